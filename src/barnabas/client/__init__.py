@@ -296,7 +296,7 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 _ERRORS: Final = ("barnabas.client.errors", "barnabas.errors")
-"""The modules of all other public names, which are too many to list with their modules."""
+"""Maps all other public names to their modules."""
 
 
 def __getattr__(name: str) -> Any:

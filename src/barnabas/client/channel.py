@@ -69,7 +69,8 @@ async def dial_tcp(
             failures[address] = OSError(errno.ETIMEDOUT, f"no answer within {_NEXT_ADDRESS_S:g} s")
         except OSError as error:
             failures[address] = error
-    # The error is one line if all addresses failed alike, as `localhost` does on IPv4 and IPv6.
+    # The error is one line if all addresses failed in the same way, such as `localhost` on IPv4
+    # and IPv6.
     reasons = {address: _reason(error) for address, error in failures.items()}
     if len(set(reasons.values())) == 1:
         raise failures[addresses[-1]]
@@ -204,7 +205,7 @@ class Channel:
 
     @property
     def versions(self) -> Mapping[int, tuple[int, int]]:
-        """The lowest and highest version that the broker offers of each API, by the API's key."""
+        """The lowest and highest supported version of each API, by API key."""
         return self._versions
 
     def version(self, api: Api, at_most: int | None = None) -> int:
@@ -299,7 +300,7 @@ class Channel:
             self._log_in_at_ms = self._clock.monotonic_ms() + early_ms
 
     def _begin_again(self) -> None:
-        """Reauthenticate, holding requests back meanwhile (KIP-368)."""
+        """Re-authenticate, and hold back requests in the meantime (KIP-368)."""
         self._log_in_at_ms = None
         self._held = []
         self._again = asyncio.get_running_loop().create_task(self._log_in_again())
@@ -367,7 +368,8 @@ class Channel:
         if not self._versions:
             if ours.uses_tls:
                 return ""
-            # A TLS listener treats a plain request as a broken handshake and hangs up.
+            # A TLS listener treats a plaintext request as a broken handshake, and closes the
+            # connection.
             secured = "SASL_SSL" if ours.uses_sasl else "SSL"
             return f" without an answer: if it speaks TLS there, set security.protocol={secured}"
         # Before authentication only ApiVersions is answered.
@@ -390,7 +392,8 @@ class Channel:
         for request in pending.values():
             if not request.answer.done():
                 request.answer.set_exception(again(error))
-        # The authenticating task may itself end the channel, and must not cancel itself.
+        # The authenticating task may be the one that ends the channel; it must not cancel
+        # itself.
         if self._again is not None and self._again is not asyncio.current_task():
             self._again.cancel()
         if self._connection is not None and not self._connection.is_closing:
@@ -433,7 +436,7 @@ def _answer_version(pending: _Pending, frame: memoryview) -> int:
 def _reason(error: Exception) -> str:
     """Return the operating system's message, without the error number if there is text."""
     if isinstance(error, OSError) and error.strerror:
-        # Event loops word a failed call differently; asyncio omits the reason.
+        # The message of a failed call depends on the event loop; asyncio omits the reason.
         if error.errno is not None and error.strerror.startswith("Connect call failed"):
             return os.strerror(error.errno).lower()
         return error.strerror.lower()

@@ -95,8 +95,8 @@ class Cluster:
             except (Unreachable, KafkaError) as error:
                 if isinstance(error, KafkaError) and not error.retriable:
                     raise
-                # No attempt starts after the deadline, because this error says more than a timeout
-                # would.
+                # Do not start an attempt after the deadline, because this error is more helpful
+                # than a timeout.
                 failures += 1
                 pause_ms = backoff_ms(
                     failures,
@@ -107,8 +107,8 @@ class Cluster:
                 if clock.monotonic_ms() + pause_ms >= deadline_ms:
                     raise
             await asyncio.sleep(pause_ms / 1000)
-            # The next attempt uses fresh metadata, because a leader or the controller may have
-            # moved.
+            # Refresh the metadata for the next attempt, because the leader or controller may
+            # have changed.
             self.metadata.request_refresh()
 
 

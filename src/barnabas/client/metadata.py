@@ -54,7 +54,7 @@ _LEAST_PAUSE_MS = 20  # between two look-ups of a topic, whatever the backoff
 
 
 class Metadata:
-    """Owns the view of the cluster, the topics to request, and the task that requests them."""
+    """Maintains the view of the cluster, the topics to request, and the task that requests them."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Metadata:
         """
         now_ms = self._clock.monotonic_ms()
         for topic in topics:
-            # A caller is waiting for a new topic; for a known topic the backoff is soon over.
+            # A caller is waiting for a new topic; for a known topic, the backoff ends soon.
             if topic not in self._tracked:
                 self._urgent = True
             self._tracked[topic] = now_ms
@@ -201,7 +201,7 @@ class Metadata:
                     except Unreachable as error:
                         failure = error
         except TimeoutError:
-            # The brokers' last error for the topic says more than a timeout would.
+            # The last error for the topic is more helpful than a timeout.
             last_said = self.view.topic_error(name)
             self.forget(name)
             raise last_said or failure from None
@@ -221,7 +221,7 @@ class Metadata:
             error = view.topic_error(name) or broker_error(
                 UnknownTopicOrPartition.code, f"topic {name!r}"
             )
-            # The error is retriable, but after a while it is the response: no broker knows such a
+            # The error is retriable, but after a while, accept it as final: no broker knows the
             # topic.
             is_unknown = isinstance(error, UnknownTopicOrPartition)
             is_late = is_unknown and self._clock.monotonic_ms() >= unknown_until_ms
@@ -330,7 +330,7 @@ class Metadata:
         return self._looked_at_ms + max(pause_ms, _LEAST_PAUSE_MS)
 
     async def _look(self) -> None:
-        """Request only the missing topics; if any of them has news, refresh the whole view."""
+        """Request only the missing topics; if any of them has changed, refresh the whole view."""
         self._looks += 1
         missing = self._missing()
         try:

@@ -131,5 +131,5 @@ class OffsetFinder:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Return whether the same request may have another outcome later."""
+    """Return whether the same request could succeed later."""
     return isinstance(error, Unreachable) or (isinstance(error, KafkaError) and error.retriable)

@@ -18,7 +18,7 @@ class RetryLog:
     """Remembers the failures of one kind of retries, by subject and cause."""
 
     def __init__(self, patience_ms: int = 0) -> None:
-        """`patience_ms` is how long an error has to last before it is logged."""
+        """`patience_ms` is how long an error must persist before it is logged."""
         self._patience_ms = patience_ms
         self._began_ms: dict[Hashable, int] = {}
         self._logged_ms: dict[tuple[Hashable, type[BarnabasError]], int] = {}
@@ -34,5 +34,5 @@ class RetryLog:
         return True
 
     def over(self, who: Hashable) -> None:
-        """Record that the error is over; an error that comes and goes is not logged each time."""
+        """Record that the error has ended; an intermittent error is not logged each time."""
         self._began_ms.pop(who, None)

@@ -110,7 +110,7 @@ def _chosen(
 ) -> Callable[[Any], Any] | None:
     if callable(given) and not isinstance(given, type):
         return given
-    # A class is callable, but would create an object for each value; its instance was meant.
+    # A class is callable, but would create an object for each value; an instance is required.
     if isinstance(given, type):
         raise ConfigError(f"{option}: {given.__name__} is a class; give an object that is callable")
     if not isinstance(given, str):

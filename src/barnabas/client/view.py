@@ -112,8 +112,8 @@ def _topic_view(
             offline=tuple(partition.offline_replicas),
         )
         older = before.get(number)
-        # -1 is not an epoch; a broker older than KIP-320 sends it, and the later response then
-        # wins.
+        # A broker older than KIP-320 sends -1, which is not an epoch; then use the later
+        # response.
         stale = older is not None and 0 <= view.leader_epoch < older.leader_epoch
         partitions[number] = older if older is not None and stale else view
     available = tuple(number for number, view in partitions.items() if view.leader >= 0)

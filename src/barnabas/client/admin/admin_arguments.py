@@ -69,7 +69,7 @@ def brokers_by_partition(
 
 
 def count(value: object, argument: str) -> int:
-    """Return a count, or -1 for the broker's default; the broker rejects an impossible count."""
+    """Return a count, or -1 for the broker's default; the broker rejects invalid counts."""
     return arguments.whole_number(value, argument, _INT32_MIN, arguments.INT32_MAX)
 
 

@@ -1,7 +1,7 @@
 """Implements the part of `Admin` that reads and changes configs of topics and brokers.
 
-Only a broker itself knows its properties file, so requests about a broker go to that broker. All
-other requests go to any broker.
+Only a broker itself can read its properties file, so requests about a broker go to that broker. Any
+broker can handle the other requests.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ConfigOperation(NamedTuple):
 
 
 class ConfigSynonym(NamedTuple):
-    """A place that sets a value; the first place wins."""
+    """A place where a value is set; the first one wins."""
 
     name: str
     value: str | None
@@ -189,7 +189,7 @@ def _subject(resource: ConfigResource) -> str:
 
 
 def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
-    # A newer broker may have types that this client does not know, which is no reason to fail.
+    # Do not fail on types of a newer broker that this client does not know.
     known = 0 <= config.config_type < len(CONFIG_TYPES)
     return ConfigEntry(
         name=config.name,

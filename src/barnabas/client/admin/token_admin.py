@@ -51,7 +51,7 @@ class DelegationToken(NamedTuple):
     issue_timestamp_ms: int
     expiry_timestamp_ms: int
     max_timestamp_ms: int
-    requester: str = ""  # the token's creator; empty if the broker does not say
+    requester: str = ""  # the token's creator; empty if the broker does not return it
 
     @property
     def jaas_config(self) -> str:

@@ -51,7 +51,7 @@ from barnabas.protocol.messages.write_txn_markers import (
 )
 from barnabas.types import TopicPartition
 
-_FENCING_TIMEOUT_MS = 1  # the timeout of a transaction that will never begin
+_FENCING_TIMEOUT_MS = 1  # the timeout of a transaction that is never started
 
 
 class TransactionListing(NamedTuple):
@@ -60,7 +60,7 @@ class TransactionListing(NamedTuple):
     transactional_id: str
     producer_id: int
     state: str  # "Empty", "Ongoing", "PrepareCommit", "CompleteAbort" ... (Kafka's names)
-    coordinator_id: int  # the broker that keeps the id
+    coordinator_id: int  # the broker that coordinates the id
 
 
 class TransactionDescription(NamedTuple):
@@ -164,7 +164,7 @@ class TransactionAdmin(AdminCalls):
     async def describe_producers(
         self, partitions: Partitions
     ) -> dict[TopicPartition, tuple[ProducerState, ...]]:
-        """Return the producers that each partition's leader keeps, by producer id.
+        """Return the active producers of each partition, by producer id.
 
         Raises the first KafkaError, such as UnknownTopicOrPartition.
         """

@@ -58,7 +58,7 @@ class AssignedPartition:
         self.topic_id = b""  # of the topic to which the position belongs; empty: unknown
         self.leader_epoch = -1  # of the leader to fetch from
         self.refused_in = -1  # the metadata generation in which the position was out of range
-        self.is_doubtful = False  # that leader's log may not reach the position
+        self.is_doubtful = False  # set if that leader's log may end below the position
         self.reset: str | None = reset  # where to start: earliest, latest or none; None: known
         self.generation = 0
         self.sought_in = -1  # the generation whose position is being looked up; -1: none
@@ -102,7 +102,7 @@ class AssignedPartition:
                 self.leader_epoch = leader_epoch
                 self.epoch = -1
                 self.is_doubtful = False
-                # A position that has yet to be looked up does not belong to the old topic.
+                # A position that has not been looked up yet does not belong to the old topic.
                 return self.reset is not None
         elif leader_epoch == self.leader_epoch:
             return True
@@ -122,7 +122,7 @@ class AssignedPartition:
         self.epoch = max(self.epoch, epoch)
 
     def is_current(self, generation: int) -> bool:
-        """Return whether results of a request from this generation still count."""
+        """Return whether results of a request from this generation are still valid."""
         return not self.is_dropped and self.generation == generation
 
     def _go_to(self, offset: int, epoch: int) -> None:
@@ -153,7 +153,7 @@ class AssignedPartition:
         )
 
     def wants(self, now_ms: int, most_buffered: int) -> bool:
-        """Return whether a fetch for this partition may be sent now."""
+        """Return whether a fetch for this partition can be sent now."""
         return (
             self.reset is None
             and not self.paused

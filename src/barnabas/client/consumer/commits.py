@@ -248,7 +248,8 @@ class Commits:
                 self._on_accepted(wanted, unknown)
             except BarnabasError as error:
                 _log.warning("auto commit of %s failed: %s", counted(len(wanted), "offset"), error)
-        # Other members may commit offsets for these partitions until the partitions come back.
+        # Other members can commit offsets for these partitions until they are assigned here
+        # again.
         self._committed.clear()
 
     def _on_accepted(

@@ -123,7 +123,7 @@ class Chunk:
                 if last_offset < self.offset == self.next_offset and before is None:
                     # The whole batch is below the position, so none of it is read; but if no other
                     # batch follows, it is the reason why the fetch returned nothing.
-                    end = position + header.size_bytes  # some brokers begin a little earlier
+                    end = position + header.size_bytes  # some brokers start a little earlier
                     reason = f"it ends at {last_offset}"
                     continue
                 if header.magic < 2:
@@ -141,7 +141,7 @@ class Chunk:
                 self.next_offset = last_offset + 1
                 self.last_epoch = header.partition_leader_epoch
         except CorruptData as error:
-            # The intact batches come first; the next fetch begins with the damaged batch.
+            # Return the intact batches first; the next fetch starts with the damaged one.
             if not end:
                 raise self._damage_error(str(error)) from error
         # The last batch follows a gap. A batch that ends at the high watermark needs no other

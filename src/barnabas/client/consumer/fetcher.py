@@ -117,7 +117,8 @@ class Fetcher:
         room = self._room()
         if room <= 0 and ahead:
             return
-        # A waiting user gets a fetch: records of paused partitions make room for it.
+        # A poll is waiting for records, so drop buffered records of paused partitions to make
+        # room for a fetch.
         if room <= 0 < self.chunks.size_bytes:
             self.chunks.drop_paused()
             room = self._room()
@@ -207,7 +208,7 @@ class Fetcher:
         return view.leader(topic_partition)
 
     def _warn(self, state: AssignedPartition, now_ms: int) -> None:
-        """Log why this partition is not fetched, and what the user can do."""
+        """Log why this partition is not fetched, and what to do about it."""
         is_ahead = state.is_doubtful and state.leader_epoch < state.epoch
         kind = FencedLeaderEpoch if is_ahead else LeaderNotAvailable
         if not self._unserved.is_news(state.topic_partition, kind, now_ms):
@@ -281,7 +282,7 @@ class Fetcher:
         try:
             await ask(node, states)
         except AUTHENTICATION_ERRORS as error:
-            # A final error, which the user's next poll raises; all other errors are retried here.
+            # The next poll raises this final error; all other errors are retried here.
             for state in states:
                 state.error = error
         except BarnabasError as error:
@@ -395,8 +396,7 @@ class Fetcher:
 
     def _on_error(self, state: AssignedPartition, offset: int, code: int) -> None:
         kind = error_for_code(code)
-        # Whatever a follower answers, the leader is asked next: it may name another follower, or
-        # itself.
+        # After any error from a follower, ask the leader, which may name another follower.
         was_preferred = self._preferred.pop(state.topic_partition, None) is not None
         if kind is OffsetOutOfRange and was_preferred:
             self._pause(state)  # a follower may lag: only the leader's response counts

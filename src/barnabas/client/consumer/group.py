@@ -122,7 +122,7 @@ class Group:
     # ---- polling ----
 
     async def poll(self, deadline_ms: int) -> bool:
-        """Become or stay a member with an assignment; returns False if time runs out.
+        """Join the group if needed and wait for an assignment; return False if time runs out.
 
         Raises the error that keeps this consumer out of its group, such as FencedInstanceId, and
         the exceptions of the listener.
@@ -182,13 +182,15 @@ class Group:
             await self._take(assigned)
 
     async def _wait(self, joining: asyncio.Task[list[TopicPartition]], deadline_ms: int) -> None:
-        """Wait until the join is over or time is up; in the latter case it continues by itself."""
+        """Wait until the join is complete or time is up; in the latter case, it continues in the
+        background.
+        """
         over = asyncio.gather(joining, return_exceptions=True)
         try:
             async with asyncio.timeout(max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000):
                 await shielded(over)
         except TimeoutError:
-            return  # the join may or may not be over: both may happen at once
+            return  # the join may be complete too: both can happen at once
 
     def poll_began(self) -> None:
         self._membership.poll_began()
@@ -357,7 +359,8 @@ class Group:
         view = self._cluster.metadata.view
         for topic, count in (self._membership.counts or {}).items():
             known = view.topics.get(topic)
-            # A topic without a view may have lost its leader for a moment; that is not a change.
+            # A topic missing from the metadata may only lack a leader for a moment; do not treat
+            # that as a change.
             if known is not None:
                 now = len(known.partitions)
             else:

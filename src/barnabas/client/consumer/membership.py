@@ -196,7 +196,8 @@ class Membership:
         """
         await self._stop_heart()
         self._held = self._held._replace(owned=owned)
-        # The user continues to read and commit, and must not wait behind an unanswered join.
+        # The consumer keeps reading and committing, which must not wait for the JoinGroup
+        # response.
         self._joins_at = self._aside if owned else self._coordinators
         failures = 0
         reason = ""
@@ -212,7 +213,7 @@ class Membership:
                     self._fence()
                     self.check_fenced()
                 self._forget(error, keep_generation=bool(owned))
-                # A new member owns nothing: the caller gives up these partitions before it joins.
+                # A new member owns no partitions, so the caller gives them up before it joins.
                 if owned and isinstance(error, MEMBERSHIP_OVER):
                     raise
                 if not (isinstance(error, _AGAIN) or error.retriable):
@@ -298,7 +299,7 @@ class Membership:
         # Topics that do not exist count as 0 partitions, so their creation is also a change (AS-1).
         self.counts = dict.fromkeys(topics, 0) | await count_partitions(topics)
         if joined.skip_assignment:
-            return {}  # a static leader is back: the assignment stays (KIP-814)
+            return {}  # a static leader has rejoined: keep the assignment (KIP-814)
         return assignor.assign(self.counts, members)
 
     async def _sync(
@@ -371,8 +372,8 @@ class Membership:
             try:
                 await self._heartbeat()
             except RebalanceInProgress:
-                # It is still a known member, which the heartbeats keep alive until the next poll
-                # joins.
+                # The member is still known to the group; heartbeats keep it alive until the next
+                # poll rejoins.
                 self.ask_rejoin("the group is rebalancing")
             except (UnknownMemberId, IllegalGeneration, FencedInstanceId) as error:
                 self.lose(error)
@@ -382,7 +383,7 @@ class Membership:
                     self.lose(error)
                     self.error = error
                     return
-                # This comes before the next heartbeat is due, because session.timeout.ms is
+                # Do this before the next heartbeat is due, because session.timeout.ms is
                 # running.
                 _log.info("group %r: %s", config.group_id, error)
                 pause_ms = self._cluster.config.retry_backoff_ms

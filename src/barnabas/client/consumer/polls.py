@@ -219,8 +219,8 @@ class Polls(Lookups):
         try:
             return table_of(fetched, with_headers=with_headers, check_crcs=check_crcs)
         except CorruptData:
-            # The positions have moved past the whole fetch; they are moved back to where the user
-            # was.
+            # The positions are already past the whole fetch; reset them to the last returned
+            # record.
             for name, chunk in fetched.items():
                 self._state(name).seek(chunk.offset)
             raise
@@ -355,7 +355,7 @@ class Polls(Lookups):
 
     def _next_reading(self, only: Container[TopicPartition] | None) -> Reading | None:
         """Return a chunk of one of these partitions, to continue or to start."""
-        # A started chunk comes first, or the partition's records would be out of order.
+        # Put a started chunk first, or the partition's records would be out of order.
         if self._reading is not None:
             if only is None or self._reading.state.topic_partition in only:
                 return self._reading

@@ -33,7 +33,7 @@ COMMITTED: Final = "committed"  # start at the group's offset, otherwise by auto
 
 
 class _Sought(NamedTuple):
-    """A partition being looked up; the response counts only while its generation is unchanged."""
+    """A partition being looked up; the response is valid only if its generation is unchanged."""
 
     state: AssignedPartition
     generation: int
@@ -111,7 +111,7 @@ class Positions:
         name = state.topic_partition
         topic = metadata.view.topics.get(name.topic)
         if topic is not None and name.partition not in topic.partitions:
-            # Another broker may already know more partitions, if the topic has just grown.
+            # If partitions were just added, another broker may already know them.
             if not self._is_news(state, UnknownPartition):
                 return True
             self._fail(state, unknown_partition(topic, name.partition))

@@ -43,7 +43,7 @@ class RebalanceListener:
 
 def checked_listener(listener: object) -> None:
     """Raise TypeError unless the listener is a RebalanceListener or None."""
-    # The check looks at its methods, because a user's own class need not derive from ours.
+    # Check the methods, because the listener's class need not derive from RebalanceListener.
     names = ("on_partitions_revoked", "on_partitions_assigned", "on_partitions_lost")
     if listener is not None and not all(callable(getattr(listener, name, None)) for name in names):
         kind = type(listener).__name__
@@ -83,7 +83,7 @@ class Subscription:
             raise ValueError("topics: nothing to subscribe to; unsubscribe() leaves the group")
 
     def covers(self, topic: str) -> bool:
-        """Return whether the subscription may name this topic."""
+        """Return whether the subscription includes this topic."""
         if self.pattern is None:
             return topic in self._wanted
         return self.pattern.fullmatch(topic) is not None

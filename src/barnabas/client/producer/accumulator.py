@@ -51,8 +51,8 @@ SEQUENCE_ERRORS = (OutOfOrderSequenceNumber, UnknownProducerId, InvalidProducerE
 class Ready(NamedTuple):
     """Names the partitions to send for, and the time at which to ask again."""
 
-    queues: list[PartitionQueue]  # each has a batch that may be sent now
-    next_ms: int | None  # when more may be ready, or expire, if nothing else happens
+    queues: list[PartitionQueue]  # partitions with a batch that can be sent now
+    next_ms: int | None  # when the next batch becomes ready or expires
 
 
 class Statistics:
@@ -117,7 +117,7 @@ class Accumulator:
         self._unfinished: dict[int, ProducerBatch] = {}  # by number
         self.statistics = Statistics()
         self.used_bytes = 0
-        self.flushing = 0  # the number of waiting flushes; no batch lingers meanwhile
+        self.flushing = 0  # the number of waiting flushes, during which no batch lingers
         self.producer_id = -1
         self.producer_epoch = -1
         self.needs_producer_id = config.enable_idempotence
@@ -230,7 +230,7 @@ class Accumulator:
         return Ready(queues, next_ms)
 
     def _most_of(self, queue: PartitionQueue) -> int:
-        """Return how many of the partition's batches may be in flight."""
+        """Return how many of the partition's batches can be in flight."""
         # A leader accepts any first sequence from a producer that it does not know, so the first
         # batch is sent alone; see the invariants of `partition_queue`.
         is_first = self._config.enable_idempotence and not queue.is_known
@@ -247,7 +247,9 @@ class Accumulator:
         return first.created_ms + self._config.linger_ms
 
     def take(self, queue: PartitionQueue) -> ProducerBatch:
-        """Take the partition's next batch to send; the partition goes to the end of the line."""
+        """Take the partition's next batch to send, and move the partition to the end of the
+        queue.
+        """
         assert not self.needs_producer_id, "an idempotent batch needs a producer id"
         batch = queue.take(self._config.enable_idempotence)
         # A dict keeps the order of insertion, so a broker's partitions take turns if a request has
@@ -298,8 +300,8 @@ class Accumulator:
             # A batch that moved up while in flight was rejected for its old sequence, which says
             # nothing about the new one.
             batch.is_out_of_order = batch.sent_sequence == batch.base_sequence
-            # A batch that precedes an acknowledged batch is stored; the broker has merely forgotten
-            # it.
+            # A batch before an acknowledged one is stored, even if the broker no longer
+            # remembers it.
             if batch.is_out_of_order and batch.number < queue.last_acknowledged:
                 self.acknowledge(batch, -1, -1)
                 return
@@ -312,7 +314,7 @@ class Accumulator:
             self._active[batch.topic_partition] = queue
             return
         if batch.base_sequence >= 0 and batch.in_doubt:
-            # The responses to the batches behind it will show whether it is stored (KIP-360).
+            # The responses to later batches will show whether this one is stored (KIP-360).
             queue.give_up_in_flight(batch)
         else:
             queue.refuse(batch)

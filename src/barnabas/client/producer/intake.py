@@ -59,7 +59,7 @@ class BufferMemory:
     ) -> None:
         self._accumulator = accumulator
         self._wake_sender = wake
-        self._check = check  # raises when nothing may be sent
+        self._check = check  # raises if nothing can be sent
         self._changed = asyncio.Event()
         self.line = asyncio.Lock()
 
@@ -115,8 +115,8 @@ class Growth:
             except Unreachable:  # the refresh is repeated with backoff
                 continue
             topic = view.topics.get(topic.name, topic)
-            # Any broker may answer, and a broker that lags behind does not know the new partition
-            # yet.
+            # The response can come from any broker, and one that lags behind does not know the
+            # new partition yet.
             is_answered = self._clock.monotonic_ms() - began_ms >= _PATIENCE_MS
             if is_answered:
                 if len(self._absent) >= _MOST_REMEMBERED:
@@ -359,7 +359,7 @@ class Intake:
         return self._clock.monotonic_ms()
 
     def check_open(self) -> None:
-        """Raise an error unless a record may be sent now."""
+        """Raise an error unless a record can be sent now."""
         self.check_running()
         if self.transactions is not None:
             self.transactions.check_open()
@@ -464,8 +464,8 @@ class Intake:
                     await self.memory.wait(record.size_bytes)
                     return self._append(record, topic)
         except TimeoutError:
-            # The error depends on which wait took the time: for the topic, for the partition or for
-            # room.
+            # The error depends on what took the time: waiting for the topic, the partition or
+            # buffer space.
             if not self.knows_place(record) and self.knows_topic(record.topic):
                 topic = metadata.view.topics[record.topic]
                 raise unknown_partition(topic, record.partition) from None

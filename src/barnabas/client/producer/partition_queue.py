@@ -33,7 +33,7 @@ from barnabas.types import TopicPartition
 
 
 class PartitionQueue:
-    """The waiting and the sent batches of one partition, and their sequences."""
+    """The waiting and the sent batches of one partition, and their sequence numbers."""
 
     __slots__ = (
         "identity",
@@ -92,15 +92,16 @@ class PartitionQueue:
         if self.settling:
             return True
         following = self.next_batch()
-        # A new sequence would be a guess while a batch before it may or may not be stored.
+        # No sequence number can be assigned while it is unknown whether an earlier batch is
+        # stored.
         if self.unresolved >= 0 and following.base_sequence < 0:
             return True
-        # Batches behind it are in progress, and may prove that the leader has this batch too.
+        # Later batches are in flight, and may prove that the leader has this batch too.
         return bool(self.in_flight) and following.is_out_of_order
 
     @property
     def is_unresolvable(self) -> bool:
-        """A doubt cannot be resolved once no batch behind the one given up is left."""
+        """The outcome stays unknown once no batch after the one given up is left."""
         return self.unresolved >= 0 and not self.in_flight and not any(self._sent())
 
     def take(self, idempotent: bool) -> ProducerBatch:
@@ -168,7 +169,7 @@ class PartitionQueue:
         self.waiting.insert(place, batch)
 
     def give_up(self, batch: ProducerBatch) -> None:
-        """Remember a batch, now in neither list, that may or may not be in the log."""
+        """Remember a batch with an unknown outcome, which is in neither list any more."""
         self.unresolved = max(self.unresolved, batch.number)
 
     def give_up_in_flight(self, batch: ProducerBatch) -> None:
@@ -228,6 +229,6 @@ class PartitionQueue:
 
     def _land(self, batch: ProducerBatch) -> None:
         self.in_flight.remove(batch)
-        # The last response has arrived, so retries may begin, in order and before new batches.
+        # The last response has arrived, so retries can start, in order and before new batches.
         if not self.in_flight:
             self.settling = False

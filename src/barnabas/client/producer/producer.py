@@ -121,7 +121,7 @@ class Producer:
             return
         limit_s = _seconds(timeout_ms)
         self._cluster.metadata.check_loop()
-        # From here on, no record joins or is accepted, so no more unfinished records will come.
+        # From here on, no more records are accepted.
         self.intake.is_running = False
         self.intake.open_batches.close()
         try:

@@ -74,7 +74,7 @@ Flight = list[ProducerBatch]
 
 
 class Sender:
-    """Owns the one task that sends, so that batches of a partition leave in order."""
+    """Runs the single task that sends, so that batches of a partition are sent in order."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ class Sender:
     # ---- out ----
 
     def _send_ready(self, now_ms: int) -> int | None:
-        """Send all batches that may be sent now; returns when to check again at the latest."""
+        """Send all batches that can be sent now; return when to check again at the latest."""
         # A request takes one batch of each partition, and a broker several requests at a time:
         # repeat until no broker accepts another request.
         while True:
@@ -255,7 +255,7 @@ class Sender:
         size_bytes = _REQUEST_OVERHEAD_BYTES
         for queue in queues:
             size_bytes += queue.next_batch().size_bytes
-            # The first batch is sent whatever its size; otherwise, it would never be sent.
+            # Send the first batch regardless of its size; otherwise, it would never be sent.
             if flight and size_bytes > self._config.max_request_size:
                 break
             flight.append(self._accumulator.take(queue))
@@ -371,7 +371,7 @@ class Sender:
 
     def _on_failure(self, flight: Flight, error: BarnabasError) -> None:
         """Hand back the batches of a failed attempt, to be retried after a backoff or to fail."""
-        # Whatever failed, the leader may have changed (PR-9).
+        # After any failure, the leader may have changed (PR-9).
         self._cluster.metadata.request_refresh()
         now_ms = self._clock.monotonic_ms()
         for batch in flight:

@@ -131,7 +131,7 @@ class Transactions:
         self._groups = CoordinatorFinder(cluster, GROUP)
         self.on_change: Callable[[], None] = lambda: None  # the sender has something to do
         self._forget()
-        self.on_state: Callable[[], None] = lambda: None  # records may no longer be admitted
+        self.on_state: Callable[[], None] = lambda: None  # records can no longer be added
         self._state = State.UNINITIALIZED
         self._adding: asyncio.Task[None] | None = None
         self._error: BarnabasError | None = None  # the reason for FAILED or FENCED
@@ -219,13 +219,13 @@ class Transactions:
             self._raise_judged(error)
 
     def check_open(self) -> None:
-        """Raise an error unless a record may be sent now."""
+        """Raise an error unless a record can be sent now."""
         self._expect(State.OPEN)
 
     # ---- partitions, as records come ----
 
     def admits(self, topic_partition: TopicPartition) -> bool:
-        """Return whether the partition is in the transaction and so may be written to."""
+        """Return whether the partition has been added to the transaction."""
         return topic_partition in self._partitions
 
     def track(self, topic_partition: TopicPartition, batch: ProducerBatch) -> None:

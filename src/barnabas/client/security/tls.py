@@ -21,7 +21,7 @@ _CLIENTS_KEPT = 16  # with different settings, in one process
 
 
 class ClientTls:
-    """Provides the TLS context for connections that begin now."""
+    """Provides the TLS context for new connections."""
 
     __slots__ = ("_context", "_seen", "_settings")
 

@@ -24,7 +24,9 @@ _Calls = SimpleQueue[Callable[[], None] | None]
 
 
 class UserThread:
-    """A thread that waits for work on the loop and meanwhile runs the calls of that work."""
+    """A thread that waits for work on the event loop, and runs that work's callbacks in the
+    meantime.
+    """
 
     def __init__(self, thread: LoopThread) -> None:
         self._thread = thread

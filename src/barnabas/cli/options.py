@@ -101,7 +101,7 @@ def unescape(text: str) -> bytes:
     r"""Return the bytes of an argument, with `\t`, `\n`, `\r`, `\\`, `\0` and `\x1e` replaced."""
     replacements = {"t": b"\t", "n": b"\n", "r": b"\r", "0": b"\0", "\\": b"\\"}
     pieces: list[bytes] = []
-    # An unknown escape is left as it was typed.
+    # An unknown escape sequence is left unchanged.
     for piece in re.split(r"(\\x[0-9a-fA-F]{2}|\\.)", text, flags=re.DOTALL):
         if piece.startswith("\\x") and len(piece) == 4:
             pieces.append(bytes([int(piece[2:], 16)]))
@@ -133,7 +133,7 @@ def run_client(
         except UnknownTopicOrPartition as error:
             context = click.get_current_context(silent=True)
             servers = None if context is None else context.params.get("servers")
-            # The command asked brokers for a topic: they also know similar names.
+            # The command asked brokers for a topic; they may know similar names.
             if servers:
                 from barnabas.cli.connection import client_options
                 from barnabas.cli.suggestion import topics_like

@@ -1,4 +1,4 @@
-"""`barnabas acls`: shows, explains and changes the rules that say who may do what in a cluster."""
+"""`barnabas acls`: shows, explains and changes a cluster's ACLs."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def add(
     if deeds.is_role and deny:
         raise click.UsageError("--deny needs --operation NAME instead of a role")
     options.check(deeds, patterns)
-    # Brokers store such a rule but never match it, which is worse than a refusal: it looks like a
-    # right.
+    # Brokers store such a rule but never match it, so it would only appear to grant a
+    # permission.
     for host in filter(matches_no_client, hosts):
         raise click.UsageError(
             f"--host {host}: no client would match it. --host takes the address of one client, "
@@ -137,7 +137,7 @@ def delete(  # noqa: PLR0913  (a command's parameters are its options)
     if not rules:
         click.echo("No such rule.")
         return
-    # A script that pipes its input cannot answer a question.
+    # A script with piped input cannot answer a prompt.
     if not force and sys.stdin.isatty():
         _print_rules(rules)
         click.confirm(f"Delete {counted(len(rules), 'rule')}?", abort=True)

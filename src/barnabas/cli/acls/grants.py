@@ -35,7 +35,7 @@ _AS_CONSUMER: Final = {
 
 
 class BadGrant(BarnabasError):
-    """The options do not form a rule; the message says why."""
+    """Raised if the options do not form a rule; the message says why."""
 
 
 class Deeds(NamedTuple):
@@ -52,7 +52,7 @@ class Deeds(NamedTuple):
 
 
 class Clients(NamedTuple):
-    """Names the clients that may or may not act, by user and host."""
+    """The clients of a rule, by user and host."""
 
     principals: tuple[str, ...]
     hosts: tuple[str, ...]
@@ -142,7 +142,7 @@ def is_specific(pattern_type: PatternType) -> bool:
 
 
 def _check_operations(resource_type: ResourceType, operations: Iterable[Operation]) -> None:
-    # ALL is valid on every resource, whatever its operations are.
+    # ALL is valid for every resource type.
     valid = (*SUPPORTED_OPERATIONS[resource_type], Operation.ALL)
     for each in operations:
         if each not in valid:

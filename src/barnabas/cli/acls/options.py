@@ -119,7 +119,7 @@ def principals(command: F) -> F:
 
 
 def deeds(command: F) -> F:
-    """Add the options that say what clients do, passed on as `deeds`."""
+    """Add the options for operations, passed on as `deeds`."""
     options = (
         click.option(
             "--producer", is_flag=True, help="All operations needed to write to the topics."

@@ -1,4 +1,4 @@
-"""Shows access control rules in words, and as the commands that add or remove them. Pure."""
+"""Formats ACLs in words, and as the commands that add or remove them."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Problems of the whole cluster come first (no controller, or a broker that has replicas but is not
 alive), then each partition's worst problem: offline, below min.insync.replicas, or
-under-replicated. The brokers report what they know, which just after a crash may be the previous
-state.
+under-replicated. Just after a crash, brokers may still report the previous state.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def _of(
     if partition.leader < 0 or partition.leader not in live:
         text = f"{name} has no leader: it can be neither read nor written ({in_sync})"
         yield Problem(OFFLINE, text, name)
-    # The number of replicas limits how many can be in sync, whatever the config says.
+    # The replication factor limits how many replicas can be in sync, regardless of the config.
     elif isr < min(min_isr, replicas):
         text = f"{name} refuses acks=all: {in_sync}, min.insync.replicas is {min_isr}"
         yield Problem(UNDER_MIN_ISR, text, name)

@@ -34,7 +34,7 @@ _OWN_KEYS = ("broker.id", "listeners", "advertised.listeners", "log.dir", "log.d
 
 
 class CannotRun(BarnabasError):
-    """The message says why, and what to do."""
+    """Raised if a cluster cannot run; the message says why, and what to do."""
 
 
 class Plan(NamedTuple):
@@ -191,7 +191,7 @@ def make_plan(
         return Plan(directory, next(free), ports, overrides)
     had = len(before.ports)
     wanted = had if count is None else count
-    # The omitted brokers could hold the only replicas of some partitions.
+    # The omitted brokers may have the only replicas of some partitions.
     if wanted < had:
         raise CannotRun(
             f"the cluster in {directory} has {counted(had, 'broker')}, whose partitions would lose "

@@ -37,7 +37,7 @@ _TAIL_LINES = 5
 
 
 class Interrupted(Exception):
-    """The cluster was asked to stop before it was ready."""
+    """Raised if the cluster was asked to stop before it was ready."""
 
 
 class Started(NamedTuple):
@@ -159,7 +159,7 @@ def _wait(started: Started, is_ready: Callable[[], bool], wants_stop: Callable[[
     ends_at_s = time.monotonic() + START_TIMEOUT_S
     while not is_ready():
         code = started.process.poll()
-        # It ended while this command was waiting; the last lines of its log say why.
+        # The process ended during the wait; the last lines of its log say why.
         if code is not None:
             raise CannotRun(f"{started.name} {ending(code)} while starting: {last_output(started)}")
         if wants_stop():

@@ -52,7 +52,8 @@ def run(plan: Plan) -> int:
     OSError.
     """
     running = plan.running()
-    # A second `start` on the same directory would only find the ports taken, so say who uses them.
+    # A second `start` on the same directory would fail because the ports are in use, so say who
+    # uses them.
     if running:
         name, process = next(iter(running.items()))
         raise CannotRun(
@@ -161,7 +162,7 @@ class _Run:
         """Wait until all brokers know each other and every partition has a leader.
 
         A partition that remains without a leader does not fail the start, because its replicas may
-        come later.
+        start later.
         """
         with contextlib.suppress(TimeoutError, BarnabasError):
             async with (
@@ -183,7 +184,7 @@ class _Run:
     def _report_ended(self) -> None:
         for child in list(self._children):
             code = child.process.poll()
-            # Processes that end because of our own stop are not reported.
+            # Do not report processes that this command has stopped.
             if code is None or self._wants_stop:
                 continue
             self._children.remove(child)

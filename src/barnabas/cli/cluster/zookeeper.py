@@ -87,7 +87,7 @@ def mode(address: tuple[str, int]) -> str:
         contextlib.suppress(OSError),
         socket.create_connection(address, _ANSWER_TIMEOUT_S) as connection,
     ):
-        # The only one of ZooKeeper's four-letter words that is allowed by default.
+        # This is the only four-letter word that ZooKeeper allows by default.
         connection.sendall(b"srvr")
         while part := connection.recv(4096):
             answer += part

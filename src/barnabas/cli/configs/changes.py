@@ -12,7 +12,7 @@ from barnabas.client.admin.configs import ConfigOperation, ConfigOperationType
 
 
 class BadChange(Exception):
-    """The text is malformed; the message shows the right form."""
+    """Raised if the text is malformed; the message shows the right form."""
 
 
 def split_items(text: str) -> Iterator[str]:
@@ -71,7 +71,7 @@ def operations(
     ]
     names: set[str] = set()
     for operation in found:
-        # A broker does not apply the operations in an order that the user can know.
+        # The order in which a broker applies the operations is undefined.
         if operation.name in names:
             raise BadChange(f"{operation.name} cannot be changed in two ways at once")
         names.add(operation.name)

@@ -68,7 +68,7 @@ def change_of(entity: Entity, add: Iterable[str], delete: Iterable[str]) -> Chan
         # safe.
         if list(entity) != ["user"] or entity["user"] is None:
             raise
-    # It may be a password in an unusual form.
+    # It may be a mistyped password, so do not print it.
     raise BadChange(
         f"--add and --delete take quotas of a user ({', '.join(names_for(entity))}, each a number) "
         f"or SCRAM credentials ({' and '.join(SCRAM_MECHANISMS)}), such as "

@@ -126,7 +126,7 @@ def dump(
                 output.line(f"Dumping {shown_as}")
                 output.lines(_lines(path, shown_as, wanted))
         except BrokenPipeError:
-            raise  # the reader of our output has closed it: the file is not at fault
+            raise  # the reader has closed the pipe, so the file is not at fault
         except (CorruptData, OSError) as error:
             problems += 1
             # Standard error is not buffered, so without this the complaint would appear before the
@@ -235,7 +235,7 @@ def _log_lines(path: Path, shown_as: str, wanted: Wanted) -> Iterator[str]:
             try:
                 yield from lines.of(batch)
             except CorruptData as error:
-                # The next batch can still be found, but the damage must be reported.
+                # Continue with the next batch, but report the damage.
                 yield f"| position: {batch.position} unreadable: {error}"
         if walk.trailing_bytes:
             yield f"Found {walk.trailing_bytes} invalid bytes at the end of {path.name}"

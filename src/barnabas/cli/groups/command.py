@@ -191,7 +191,7 @@ def delete(names: GroupNames, servers: str) -> int:
                 try:
                     await admin.delete_groups([name])
                     click.echo(f"Deleted group {name}.")
-                # A refusal, for example for a group with members, does not prevent deleting the
+                # An error, for example for a group with members, must not prevent deleting the
                 # other groups.
                 except KafkaError as error:
                     complain("barnabas groups delete", error)
@@ -222,7 +222,7 @@ def delete_offsets(names: GroupNames, topics: tuple[str, ...], servers: str) -> 
         async with Admin(servers, **client_options()) as admin:
             existing = await partition_numbers(admin)
             for name in await names.of(admin):
-                # A deleted topic may have left its offsets behind.
+                # Offsets of a deleted topic may still exist.
                 known: dict[str, list[int]] = {}
                 for topic, number in await admin.list_group_offsets(name):
                     known.setdefault(topic, []).append(number)

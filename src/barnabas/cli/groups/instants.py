@@ -40,7 +40,7 @@ def instant_ms(text: str) -> int:
         at = datetime.fromisoformat(text)
     except ValueError:
         raise BadInstant(f"{text}: not an instant, such as 2026-11-21T17:30:00.000") from None
-    # Kafka's tool reads such an instant as UTC, whatever the machine's time zone is.
+    # Kafka's tool reads such an instant as UTC, regardless of the machine's time zone.
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)
     since = at - datetime(1970, 1, 1, tzinfo=UTC)

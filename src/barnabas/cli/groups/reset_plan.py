@@ -15,7 +15,7 @@ from barnabas.types import TopicPartition
 
 
 class BadReset(BarnabasError):
-    """A reset that is impossible; the message gives the partition and the reason."""
+    """Raised if a reset is impossible; the message gives the partition and the reason."""
 
 
 class Goal(Enum):

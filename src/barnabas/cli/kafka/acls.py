@@ -107,7 +107,8 @@ def explain(given: Given) -> list[Line]:
     named_resources = [each for each in patterns if each != CLUSTER or "cluster" in given]
     return [
         ["acls", action, *_who(clients, action), *what, *_resources(named_resources), *end]
-        # A Kafka line may allow some clients and deny others; our line does only one of the two.
+        # A Kafka command line can allow some clients and deny others; ours can only do one of
+        # the two.
         for clients in _clients(given)
     ]
 
@@ -137,7 +138,7 @@ def run(given: Given) -> int:
 
 
 def _action(given: Given) -> str:
-    """Return the action of the line. Raises BadCommandLine, in the tool's words."""
+    """Return the action of the command line. Raises BadCommandLine with the tool's message."""
     action = given.one_of(
         *_ACTIONS,
         complaint="Command must include exactly one action: --list, --add, --remove. ",
@@ -150,7 +151,7 @@ def _action(given: Given) -> str:
         raise BadCommandLine("The --principal option is only available if --list is set")
     for role in ("producer", "consumer"):
         given.not_with(role, "operation", "deny-principal", "deny-host")
-    # A producer may use the cluster and transactional ids, so they are allowed with both roles.
+    # With both roles, allow the cluster and transactional ids, which a producer can use.
     if "consumer" in given and "producer" not in given:
         for other in ("cluster", "transactional-id"):
             given.not_with("consumer", other)

@@ -71,7 +71,7 @@ _OTHERS: Final = {
 
 
 def explain(given: Given) -> list[Line]:
-    """Raise NotCovered: we have no such command."""
+    """Raise NotCovered, because there is no such command."""
     servers(given)
     raise NotCovered(
         "barnabas has no command of its own for this: the line runs as it is, without --explain"

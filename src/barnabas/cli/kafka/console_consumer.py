@@ -83,7 +83,7 @@ def _properties(given: Given) -> dict[str, str]:
     """Return the properties of the formatter, from the file and the line."""
     path = given.text("formatter-config")
     own = {} if path is None else load_properties(path)
-    # The line overrides the file (KIP-840).
+    # The command line overrides the file (KIP-840).
     own |= key_values(given.texts("property"), "--property")
     for option in ("key-deserializer", "value-deserializer"):
         name = given.text(option)
@@ -348,7 +348,7 @@ async def _has_waited(consumer: Consumer, topic: str) -> bool:
     # Kafka's consumer logs a warning for each attempt and keeps asking; one warning is enough here.
     while True:
         try:
-            await consumer.partitions_for(topic)  # looks for a second before it gives up
+            await consumer.partitions_for(topic)  # checks for a second before it gives up
             return has_waited
         except UnknownTopicOrPartition as error:
             if not is_warned:

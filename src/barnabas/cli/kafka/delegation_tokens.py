@@ -52,7 +52,7 @@ def run(given: Given) -> int:
 
 
 def _action(given: Given) -> str:
-    """Return the action of the line. Raises BadCommandLine, in the tool's words."""
+    """Return the action of the command line. Raises BadCommandLine with the tool's message."""
     action = given.one_of(
         *_ACTIONS,
         complaint="Command must include exactly one action: --create, --renew, --expire or "

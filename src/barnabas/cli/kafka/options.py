@@ -140,8 +140,7 @@ def parse(
 ) -> Given:
     """Return the options in these words. Raises BadCommandLine, with the nearest name.
 
-    `older` gives the option for which each deprecated name stands, unless that option is given as
-    well.
+    `older` maps deprecated names to their options, unless the option is given as well.
     """
     known = {option.name: option for option in options}
     # A deprecated name takes the same values as the new name, and is renamed after parsing.
@@ -155,7 +154,7 @@ def parse(
         if word == "--":
             others += left
             break
-        # Operands may stand between options, as joptsimple allows.
+        # As in joptsimple, operands can be between options.
         if not _looks_like_an_option(word):
             others.append(word)
             continue
@@ -211,7 +210,7 @@ def _value(option: Option, value: str | None, left: list[str]) -> str | None:
         return left.pop(0) if left and not _looks_like_an_option(left[0]) else None
     if not left:
         raise BadCommandLine(f"Option {option.name} requires an argument: --{option.name} VALUE")
-    # A required value is the next word, whatever it looks like: `--by-duration -PT1H`, `--time -1`.
+    # A required value is always the next word: `--by-duration -PT1H`, `--time -1`.
     return left.pop(0)
 
 

@@ -84,7 +84,7 @@ def _run(typed: str, words: list[str]) -> int:
     if script in REPLACED:
         raise NotCovered(replaced_line(REPLACED[script], words))
     tool = load(script)
-    # --explain may come anywhere on the line, since it is added to a line that was typed before.
+    # Accept --explain anywhere, because it is added to an existing command line.
     asked = [word for word in words if word != _EXPLAIN]
     # Without arguments Kafka's tools print their help and exit with 1.
     if (not words and not tool.runs_alone) or set(asked) & set(_HELP):

@@ -1,6 +1,6 @@
 """Finds the brokers for `--zookeeper HOST:PORT[/CHROOT]`, as Kafka's older tools name a cluster.
 
-The tree says which brokers run and where they listen; the tool then contacts those brokers.
+The tool reads the live brokers and their addresses from the tree, and contacts those brokers.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def zookeeper_settings(given: Given, file: str | None = None) -> Settings:
     ConfigError.
     """
     address = given.required_text(ZOOKEEPER_OPTION)
-    # A wrong address is reported as such, before a client tries to connect.
+    # Report a wrong address before a client tries to connect.
     hosts_and_chroot(address)  # raises an error for an invalid address
     return TreeSource(address, file).required_zookeeper()
 
@@ -149,7 +149,7 @@ async def open_store(
 
 async def check_chroot(store: MetadataStore, connect: str) -> None:
     """Raises ConfigError if the chroot does not exist."""
-    # A mistyped chroot would look like an empty cluster; this says so instead.
+    # Report a mistyped chroot, which would look like an empty cluster.
     chroot = hosts_and_chroot(connect)[1]
     if chroot and await store.read("/") is None:
         raise ConfigError(
@@ -169,7 +169,7 @@ async def _brokers(store: MetadataStore, connect: str) -> tuple[BrokerImage, ...
             "brokers' zookeeper.connect?"
         )
     ids = sorted(int(name) for name in parent.children if name.isdecimal())
-    # A broker may stop between the two reads; then its node is None.
+    # If a broker stops between the two reads, its node is None.
     nodes = await store.read_many([layout.broker_path(broker_id) for broker_id in ids])
     brokers = tuple(
         layout.decode_broker(broker_id, node.data, node.czxid)

@@ -28,7 +28,7 @@ _MAIN = b"org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
 class CannotRun(BarnabasError):
-    """ZooKeeper does not start or stop; the message says why, and what to do."""
+    """Raised if ZooKeeper does not start or stop; the message says why, and what to do."""
 
 
 class ZooKeeper(NamedTuple):
@@ -151,7 +151,7 @@ def processes(proc: Path = PROC) -> Iterator[int]:
 
 def _claim(server: ZooKeeper) -> list[str]:
     words = _command(server)
-    # The disk may also reject the pid file, which is no reason not to run.
+    # Run even if the pid file cannot be written.
     if not claim(server.data, server.address):
         running = read_pid_file(server.data)
         if running is not None and running.is_alive:

@@ -62,7 +62,7 @@ _WITHOUT_RACKS: Final = "disable-rack-aware"
 
 
 class Refused(BarnabasError):
-    """The tool rejects the line by itself; the message has its words."""
+    """Raised if the tool itself rejects the command line; the message is the tool's."""
 
 
 def check(given: Given, action: str) -> None:

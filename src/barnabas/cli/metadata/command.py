@@ -163,7 +163,7 @@ def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> No
         _check_cluster(directory, tree)
     with ExitStack() as locks:
         for directory in directories:
-            # A broker that starts meanwhile finds the lock and cannot write to the same files.
+            # The lock keeps a broker that starts in the meantime from writing to the same files.
             locks.callback(lock_directory(directory).release)
         summary = asyncio.run(_import(tree, directories, settings))
     into = ", ".join(map(str, directories)) if settings is None else settings.connect
@@ -268,7 +268,7 @@ async def _all_below(source: TreeSource, directory: Path | None, top: str) -> li
 
 
 class NoSuchNode(BarnabasError):
-    """The tree has no node at that path."""
+    """Raised if the tree has no node at the path."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"there is no node {path}; `barnabas metadata ls /` lists the nodes")

@@ -23,7 +23,7 @@ from barnabas.errors import KafkaError, UnknownTopicOrPartition
 from barnabas.types import TopicPartition
 
 _ANSWER_TIMEOUT_MS = 2_000  # a hanging broker must not hide the others
-_SILENCE_S = 5.0  # no look takes that long; afterwards the screen is out of date
+_SILENCE_S = 5.0  # no refresh takes that long; after that, the screen is out of date
 _REMEMBERED_CHANGES = 100
 
 
@@ -167,7 +167,7 @@ class _Watcher:
                 except Unreachable:
                     continue
                 except KafkaError as error:
-                    # A watched topic that was deleted will not come back by waiting.
+                    # Do not wait for a watched topic that was deleted.
                     if isinstance(error, UnknownTopicOrPartition) or not error.retriable:
                         raise
         finally:

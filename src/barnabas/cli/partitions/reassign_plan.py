@@ -27,7 +27,7 @@ _ANY = "any"
 
 
 class BadPlan(BarnabasError):
-    """The message says what is wrong with the file."""
+    """Raised if the file is invalid; the message says why."""
 
 
 def read_plan(text: str) -> Replicas:

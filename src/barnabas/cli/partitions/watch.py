@@ -84,7 +84,7 @@ class _Memory:
         leader_end = ends.get(partition.leader)
         if leader_end is not None:
             _remember(self._leader_ends, now_ms, leader_end.end_offset)
-        # A leader that does not answer now has at least the end that was seen last.
+        # The log end of a leader that does not respond is at least the last one seen.
         newest = self._leader_ends[-1][1] if self._leader_ends else None
         replicas = []
         for broker_id in partition.replicas:
@@ -135,7 +135,9 @@ class Watch:
         live: Collection[int],
         ends: Ends,
     ) -> Look:
-        """Return the current rows, and the changes since the last look; the first look has none."""
+        """Return the current rows, and the changes since the last refresh; there are none the first
+        time.
+        """
         rows, changes = [], []
         for topic in topics:
             for partition in topic.partitions:
@@ -170,7 +172,7 @@ def _caught_up_at_ms(leader_ends: deque[tuple[int, int]], end_offset: int) -> in
     none.
     """
     for at_ms, leader_end in reversed(leader_ends):
-        # The newest look at which the leader had no more than the replica has now.
+        # The latest refresh at which the leader's log was not longer than the replica's is now.
         if leader_end <= end_offset:
             return at_ms
     return 0

@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class BadProfile(BarnabasError):
-    """A profile does not exist, or is invalid; the message says what to do."""
+    """Raised if a profile does not exist or is invalid; the message says what to do."""
 
 
 class Profile(NamedTuple):
@@ -40,7 +40,7 @@ class Profiles(NamedTuple):
     current: str | None = None  # the profile used if none is named
 
     def find(self, name: str, given_by: str) -> Profile:
-        """Return the profile with that name. Raises BadProfile, which says where the name came
+        """Return the profile with this name. Raises BadProfile, which says where the name came
         from.
         """
         found = self.by_name.get(name)

@@ -145,7 +145,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     options = {**_options(plan, isolation_level), **own}
     # --consumer-property auto.offset.reset=earliest means all records, as in Kafka.
     if isinstance(plan.start, Subscribed) and options["auto_offset_reset"] != "latest":
-        plan = plan._replace(start=plan.start._replace(from_now=False))  # a property says so
+        plan = plan._replace(start=plan.start._replace(from_now=False))  # set by a property
     if plan.group is not None:
         options["group_id"] = plan.group
     try:
@@ -251,7 +251,7 @@ async def _print_all(consumer: Consumer, plan: Plan, limits: Limits, printer: Pr
 
 
 def _event_awaited(consumer: Consumer, plan: Plan) -> str:
-    """Say in words what the command is waiting for."""
+    """Return a description of what the command is waiting for."""
     if plan.group is not None and consumer.group_metadata().generation < 0:
         return f"group {plan.group} to form (group.initial.rebalance.delay.ms)"
     return "records"
@@ -280,7 +280,7 @@ def _show(
     except BaseException:
         give_back(consumer, records)
         raise
-    # Rare, so that the set of positions costs nothing in the usual case.
+    # This is rare, so do not keep a set of positions in the usual case.
     if len(wanted) < len(records):
         shown = set(map(_place, wanted))
         give_back(consumer, (each for each in records if _place(each) not in shown))

@@ -24,7 +24,7 @@ _END = -1
 
 
 class BadOffsets(BarnabasError):
-    """The file of offsets is malformed; the message says how."""
+    """Raised if the file of offsets is malformed; the message says why."""
 
 
 @command_group()

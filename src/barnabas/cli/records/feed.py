@@ -60,7 +60,8 @@ class LineFeed:
                     lines = _split(source.name, splitter, block)
                     yield self._block(source.name, number, len(block), lines)
                     number += len(lines)
-                # The last line of a file may lack its end, and does not continue in the next file.
+                # The last line of a file may lack a newline, and does not continue in the next
+                # file.
                 yield self._block(source.name, number, 0, splitter.last())
 
     def _block(self, name: str, number: int, size_bytes: int, lines: list[bytes]) -> Block:
@@ -81,7 +82,7 @@ class LineFeed:
 
 
 class FileFeed:
-    """Makes each file one record, whatever its bytes are."""
+    """Sends each file as one record, without interpreting its bytes."""
 
     def __init__(self, paths: Sequence[str | None], record: Callable[[bytes], ProducerRecord]):
         self._paths = paths

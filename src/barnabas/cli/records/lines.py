@@ -19,7 +19,7 @@ LONGEST_LINE_BYTES = 128 * 1024 * 1024  # far above any record that a broker tak
 
 
 class BadLine(BarnabasError):
-    """A line lacks the announced separators; the message gives its number."""
+    """Raised if a line lacks the configured separators; the message gives its number."""
 
 
 class KeyedLines(NamedTuple):

@@ -230,7 +230,7 @@ class OwnGroup(RebalanceListener):
     async def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
         await self._forget_topics_that_are_gone({name.topic for name in partitions})
         for name in partitions:
-            # A partition that did not exist at the start is new: all its records came from now on.
+            # A partition that did not exist at the start is new, so all its records are new.
             offset = self._positions.get(name, 0 if self._is_from_now else None)
             if offset is not None:
                 self._consumer.seek(name, offset)
@@ -240,7 +240,7 @@ class OwnGroup(RebalanceListener):
         try:
             ids = await self._consumer.topic_ids(topics)
         except BarnabasError:
-            ids = {}  # no broker answers now: the assignment is most likely unchanged
+            ids = {}  # no broker responds: the assignment is most likely unchanged
         gone = {name for name, known in self._topic_ids.items() if ids.get(name, known) != known}
         self._positions = {
             name: offset
@@ -290,7 +290,7 @@ class Ends:
             for name in names
             if name in positions and positions[name].offset >= self._ends[name]
         ]
-        # A partition at its end would only fetch unwanted records.
+        # A partition that has reached its end would only fetch unwanted records.
         if reached:
             self._consumer.pause(*reached)
         return len(reached) == len(names)

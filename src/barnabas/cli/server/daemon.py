@@ -30,7 +30,7 @@ def start_daemon(words: Sequence[str], output: Path) -> int:
     """
     with suppress(FileExistsError):  # perhaps a file: opening a file under it gives that error
         output.parent.mkdir(parents=True, exist_ok=True)
-    # Appended: the logs of earlier runs often show why this one is started.
+    # Append, because the logs of earlier runs often show why the broker is being restarted.
     with output.open("ab") as file:
         began_at = file.tell()
         process = subprocess.Popen(
@@ -43,7 +43,7 @@ def start_daemon(words: Sequence[str], output: Path) -> int:
         )
     assert process.stdout is not None
     with process.stdout:
-        # The broker prints its line when it serves; without a line it has ended.
+        # The broker prints a line when it is ready; without a line, it has ended.
         ready = process.stdout.readline()
     if ready:
         sys.stdout.write(f"{ready}process {process.pid}, its log is {output}\n")

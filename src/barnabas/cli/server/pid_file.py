@@ -40,7 +40,7 @@ def read_pid_file(directory: Path) -> PidFile | None:
     try:
         with (directory / FILE_NAME).open("rb") as file:
             lines = file.read(_MAX_BYTES).decode("utf-8", "replace").splitlines()
-        # A truncated or foreign file counts as missing.
+        # Treat a truncated or foreign file as missing.
         return PidFile(int(lines[0]), int(lines[1]), lines[2])
     except (OSError, ValueError, IndexError):
         return None
@@ -68,7 +68,7 @@ def claim(directory: Path, listeners: str, process: int | None = None) -> bool:
 
 
 def release(directory: Path) -> None:
-    """Remove this process's own file; the disk may reject that."""
+    """Remove this process's own file; ignore disk errors."""
     found = read_pid_file(directory)
     # Another process may have claimed the directory since.
     if found is not None and found.pid == os.getpid():

@@ -40,7 +40,7 @@ def secure_configs(
     listeners = {}
     for name, text in given.items():
         parsed = parse_listeners(name, text)
-        # With several listeners, some might stay open without the user's knowledge.
+        # With several listeners, some might remain open without the user's knowledge.
         if len(parsed) != 1 or parsed[0].name not in (_PLAIN, PROTOCOL):
             raise ConfigError(f"{name}={text}: {_HINT}")
         listeners[name] = str(parsed[0]._replace(name=PROTOCOL))

@@ -86,7 +86,7 @@ _DELAY = "group.initial.rebalance.delay.ms"
 
 
 class UsageError(Exception):
-    """The command line is wrong; the message says how."""
+    """Raised if the command line is invalid; the message says why."""
 
 
 class StartArguments(NamedTuple):
@@ -170,7 +170,7 @@ def properties_of(arguments: StartArguments) -> dict[str, str]:
         properties["listeners"] = _listeners(arguments, is_for_this_machine)
     elif is_for_this_machine:
         properties.setdefault("listeners", _listeners(arguments, is_for_this_machine))
-    # A profile describes the behaviour of a version, and itself says how long a group waits.
+    # A profile mimics one version, and sets the initial rebalance delay itself.
     if is_for_this_machine and arguments.profile is None:
         properties.setdefault(_DELAY, "0")
     return properties
@@ -250,7 +250,7 @@ def parse(words: Sequence[str]) -> StartArguments:
         test_control_port=None
         if test_control_port is None
         else _port(_TEST_CONTROL, test_control_port),
-        # A directory for secrets means that the user wants security.
+        # A directory for secrets implies that the user wants security.
         is_secure=_SECURE in flags or _SECURE_DIR in given,
         secure_dir=given.get(_SECURE_DIR),
         log_file=given.get(_LOG_FILE),
@@ -276,7 +276,7 @@ def _option(word: str, left: list[str]) -> tuple[str, str]:
 
 
 def _setting(option: str, value: str) -> tuple[str, str]:
-    """Return the broker config for which an option stands."""
+    """Return the broker config that an option sets."""
     if option == "--listeners":
         return "listeners", value
     if option == _LOG_FORMAT:
@@ -315,7 +315,7 @@ def _process_began_at_s() -> float:
             # After the name, which is in parentheses and may contain anything: field 22 of the
             # line.
             began_ticks = int(stat.read().rpartition(b")")[2].split()[19])
-        # Ticks count since the boot, suspended time included.
+        # Ticks are counted from boot, including suspended time.
         age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - began_ticks / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError, AttributeError):
         return now_s

@@ -25,7 +25,7 @@ _POLL_S = 0.05
 
 
 class CannotStop(Exception):
-    """The message says why, and what to do."""
+    """Raised if a broker cannot be stopped; the message says why, and what to do."""
 
 
 class Selection(NamedTuple):

@@ -66,7 +66,7 @@ def barnabas_config() -> Mapping[str, Any]:
 def barnabas_broker(
     request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
 ) -> Iterator[Broker]:
-    """A running `barnabas.Broker`, for each test or as `barnabas_scope` says."""
+    """A running `barnabas.Broker`, for each test or for the scope in `barnabas_scope`."""
     yield from _broker(request, barnabas_config)
 
 

@@ -64,7 +64,7 @@ class Broker(EmbeddedLife):
             raise ConfigError(
                 f"data_dir={data_dir} and log.dirs={self._log_dirs}: give one of the two"
             )
-        # With several log directories the first one stands for the broker.
+        # With several log directories, the first one identifies the broker.
         given = data_dir or self._log_dirs.split(",")[0].strip()
         super().__init__("broker", Path(given) if given else None, **options)
         self._port = port
@@ -125,7 +125,7 @@ class Broker(EmbeddedLife):
 
     @property
     def port(self) -> int:
-        # 0 stands for any free port, which is known once it is bound.
+        # 0 means any free port, which is known once it is bound.
         if not self.is_running or not self._port:
             raise self._is_not_running()
         return self._port
@@ -204,7 +204,7 @@ class Broker(EmbeddedLife):
         assert self._stopping is not None and self._ended is not None
         self._stopping.set()
         await self._ended
-        # The broker could not continue: the test must not mistake its silence for a clean stop.
+        # The broker has failed, and the test must not mistake this for a clean stop.
         if server.failure is not None and server.failure.done():
             raise OSError(server.failure.result())
 

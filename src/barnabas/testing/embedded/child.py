@@ -1,4 +1,4 @@
-"""The process of `Broker(process=True)`: creates a broker and carries out its parent's calls.
+"""The process of `Broker(process=True)`: creates a broker and executes its parent's calls.
 
     stdin:  ["make", "Broker", {...}, parent's process id], then ["start"], ["stop"], ...
             ["control"]: take faults over HTTP, on the port that is answered
@@ -96,7 +96,7 @@ def main() -> int:
 
 def _watch(parent: int) -> None:
     """Exit when the parent is gone: another of its children may hold the pipe open."""
-    # An orphan gets a new parent, which this loop notices within half a second.
+    # An orphan gets a new parent, which this loop detects within half a second.
     while os.getppid() == parent:
         threading.Event().wait(1 / _LOOKS_PER_S)
     os.kill(os.getpid(), signal.SIGTERM)

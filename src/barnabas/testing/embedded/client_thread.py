@@ -128,7 +128,7 @@ class ClientThread:
                     **self.options(),
                     client_id=_CLIENT_ID,
                     request_timeout_ms=_REQUEST_MS,
-                    # A test that deletes a topic does not want it to be created again.
+                    # Do not recreate a topic that the test deletes.
                     allow_auto_create_topics=False,
                 )
                 await producer.start()

@@ -251,7 +251,7 @@ class Cluster(EmbeddedLife):
         own = dict(self._broker_config)
         for number, port in self._ports.items():
             given = {**listeners, **own.get(number, {})}
-            # The child starts on the same ports: clients already have their addresses.
+            # Start the child on the same ports, because clients already have the addresses.
             own[number] = with_port({**listener(self._secured, port), **given}, port)
         return {
             "brokers": len(self.broker_ids),
@@ -272,7 +272,7 @@ class Cluster(EmbeddedLife):
     # ---- on its loop ----
 
     async def _start(self) -> None:
-        """Return when every broker serves and knows all the others."""
+        """Start, and return once every broker is ready and knows all the others."""
         directory = self.data_dir / _METADATA
         directory.mkdir(parents=True, exist_ok=True)
         self._running = []

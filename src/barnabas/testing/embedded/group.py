@@ -27,7 +27,7 @@ __tracebackhide__ = is_wait_timeout
 READ_COMMITTED: Final = "read_committed"
 _LEVELS: Final = (READ_COMMITTED, "read_uncommitted")
 _COUNTED: Final = 1000
-"""How far beyond the wanted lag a wait counts the records."""
+"""How far beyond the requested lag a wait counts records."""
 
 Lags = dict[tuple[TopicPartition, Span], int]
 """Records in ranges that have already been counted."""
@@ -107,7 +107,8 @@ class Group:
             holds &= members is None or len(described.members) == members
             seen = f"state {described.state}, {counted(len(described.members), 'member')}"
             if lag is not None:
-                # Counting means reading: for a group far behind, a look does not count to the end.
+                # Counting requires reading, so do not count to the end for a group that is far
+                # behind.
                 most = lag + _COUNTED
                 lags = await self._lag(level, most, known)
                 behind = sum(lags.values())
@@ -150,7 +151,7 @@ class Group:
         unknown = {
             name: span
             for name, span in spans.items()
-            # A range is counted once, however often the wait looks.
+            # Count a range only once, even if the wait checks repeatedly.
             if span.begin < span.end and (name, span) not in known
         }
         if unknown:

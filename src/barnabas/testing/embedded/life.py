@@ -91,11 +91,11 @@ class EmbeddedLife(BrokerHandle):
     # ---- life ----
 
     def start(self) -> Self:
-        """Start, and return when it serves."""
+        """Start, and return when the broker or cluster is ready."""
         with self._life:
             if self.is_running:
                 raise ConfigError(f"this {self._noun} is already running")
-            # A directory created for a failed start is removed; an existing one stays.
+            # Remove a directory created for a failed start, but keep an existing one.
             is_new = self._directory.path is None
             try:
                 self._begin_data()
@@ -158,7 +158,7 @@ class EmbeddedLife(BrokerHandle):
                     "process=True"
                 )
             self._hang_up()
-            # A paused process does not answer, so its last counts are lost.
+            # A paused process does not respond, so its last counts are lost.
             if self._distant is not None and self._pause is None:
                 self._distant.end()
             child, self._child = self._child, None
@@ -180,7 +180,7 @@ class EmbeddedLife(BrokerHandle):
         """Start as `with` does, without blocking the caller's loop."""
         try:
             await _in_a_thread(self.start)
-        # The start cannot be interrupted half-way, so it is undone.
+        # The start cannot be interrupted halfway, so undo it afterwards.
         except asyncio.CancelledError:
             await _in_a_thread(self.close)
             raise
@@ -317,7 +317,7 @@ class EmbeddedLife(BrokerHandle):
         try:
             self._thread.run(self._in_time(self._start(), "start"))
         except BaseException:
-            # The first failure says more than a failure of the stop that follows it.
+            # The first error is more helpful than an error in the stop that follows.
             with suppress(OSError):
                 self._thread.run(self._in_time(self._stop(), "stop"))
             raise

@@ -1,4 +1,4 @@
-"""Freezes a broker, like a process after SIGSTOP: connections stay open, nothing is answered.
+"""Freezes a broker, like SIGSTOP: connections stay open, but requests are not answered.
 
 Data that reaches its sockets waits in the kernel's buffers, its timers are late when it resumes,
 and work that it awaits in threads, such as a sync, may finish meanwhile.
@@ -42,7 +42,7 @@ class ThreadPause(Pause):
         self._ends = threading.Event()
         # A callback that does not return blocks the loop, and with it everything in the broker.
         thread.call_soon(self._block)
-        # The loop never got to it: let the callback return immediately when it does.
+        # The loop has not run the callback yet; let it return immediately.
         if not self._stands.wait(_BEGINS_WITHIN_S):
             self._ends.set()
             raise TimeoutError(f"the broker did not stand still within {_BEGINS_WITHIN_S:g} s")

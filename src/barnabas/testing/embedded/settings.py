@@ -66,7 +66,7 @@ class QuietLog:
         self._changed: list[logging.Logger] = []
 
     def begin(self) -> None:
-        # The program has chosen a level, which stays.
+        # Keep a level that the program has chosen.
         if logging.getLogger("barnabas").level != logging.NOTSET:
             return
         for logger in map(logging.getLogger, LOGGERS):
@@ -75,7 +75,7 @@ class QuietLog:
                 self._changed.append(logger)
 
     def end(self) -> None:
-        """Restore the levels, except any that the program has changed meanwhile."""
+        """Restore the levels, except those that the program has changed in the meantime."""
         while self._changed:
             logger = self._changed.pop()
             if logger.level == logging.WARNING:

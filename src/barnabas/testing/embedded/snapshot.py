@@ -26,7 +26,7 @@ from barnabas.testing.embedded.data_directory import DataDirectory
 _DATA: Final = "data"
 _DESCRIPTION: Final = "snapshot.json"
 _FORMAT: Final = 1
-# A lock belongs to the process that holds it.
+# Do not copy lock files, which belong to the running process.
 _LEFT_OUT: Final = (".lock",)
 
 
@@ -86,7 +86,7 @@ class Snapshot:
         """
         if kind != self.kind:
             raise ConfigError(f"snapshot: {self.path} is of a {self.kind}, this is a {kind}")
-        # Copied first, then renamed: if the disk is full, the old state stays in place.
+        # Copy first, then rename, so that the old state is kept if the disk is full.
         fresh = directory.with_name(f"{directory.name}.restoring")
         shutil.rmtree(fresh, ignore_errors=True)
         try:

@@ -16,7 +16,7 @@ _LONGEST_PAUSE_S = 0.1
 
 
 class WaitTimeout(AssertionError):
-    """A wait ended without the wanted state; the message says what was found instead."""
+    """Raised if a wait timed out; the message says what was found instead."""
 
 
 WaitTimeout.__module__ = "barnabas.testing"  # where the documentation has it
@@ -31,11 +31,11 @@ def is_wait_timeout(failure: Any) -> bool:
 
 
 class Sight(NamedTuple, Generic[T]):
-    """The result of one look."""
+    """The result of one check."""
 
     value: T
-    holds: bool  # it is the wanted state
-    seen: str  # for the message, if it is not the wanted state
+    holds: bool  # True if the condition holds
+    seen: str  # for the message, if the condition does not hold
     progress: object = None  # as long as it changes, the time is extended
 
 
@@ -54,7 +54,7 @@ async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeo
                 try:
                     sight = await look()
                 except (Unreachable, KafkaError) as error:
-                    # The next look would fail in the same way.
+                    # The next check would fail in the same way.
                     if isinstance(error, KafkaError) and not error.retriable:
                         raise
                     seen = str(error)

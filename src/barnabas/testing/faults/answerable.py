@@ -19,7 +19,7 @@ ANY: Final = frozenset(
         "CLUSTER_AUTHORIZATION_FAILED",
     )
 )
-"""Errors with which every API may answer."""
+"""Errors that every API can return."""
 
 _TOPIC = "UNKNOWN_TOPIC_OR_PARTITION TOPIC_AUTHORIZATION_FAILED INVALID_TOPIC_EXCEPTION"
 _REPLICA = (
@@ -168,7 +168,7 @@ WHOLE: Final = _table(
 
 
 def answerable(api: str) -> frozenset[str]:
-    """Return the errors with which this API can answer."""
+    """Return the errors that this API can return."""
     none: frozenset[str] = frozenset()
     return ANY | ROWS.get(api, none) | WHOLE.get(api, none)
 

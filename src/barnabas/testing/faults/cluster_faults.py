@@ -111,6 +111,6 @@ class ClusterFaults(Faults):
         self._apply_to_all()
         for each in before.mute & healed:
             session = self._cluster.session(each)
-            # A broker that was cut off only inbound still has its session.
+            # A broker that was cut off only for inbound traffic still has its session.
             if session.session_state is SessionState.EXPIRED:
                 session.reconnect()

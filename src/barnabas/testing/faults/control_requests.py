@@ -1,4 +1,4 @@
-"""Carries out the requests for faults over HTTP: see `control`."""
+"""Handles the HTTP requests for faults: see `control`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_WAIT_MS = 600_000
 
 
 class ControlRequests:
-    """The faults of one broker, as requests name them."""
+    """The faults of one broker, as used by requests."""
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
@@ -64,7 +64,7 @@ class ControlRequests:
                 try:
                     key = what, _text(request.body.get("broker"))
                     self._machine[key] = spoil(**request.body)
-                # An argument with a name that the method does not have.
+                # The method has no argument of this name.
                 except TypeError:
                     raise Refused(400, _no_such_argument(what)) from None
                 return Answer(201, request.body)

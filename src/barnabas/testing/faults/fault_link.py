@@ -79,7 +79,7 @@ class FaultLink:
             del self._ids[rule]
             self._former.pop(rule, None)
         for rule in rules:
-            # A spent rule would start counting again in a new process.
+            # Do not send a spent rule, which would start counting again in a new process.
             if rule not in self._ids and not rule.is_spent:
                 self._ids[rule] = _ask(port, "POST", "/faults", self._arguments(rule))["id"]
 
@@ -140,7 +140,7 @@ def _ask(
 ) -> dict[str, Any]:
     """Send a request, and return the response. Raises ConfigError if it is rejected, or OSError."""
     status, answer = _exchange(port, method, path, body)
-    # A rule that is already gone there counts as deleted.
+    # Treat a rule that no longer exists there as deleted.
     if status >= 400 and (method, status) != ("DELETE", 404):
         raise ConfigError(answer["error"])
     return answer

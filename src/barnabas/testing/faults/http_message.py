@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 MOST_HEAD_BYTES: Final = 8192
 MOST_BODY_BYTES: Final = 65_536
 LONGEST_S: Final = 10.0
-"""How long a request may take to arrive."""
+"""The time limit for receiving a request."""
 
 _REQUEST_LINE = re.compile(r"([A-Z]+) ([!-~]+) HTTP/1\.[01]")
 _JSON = "application/json"
@@ -50,7 +50,7 @@ class Answer(NamedTuple):
 
 
 class Refused(Exception):
-    """A request that is answered with an error."""
+    """Raised to respond with an error."""
 
     def __init__(self, status: int, reason: str, allow: str = "") -> None:
         super().__init__(reason)
@@ -110,7 +110,7 @@ async def _body(reader: asyncio.StreamReader, fields: Mapping[str, str]) -> dict
         raise Refused(413, f"the body is longer than {MOST_BODY_BYTES} bytes")
     if not int(length):
         return {}
-    # A page in a browser may send forms without asking, but not JSON (CORS preflight).
+    # A web page can send forms to other origins, but not JSON (CORS preflight).
     if fields.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
         raise Refused(415, f"send the body with Content-Type: {_JSON}")
     try:

@@ -28,7 +28,7 @@ class Isolation(NamedTuple):
         if broker_id in self.unreachable:
             raise ConnectionCut(f"broker {broker_id} is isolated")
         sender = sender_of(context.client_id)
-        # A broker still reaches itself, for example its own controller.
+        # A broker can still reach itself, for example its own controller.
         if sender in self.mute and sender != broker_id:
             raise ConnectionCut(f"broker {sender}, which sent it, is isolated")
 

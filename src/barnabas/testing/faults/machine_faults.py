@@ -81,7 +81,7 @@ def clock_fault(*, offset_ms: int, frozen: bool) -> ClockFault:
 
 
 class MachineFaults:
-    """The disk and the clock of one broker, which can be given faults while it runs."""
+    """The disk and the clock of one broker, in which faults can be injected at run time."""
 
     def __init__(self, seams: Seams) -> None:
         files, clock = seams.files, seams.clock
@@ -90,14 +90,14 @@ class MachineFaults:
         self._clock = clock
 
     def spoil_disk(self, fault: DiskFault | None) -> None:
-        """Replace the disk's fault; None: the disk works again."""
+        """Replace the disk's fault; None repairs the disk."""
         # A broker with a full disk asks how much room is left, so the response must agree with the
         # errors.
         self._files.is_full = fault is not None and fault.error in ("ENOSPC", "EDQUOT")
         self._files.before = None if fault is None else fault.before
 
     def spoil_clock(self, fault: ClockFault | None) -> None:
-        """Replace the clock's fault; None: the clock shows the machine's time again."""
+        """Replace the clock's fault; None restores the machine's time."""
         clock = self._clock
         clock.stands_at_ms = None
         clock.offset_ms = 0 if fault is None else fault.offset_ms

@@ -1,15 +1,14 @@
-"""Builds answers that consist only of an error, from the request. Pure.
+"""Builds error responses from requests.
 
 refusal(api, version, request, code, whole=...)   the response to all of the request
 merge(answer, rejected)                            ... put into the response to the rest of it
 put_errors(to, code, answer)                      the same in a response to Metadata, whose request
                                                   need not have named the topics
 
-No API needs special code here. A message in the response is filled from the row of the request that
-it answers: names and ids are copied, numbers that Kafka would not know are -1, and the error is set
-in the innermost message with a field for it, or with `whole` in the outermost. So each row of the
-request has one row in the response, as a client expects. Only Metadata is different: its response
-is changed before it is sent.
+No API needs special code here. Each row of the request gets one row in the response, as a client
+expects: names and ids are copied, numbers that Kafka would not know are -1, and the error is set in
+the innermost message with an error field, or with `whole` in the outermost. Only Metadata is
+different: its real response is changed before it is sent.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _UNKNOWN = frozenset(
         "log_start_offset",
     )
 )
-"""Numbers for which Kafka answers -1 if it has no value."""
+"""Fields for which Kafka returns -1 if there is no value."""
 _KEYS = (*TOPIC_FIELDS, *PARTITION_FIELDS)
 _COPIED = (
     *_KEYS,
@@ -79,7 +78,7 @@ def merge(answer: Message, refused: Message) -> None:
         own = getattr(answer, made.name) or []
         for row in rows:
             same = next((each for each in own if _identity(each) == _identity(row)), None)
-            # The topic had only rejected partitions, or the response leaves it out.
+            # The topic had only rejected partitions, or the response omits it.
             if same is None:
                 own.append(row)
             else:
@@ -94,7 +93,7 @@ def put_errors(to: Narrowed, code: int, answer: Any) -> None:
             continue
         if to.partition is None:
             topic.error_code = code
-            # Kafka answers a topic that has an error without its partitions.
+            # Kafka returns no partitions for a topic with an error.
             topic.partitions = []
             continue
         for partition in topic.partitions:

@@ -162,7 +162,7 @@ def _without_session(context: Context, request: Any) -> Outcome | None:
     A request in a session is answered as if the session had been evicted, and no new session is
     started.
     """
-    # Sessions came with version 7.
+    # Fetch sessions were added in version 7.
     if context.version < 7:
         return None
     if request.session_id != _NO_SESSION and request.session_epoch > 0:
@@ -235,7 +235,7 @@ def _drop(rule: Rule, context: Context, answer: Message | None) -> None:
 
 def _with_change(outcome: Outcome, change: Change) -> Outcome:
     """Return the same outcome, but let `change` see its response before it is sent."""
-    # The request is held before it is carried out: the change applies to its later outcome.
+    # The request is delayed before it is handled; the change applies to its later outcome.
     if isinstance(outcome, Hold):
         return Hold(_outcome_later(outcome.until, change))
     return _with_change_now(outcome, change)

@@ -21,14 +21,14 @@ from barnabas.testing.faults.temporary_fault import Temporary
 
 
 class RuleNotHit(BarnabasError, AssertionError):
-    """A rule was not hit in time; the test fails with the number of hits."""
+    """Raised if a rule was not hit in time, with the number of hits."""
 
 
 RuleNotHit.__module__ = "barnabas.testing"  # where the documentation has it
 
 
 def __tracebackhide__(failure: Any) -> bool:
-    """Make pytest hide the frames of this file: the test's own line says more."""
+    """Make pytest hide the frames of this file."""
     return failure is not None and isinstance(failure.value, RuleNotHit)
 
 
@@ -126,7 +126,7 @@ class Rule(Temporary):
         This blocks the calling thread, not the broker. Do not call it in the thread of an asyncio
         loop whose client must send the requests.
         """
-        # Waiting would always time out: the rule no longer applies by then.
+        # Waiting would always time out, because the rule no longer applies.
         if self.count is not None and hits > self.count:
             raise RuleNotHit(f"hits={hits} can never be reached: {self} has count={self.count}")
         deadline_s = time.monotonic() + timeout_s

@@ -63,7 +63,7 @@ def select(request: Message, to: Narrowed, topic_names: Mapping[bytes, str]) -> 
         setattr(chosen, made.name, taken)
         setattr(rest, made.name, left)
         has_chosen, has_rest = has_chosen or bool(taken), has_rest or bool(left)
-    # The request as it came, not a copy: it need not be divided.
+    # Use the original request, not a copy, because it need not be split.
     if not has_chosen:
         return Selection(None, request)
     return Selection(chosen, rest if has_rest else None)

@@ -86,7 +86,7 @@ class DistantSession(SessionStore):
             self._loop.call_soon_threadsafe(self._take_over, self._session.session_id, state)
 
     async def _close_there(self) -> None:
-        self._is_closed = True  # the broker's loop may end now
+        self._is_closed = True  # the broker's loop can end now
         await self._session.close()
 
     # ---- on the broker's loop again ----

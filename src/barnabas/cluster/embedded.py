@@ -160,7 +160,7 @@ class EmbeddedStore(MetadataStore):
         if self._journal is not None:
             if self._failure is None:
                 self._journal.sync()
-                # The next start reads a sealed journal without any doubt about its end.
+                # A sealed journal has a known end, which the next start can rely on.
                 self._journal.seal(self._tree.zxid)
             self._journal.close()
 
@@ -231,8 +231,8 @@ class EmbeddedStore(MetadataStore):
                     on_failure(outcome)
                 elif outcome is not None:
                     raise outcome
-            # A seal says that nothing follows, but a commit that came during the fsync would make
-            # that false.
+            # Do not seal if a commit arrived during the fsync, because a seal means that nothing
+            # follows.
             if self._tree.zxid == covered_zxid:
                 journal.seal(covered_zxid)
             self._synced_zxid = covered_zxid

@@ -121,7 +121,7 @@ class ClusterImage(NamedTuple):
         topics = dict(self.topics)
         names = dict(self.topic_names)
         for name in (*update.removed_topics, *(topic.name for topic in update.topics)):
-            # A topic may be recreated under its name with another id.
+            # A topic can be recreated under the same name with another id.
             previous = topics.pop(name, None)
             if previous is not None:
                 names.pop(previous.topic_id, None)

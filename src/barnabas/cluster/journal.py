@@ -77,7 +77,7 @@ class Journal:
         return max(each.size_bytes for each in self._files)
 
     def append(self, payload: bytes, unsynced: int = 0) -> None:
-        """Append a commit. It is on disk once all `syncs` that begin later have returned.
+        """Append a commit. The commit is on disk once all `syncs` that start later have returned.
 
         `unsynced` is the number of commits before it that may not be on disk. Raises OSError if the
         last copy fails.
@@ -94,7 +94,7 @@ class Journal:
         return [(each.sync, self._failure_of(each)) for each in self._files]
 
     def sync(self) -> None:
-        """Force all copies to disk, one after the other."""
+        """Sync all copies to disk, one by one."""
         self._each(JournalFile.sync)
 
     def seal(self, zxid: int) -> None:
@@ -139,7 +139,7 @@ class Journal:
 
     def _bring_up_to_date(self, file: JournalFile, copy: Copy, found: Merged) -> None:
         if is_behind(copy, found):
-            # Keep a copy of the damaged files: they may be the only trace of the cause.
+            # Keep a copy of the damaged files, which may be the only evidence of the cause.
             if is_damaged(copy, found):
                 kept = file.keep_damaged()
                 self.kept += kept

@@ -203,7 +203,7 @@ def _loss(copies: Sequence[Copy], found: Merged) -> str | None:
             for each in copies
             if each.frames.damaged_at is not None
         ]
-        # The front of a journal, or a snapshot, may be missing without any other trace.
+        # The start of a journal, or a snapshot, may be missing without any other sign.
         places = places or [
             f"{each.directory} lacks part of its {JOURNAL_NAME} or {SNAPSHOT_NAME}"
             for each in copies

@@ -1,7 +1,7 @@
-"""Every operating-system call on the embedded store's files.
+"""Makes all operating-system calls on the embedded store's files.
 
-It is this store's side of the files seam, because the metadata and the logs know nothing of each
-other. Only their owner may read the files created here: journals have password hashes.
+This is the embedded store's part of the files seam, which is separate from the logs'. Only the
+owner can read the files created here, because journals contain password hashes.
 """
 
 from __future__ import annotations

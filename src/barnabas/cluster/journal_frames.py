@@ -62,8 +62,8 @@ class Frames(NamedTuple):
 
     @property
     def begins_late(self) -> bool:
-        """Commits are missing at the front: the very first journal begins with an empty seal, and
-        then with commit 1.
+        """Commits are missing at the start: the first journal starts with an empty seal, followed
+        by commit 1.
         """
         if self.damaged_at is not None or not self.whole:
             return False

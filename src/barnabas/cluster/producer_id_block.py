@@ -15,7 +15,7 @@ _IDS_PER_BLOCK = 1000
 
 
 async def take_block(store: MetadataStore, broker_id: int) -> tuple[int, int]:
-    """Return the first and the last of a thousand producer ids that have never been given out.
+    """Allocate a block of a thousand producer ids; return the first and the last.
 
     Raises NotController if the store does not answer; the caller then tries again.
     """

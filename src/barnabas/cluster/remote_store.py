@@ -44,7 +44,7 @@ class RemoteStore(SessionStore):
 
     @abstractmethod
     def give_up(self) -> None:
-        """End the session, and do not begin another one. For any thread.
+        """End the session, and do not start another one. For any thread.
 
         The loop may be held up, but the ephemeral nodes must be removed nevertheless.
         """

@@ -70,7 +70,7 @@ Operation = Create | Set | Delete | Check
 
 
 class MetadataError(BarnabasError):
-    """A commit that did not happen (OutcomeUnknown: it may have)."""
+    """A commit that failed (with OutcomeUnknown, it may have succeeded)."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -94,7 +94,9 @@ class NotEmpty(MetadataError):
 
 
 class OutcomeUnknown(MetadataError):
-    """The connection broke before the response came: the commit may or may not have happened."""
+    """The connection broke before the response arrived, so the commit may or may not have
+    succeeded.
+    """
 
 
 class SessionExpired(MetadataError):

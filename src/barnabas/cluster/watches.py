@@ -80,6 +80,6 @@ class Watches:
 
     def _is_set(self, path: str, watched: _Watched, seen: object) -> None:
         before, watched.seen = watched.seen, seen
-        # The path changed while no watch was set; without this the change would go unnoticed.
+        # The path changed while no watch was set, so report the change.
         if before not in (None, seen) and self._watched.get(path) is watched:
             self.fire(path)

@@ -134,9 +134,7 @@ class ZooKeeperStore(RemoteStore):
         return store
 
     def _report_waiting(self) -> None:
-        """Say early what a start is waiting for: ZooKeeper may be starting, or the address may be
-        wrong.
-        """
+        """Log early that startup is waiting for ZooKeeper, because the address may be wrong."""
         _log.warning(
             "zookeeper.connect=%s: no response from ZooKeeper yet (%s); will keep trying for up "
             "to %d ms (zookeeper.connection.timeout.ms)",
@@ -146,7 +144,7 @@ class ZooKeeperStore(RemoteStore):
         )
 
     async def _report_open_root(self) -> None:
-        """Warn if the root is open to all, which makes the nodes' rights useless.
+        """Warn if the root is open to all, which makes the nodes' ACLs useless.
 
         Deleting /controller takes a right on its parent, not on the node itself.
         """
@@ -231,8 +229,8 @@ class ZooKeeperStore(RemoteStore):
                 break
             except ZookeeperError as error:
                 raise metadata_error(path, error) from error
-            # The session ended while the request was queued, and its premises may have changed
-            # since.
+            # The session ended while the request was queued, so its assumptions may no longer
+            # hold.
             if commit.is_void:
                 break
             return commit.results(answers)
@@ -325,7 +323,7 @@ class ZooKeeperStore(RemoteStore):
         return _let_all_change(rights)
 
     async def set_rights(self, path: str, *, is_protected: bool) -> bool:
-        """Give an existing node the rights with which `zookeeper.set.acl` creates it.
+        """Set the ACL of an existing node to that with which `zookeeper.set.acl` creates it.
 
         Returns whether the node exists. Without `is_protected` it is open to all. Raises
         MetadataError, also if this connection may not change the node's rights, or OutcomeUnknown.
@@ -367,7 +365,7 @@ def rights_of(path: str, *, is_protected: bool) -> list[ACL]:
 
 
 def _let_all_change(rights: Iterable[ACL]) -> bool:
-    # Only rights that let every client create or delete nodes under the node count.
+    # Check only whether every client can create or delete child nodes.
     changes = Permissions.CREATE | Permissions.DELETE
     return any(each.id == ANYONE_ID_UNSAFE and each.perms & changes for each in rights)
 

@@ -48,7 +48,7 @@ _STATES = {
 
 
 class NotUnderstood(Exception):
-    """A malformed response came; whether the request took effect is unknown."""
+    """Raised for a malformed response; it is unknown whether the request took effect."""
 
 
 OnState = Callable[[SessionState, int], None]
@@ -96,7 +96,7 @@ class _Reply:
         self._inbox.put(self._on_answer, value)
 
     def set_exception(self, error: Exception) -> None:
-        # For example a struct.error in kazoo: the request may have been carried out.
+        # For example, a struct.error in kazoo: the request may have taken effect.
         if not isinstance(error, ZookeeperError):
             error = NotUnderstood(str(error))
         self._inbox.put(self._on_failure, error)
@@ -271,7 +271,7 @@ class Connection:
         await asyncio.get_running_loop().run_in_executor(None, self._stop)
 
     def end_session(self) -> None:
-        """End the session now, from any thread, whatever the loop is doing."""
+        """End the session now, from any thread, even if the event loop is blocked."""
         self._stop()
 
     def give_up_waiting(self) -> None:

@@ -102,7 +102,7 @@ class Commit:
     def results(self, answers: Sequence[Any]) -> list[str | int]:
         """Return the store's results. Raises the MetadataError of the operation that failed."""
         for operation, answer in zip(self.operations, answers, strict=True):
-            # The operations that did not fail themselves have one of these two errors.
+            # Operations that did not fail themselves have one of these two errors.
             if isinstance(answer, Exception) and not isinstance(
                 answer, RolledBackError | RuntimeInconsistency
             ):
@@ -152,9 +152,7 @@ class MultiRead:
         return b"".join([*parts, _END])
 
     def deserialize(self, answer: bytes, offset: int) -> list[tuple[Any, Any]]:
-        """Return the two responses for each path, for `znode`; an error among them is not
-        raised.
-        """
+        """Return the two responses for each path, for `znode`, without raising their errors."""
         results: list[Any] = []
         header, offset = wire.MultiHeader.deserialize(answer, offset)
         while not header.done:

@@ -42,7 +42,7 @@ HEADER_BYTES = 61
 LOG_OVERHEAD_BYTES = 12
 """The size of base offset and length, which the length does not count."""
 CHECKED_FROM = 21
-"""Where the checksum's range begins; it ends at the batch's end."""
+"""Where the range of the checksum starts; it ends with the batch."""
 MIN_HEADER_BYTES = 26
 """Enough to read a legacy message's header, or any batch's offset, length and magic."""
 
@@ -179,7 +179,8 @@ def _read_legacy(buffer: Buffer, position: int) -> BatchHeader:
         partition_leader_epoch=NO_LEADER_EPOCH,
         magic=magic,
         crc=crc,
-        # The other bits had no meaning then: they must not read as transactional or control.
+        # The other bits had no meaning in this format; do not interpret them as transactional or
+        # control.
         attributes=attributes & (CODEC_MASK | (LOG_APPEND_TIME if magic else 0)),
         last_offset_delta=0,
         base_timestamp=timestamp,

@@ -240,7 +240,7 @@ def _timestamps(
 
 def microseconds(timestamps: pa.Array) -> pa.Array:
     """Convert `Columns.timestamps` to timestamp("us", "UTC")."""
-    # A producer may write any int64; beyond the range of microseconds only its sign is kept.
+    # A producer can write any int64; clamp it to the range of microseconds.
     times_ms = np.asarray(timestamps.view(pa.int64()))
     times_us = np.clip(times_ms, -_MAX_TIMESTAMP_MS, _MAX_TIMESTAMP_MS) * 1000
     return pa.array(times_us).view(_MICROSECONDS)

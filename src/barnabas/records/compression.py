@@ -162,7 +162,7 @@ def _xerial_blocks(data: memoryview) -> Iterator[bytes]:
 
 def _unsnappy(data: memoryview, limit_bytes: int) -> bytes:
     blocks = list(snappy_blocks(data))
-    # Each block states its size, so nothing is unpacked in vain.
+    # Each block states its size, so check it before decompressing.
     if sum(size for size, _ in blocks) > limit_bytes:
         raise _too_large(limit_bytes)
     return b"".join([cramjam.snappy.decompress_raw(block) for _, block in blocks])

@@ -1,8 +1,8 @@
 """Fields of many records at once: numpy over one buffer (`octets`) and arrays of positions.
 
-Owns the walk that finds where records begin, varints and byte strings at given positions, and the
-copy of byte strings into an Arrow column. The buffer ends in `PADDING`, so that a read just past
-the last record stays inside it. Any bytes give arrays or `CorruptData`.
+It finds where records start, decodes varints and byte strings at given positions, and copies byte
+strings into an Arrow column. The buffer ends in `PADDING`, so that a read just past the last record
+stays inside it. Any bytes give arrays or `CorruptData`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def record_starts(data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> I
             pieces.append(np.array(walked, np.int64))
         left -= run
     starts = np.concatenate([*pieces, [position]])
-    # Every batch has to end where its last record does, not just the last batch.
+    # Every batch must end where its last record ends, not only the last batch.
     filled = starts[np.cumsum(counts)] == np.cumsum(sizes)
     if position != end or not filled.all():
         raise CorruptData("a batch is not filled by its records")

@@ -25,10 +25,12 @@ from barnabas.records.compression import NONE, stated_bytes
 from barnabas.records.varint import append_varint, finish_varint, read_varint
 
 AHEAD_MS = 3_600_000
-"""How far a batch may be ahead of the broker's clock before its records are checked."""
+"""How far the timestamps of a batch can be ahead of the broker's clock without checking its
+records.
+"""
 
 MAX_PLAIN_BYTES = 16 * 1024 * 1024
-"""The most that a compressed batch may unpack to before its records are checked."""
+"""The maximum decompressed size of a batch whose records are not checked."""
 
 _FIELDS = Struct(">hiqq14xi")
 """Attributes, last offset delta, base and max timestamp, count."""

@@ -217,7 +217,7 @@ def plain_records(
             plain = bytes(body)
         else:
             plain = decompress(header.codec, body, limit_bytes)
-        # A count may claim two billion records: reject it before a loop begins.
+        # Reject an impossible record count before starting a loop.
         if not 0 <= header.record_count * _MIN_RECORD_BYTES <= len(plain):
             raise CorruptData(f"{counted(header.record_count, 'record')} in {len(plain)} bytes")
         return plain

@@ -145,7 +145,7 @@ class Walk:
                 max_timestamp = timestamp
             if needs_key and key_raw & 1:
                 self._fault(index, "a compacted topic accepts no record without a key", False)
-            # As in Kafka, a record without a time passes whatever the bounds are.
+            # As in Kafka, a record without a timestamp is always within bounds.
             elif timestamp != NO_TIMESTAMP and (
                 (oldest_ms is not None and timestamp < oldest_ms)
                 or (newest_ms is not None and timestamp > newest_ms)

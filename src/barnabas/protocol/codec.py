@@ -51,7 +51,7 @@ def encode_after(head: bytearray, message: Message, version: int) -> list[Part]:
     try:
         parts: list[Part] = compiled(message, head)
     except (struct.error, TypeError, AttributeError) as error:
-        # A wrong type or an integer out of range is an error of the caller, or of its user.
+        # A wrong type or an integer out of range is the caller's error.
         name = type(message).__name__
         raise ValueError(f"{name} version {version} cannot be encoded: {error}") from error
     return parts
@@ -60,7 +60,8 @@ def encode_after(head: bytearray, message: Message, version: int) -> list[Part]:
 def decode(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> M:
     """Decode the message in exactly `data`. Raises only CorruptData."""
     message, end = decoder(cls, version)(memoryview(data))
-    # For answers, and for data on disk: leftover bytes there mean that something was misread.
+    # Use this for responses and for data on disk, where leftover bytes mean that something was
+    # misread.
     if end != len(data):
         raise CorruptData(f"{cls.__name__} version {version}: {len(data) - end} bytes follow it")
     return message
@@ -124,7 +125,7 @@ def _guard(cls: type[M], version: int, compiled: Any) -> Decoder[M]:
             ) from error
         except (CorruptData, UnicodeDecodeError) as error:
             raise CorruptData(f"{cls.__name__} version {version}: {error}") from error
-        # Skipping bytes at the end may go past it without a read that would fail.
+        # Skipped bytes can go past the end without a failing read.
         if decoded[1] > len(data):
             raise CorruptData(f"{cls.__name__} version {version} is truncated at {len(data)} bytes")
         return decoded

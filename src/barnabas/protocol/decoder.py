@@ -58,7 +58,7 @@ def compile_decoder(cls: type[Message], version: int) -> Any:
 
 
 def least_bytes(wire_type: WireType, version: int, flexible: bool) -> int:
-    """Return the fewest bytes that a value of the type takes, which limits the count of an
+    """Return the minimum number of bytes of a value of the type, which limits the count of an
     array.
     """
     if isinstance(wire_type, Primitive):
@@ -207,7 +207,7 @@ class _Decoder:
         element = array.element
         least = least_bytes(element, self._version, self._flexible)
         assert least > 0, f"{element} takes no bytes: its count has no bound"
-        # Checked before the loop: a count of two billion in a frame of ten bytes must cost nothing.
+        # Check the count before the loop, because a tiny frame can claim two billion entries.
         too_many = f"{count} * {least} > size - position"
         with self._source.block(
             f"if {too_many}:" if nullable else f"if {count} < 0 or {too_many}:"

@@ -10,8 +10,8 @@
     tagged fields (flexible only, KIP-482)  UVARINT count, then per field
                                             UVARINT tag, UVARINT size, `size` bytes
 
-Owns these layouts' constants and the slow halves of the compiled codec (numbers of more than one
-byte, unknown tags). It does not know messages.
+This module has the constants of these layouts, and the slow paths of the compiled codec (numbers of
+more than one byte, unknown tags).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ways.
 
 
 class TooManyEntries(CorruptData):
-    """The lists in a message have more entries in total than its reader accepts."""
+    """Raised if the lists in a message have more entries in total than the reader accepts."""
 
 
 Records = memoryview | bytes | bytearray | FileSlice | Sequence[Part]

@@ -11,7 +11,7 @@ from barnabas.protocol.wire import INT16, INT32, INT64, STRING, Array
 
 class DeleteRecordsPartition(Message):
     partition_index: int = field(INT32)
-    offset: int = field(INT64)  # the first that stays; -1: the high watermark
+    offset: int = field(INT64)  # the first offset to keep; -1: the high watermark
 
 
 class DeleteRecordsTopic(Message):

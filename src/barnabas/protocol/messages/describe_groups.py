@@ -16,7 +16,7 @@ from barnabas.protocol.wire import BOOLEAN, BYTES, INT16, INT32, INT64, STRING, 
 
 EVENTS_TAG: Final = 10000
 EVENTS_FROM: Final = 5
-"""The first version that has tagged fields, and therefore the events."""
+"""The first version with tagged fields, which contain the events."""
 
 
 class DescribeGroupsRequest(Message, flexible="5+"):

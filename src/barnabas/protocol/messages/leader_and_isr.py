@@ -24,7 +24,7 @@ class LeaderAndIsrPartitionState(Message):
     adding_replicas: list[int] = field(Array(INT32), versions="3+", ignorable=True)
     removing_replicas: list[int] = field(Array(INT32), versions="3+", ignorable=True)
     is_new: bool = field(BOOLEAN, versions="1+", ignorable=True)
-    # KIP-704: after an unclean election the leader must recover before it serves.
+    # KIP-704: after an unclean election, the leader must recover before it serves clients.
     leader_recovery_state: int = field(INT8, versions="6+", ignorable=True)  # 1: recovering
 
 

@@ -3,10 +3,10 @@
     socket --recv_into--> buffer --+-- 4-byte length | frame --> reader.frame_received
     socket <--write / sendfile-- send queue <-- write([bytes, FileSlice, ...])
 
-Owns the receive buffer; `send_queue` owns what has to leave. It promises that a frame's memory
-belongs to the reader, is writable, and is not written again by the connection, so that views of it
-may be kept. Each view keeps its whole buffer alive: copy small parts that are kept for long. It
-also promises that an idle connection holds no buffer.
+The connection owns the receive buffer; `send_queue` owns the data to send. A frame's memory belongs
+to the reader, is writable, and is not written again by the connection, so views of it can be kept.
+Each view keeps its whole buffer alive, so copy small parts that are kept for long. An idle
+connection holds no buffer.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def held_bytes(self) -> int:
-        """The bytes that were received but not handed over."""
+        """The number of bytes that were received but not handed over."""
         return self._end - self._start
 
     @property
@@ -290,7 +290,7 @@ class Connection(asyncio.BufferedProtocol):
         self._buffer = bytearray(memoryview(buffer)[self._start : self._end]) if held else None
         self._start, self._end = 0, held
         if len(buffer) > _SMALL_BYTES:
-            # This is safe even if frames of it are still referenced: the views keep it alive.
+            # This is safe even if there are still views of the buffer, which keep it alive.
             self._memory.give(buffer)
 
     def _take_frames(self, reader: Reader, left: int) -> int:
@@ -394,8 +394,8 @@ class Connection(asyncio.BufferedProtocol):
         self.send_queue.on_transport_empty()
 
     def on_blocked(self) -> None:
-        # A peer that does not read its responses gets no more of them built: they would pile up
-        # here.
+        # Do not build more responses for a peer that does not read them, because they would pile
+        # up here.
         if self._pause_when_blocked:
             self.pause_reading()
 

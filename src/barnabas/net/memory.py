@@ -37,7 +37,7 @@ def has_views(buffer: bytearray) -> bool:
 
 
 class _Waiting(NamedTuple):
-    """A reservation that is waiting."""
+    """A waiting reservation."""
 
     size_bytes: int
     granted: Callable[[], None]
@@ -63,7 +63,7 @@ class MemoryPool:
 
     @property
     def is_short(self) -> bool:
-        """A reservation is waiting."""
+        """True if a reservation is waiting."""
         return bool(self._waiting)
 
     @property

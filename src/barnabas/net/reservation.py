@@ -52,7 +52,7 @@ class Reservation:
 
     @property
     def is_waiting(self) -> bool:
-        """The peer may have sent more, but nothing is being read."""
+        """True if reading has paused until memory is available."""
         return self._wanted_bytes > 0
 
     def grow(self, size_bytes: int, frame: memoryview) -> bool:
@@ -64,8 +64,7 @@ class Reservation:
         if not self.size_bytes:
             self._source = self.pool
             preferred = self.preferred
-            # The source is chosen with the first bytes of a frame, and kept for its remaining
-            # bytes.
+            # Choose the source with the first bytes of a frame, and keep it for the rest.
             if preferred is not None and _API_KEY(frame)[0] in preferred.api_keys:
                 self._source = preferred.memory
         self._wanted_bytes = size_bytes - self.size_bytes

@@ -246,8 +246,8 @@ class SendQueue:
             self._fail(error)
             return False
         if sent == 0:
-            # The file is shorter than announced. The peer is waiting for bytes that will never
-            # come, so the connection cannot be kept.
+            # The file is shorter than announced. The peer would wait for the missing bytes
+            # forever, so close the connection.
             self._fail(OSError(f"file ended {part.size} bytes early while it was being sent"))
             return False
         self._pending_bytes -= sent

@@ -98,7 +98,7 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     @property
     def was_attached(self) -> bool:
-        """It has had a plain transport, which then closes the socket."""
+        """True if there has been a plain transport, which then closes the socket."""
         return self._transport is not None
 
     async def handshake(self) -> None:
@@ -171,7 +171,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._fail(TlsFailure.plain_text(received))
             return
         self._held += received
-        # A client has one handshake; a server may have a thousand at one moment.
+        # A client has one handshake at a time, but a server may have a thousand.
         if self._turns is None:
             self._advance()
         else:
@@ -248,7 +248,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             buffer = self._protocol.get_buffer(_UNKNOWN)
             filled, size = 0, len(buffer)
             try:
-                # Some clients send records of 4 KiB: each turn of this costs.
+                # Some clients send records of 4 KiB, so keep this loop fast.
                 read: Callable[[int, memoryview], int] = self._ssl.read  # type: ignore[assignment]
                 while filled < size:
                     count = read(size - filled, buffer[filled:])
@@ -346,7 +346,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     # ---- life ----
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return asyncio's own response, but no `socket`: nothing may bypass the encryption."""
+        """Return asyncio's own answer, but no `socket`: nothing may bypass the encryption."""
         if name == "ssl_object":
             return self._ssl
         if name == "sslcontext":

@@ -51,7 +51,7 @@ class BrokerConfig:
         self.per_broker = per_broker
         self.cluster_wide = cluster_wide
         self.warnings: list[str] = []
-        # A KRaft sample file also lists the controllers' listener, which would be open to clients.
+        # A KRaft sample file also lists the controller listener, which would be open to clients.
         served = without_controller_listeners(self.properties)
         self._texts = {**served, **cluster_wide, **per_broker}
         self._values: dict[str, ConfigValue] = {}
@@ -95,7 +95,7 @@ class BrokerConfig:
         name = "barnabas.verify.all.records"
         if self.is_set(name):
             return self.bool(name)
-        # A key that is not set is not looked up, because its table is loaded when needed.
+        # Look up only keys that are set, because the table is loaded on demand.
         authorizer = "authorizer.class.name"
         return self.is_set(authorizer) and self.str(authorizer) != ""
 

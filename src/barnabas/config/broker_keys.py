@@ -228,7 +228,7 @@ def key_of(name: str) -> ConfigKey:
         return key
     from barnabas.config.dynamic_keys import THROTTLES
 
-    if name in THROTTLES:  # read by every start, so it comes before the rare ones
+    if name in THROTTLES:  # read at every start, so it comes before rare ones
         return THROTTLES[name]
     key = BROKER_KEYS.get(name)
     if key is not None:

@@ -19,8 +19,8 @@ _ZOOKEEPER_TLS = "leave it out, or put a TLS tunnel that does this in front of Z
 
 
 class Claim(NamedTuple):
-    """The promise that a setting makes, the way out without it, and the values that promise
-    nothing.
+    """A security feature that a setting implies, the alternative, and the values that do not imply
+    it.
     """
 
     promise: str

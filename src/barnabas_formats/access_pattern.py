@@ -33,6 +33,7 @@ NAMES: Final = (
 IGNORED: Final = "_"
 
 _NUMBER: Final = r"(?:[0-9]{1,9}(?:\.[0-9]{1,12})?|-)"
+_WHOLE_NUMBER: Final = "(?:[0-9]{1,9}|-)"
 _EXPRESSIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "client": r"(?:[0-9A-Za-z_.:%~-]+|\[[0-9A-Fa-f:.]+\])",
@@ -142,6 +143,8 @@ def compile_w3c(text: str) -> AccessPattern:
         raise ConfigError(f"w3c: {error}") from None
     # A column may contain anything but a blank.
     regex = found.regex.replace(_WORD, r"\S+").replace(_REST, r"\S+")
+    # IIS writes whole milliseconds, and the others seconds with a fraction.
+    regex = regex.replace(_NUMBER, _WHOLE_NUMBER)
     return found._replace(regex=regex, w3c=tuple(names))
 
 

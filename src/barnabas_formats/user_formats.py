@@ -36,6 +36,9 @@ from barnabas_formats.pattern import compile_pattern
 
 ACCESS: Final = "access"
 _KEYS: Final = {"name", "pattern", "json", "w3c", "zone", "kind"}
+_SYSTEM_NAMES: Final = (
+    *("time", "level", "severity", "host", "component", "pid", "thread", "message", "more"),
+)
 _WAYS: Final = ("json", "w3c")
 _ALWAYS_UTC: Final = "Etc/UTC"  # no option changes it
 
@@ -71,12 +74,30 @@ def _format(path: Path, number: int, entry: dict[str, Any]) -> Format:
     if kind not in (ACCESS, "system"):
         raise ConfigError(f"{where}: {kind!r} is not a kind; there are access and system")
     try:
-        ways = {way: entry.get(way) for way in ("pattern", *_WAYS)}
-        found = own_format(entry["name"], kind=kind, **ways)
-        zone = zone_named(entry.get("zone", "UTC"))
-        return found if found.zone == _ALWAYS_UTC else found._replace(zone=zone)
+        if "w3c" in entry:
+            return _w3c(entry, kind)
+        return own_format(
+            entry["name"],
+            pattern=entry.get("pattern"),
+            json=entry.get("json"),
+            zone=entry.get("zone", "UTC"),
+            kind=kind,
+        )
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
+
+
+def _w3c(entry: dict[str, Any], kind: str) -> Format:
+    if entry.keys() & {"pattern", "json", "zone"}:
+        raise ConfigError("a format with w3c has no pattern, json or zone")
+    if kind != ACCESS or not isinstance(entry["w3c"], str):
+        raise ConfigError('w3c: it is text, and the format needs kind = "access"')
+    return w3c_format(entry["name"], entry["w3c"])
+
+
+def w3c_format(name: str, columns: str) -> Format:
+    """Return a user's format with the columns of a `#Fields:` directive. Raises `ConfigError`."""
+    return Format(name, zone=_ALWAYS_UTC, kind=ACCESS, access=(compile_w3c(columns),))
 
 
 def own_format(
@@ -84,20 +105,15 @@ def own_format(
     *,
     pattern: str | None = None,
     json: Any = None,
-    w3c: Any = None,
+    zone: str = "UTC",
     kind: str = "system",
 ) -> Format:
-    """Return a user's format, which has a pattern, JSON keys or W3C columns. Raises
-    `ConfigError`."""
-    if sum(way is not None for way in (pattern, json, w3c)) != 1:
-        raise ConfigError("a format has either a pattern or json or w3c")
-    found = Format(name, kind=kind)
+    """Return a user's format, which has a pattern or JSON keys. Raises `ConfigError`."""
+    if (pattern is None) == (json is None):
+        raise ConfigError("a format has either a pattern or json")
+    found = Format(name, zone=zone_named(zone), kind=kind)
     if json is not None:
         return found._replace(json=(_own_keys(json, kind),))
-    if w3c is not None:
-        if kind != ACCESS or not isinstance(w3c, str):
-            raise ConfigError('w3c: it is text, and the format needs kind = "access"')
-        return found._replace(access=(compile_w3c(w3c),), zone=_ALWAYS_UTC)
     if kind == ACCESS:
         return found._replace(access=(compile_access_pattern(pattern or ""),))
     return found._replace(patterns=(compile_pattern(pattern or ""),))
@@ -112,6 +128,9 @@ def _own_keys(json: Any, kind: str) -> JsonKeys:
             check_names(tuple(keys.keys))
         except ConfigError as error:
             raise ConfigError(f"json: {error}") from None
+    elif unknown := [name for name in keys.keys if name not in _SYSTEM_NAMES]:
+        known = ", ".join(_SYSTEM_NAMES)
+        raise ConfigError(f"json: {', '.join(unknown)}: no such field; there are {known}")
     return keys
 
 

@@ -81,8 +81,12 @@ def test_ux_4_a_file_without_formats_of_access_logs(tmp_path: Path) -> None:
             "[[format]]\nname = 'x'\npattern = 'x'",
             "format 1: the pattern 'x': {message} is missing",
         ),
-        ("[[format]]\nname = 'x'\npattern = 'x'\njson = {}", "either a pattern or json or w3c"),
+        ("[[format]]\nname = 'x'\npattern = 'x'\njson = {}", "either a pattern or json"),
         ("[[format]]\nname = 'x'\njson = 1", "json: it must have lists of keys"),
+        (
+            "[[format]]\nname = 'x'\njson = {tiem = ['a'], message = ['m']}",
+            "format 1: json: tiem: no such field; there are time, level,",
+        ),
         ("[[format]]\nname = 'x'\njson = {time = 'a'}", "json: time is not a list of keys"),
         ("[[format]]\nname = 'x'\npattern = '{message}'\nkind = 'z'", "'z' is not a kind"),
         (
@@ -112,6 +116,10 @@ def test_ux_4_a_file_without_formats_of_access_logs(tmp_path: Path) -> None:
         (
             "[[format]]\nname = 'x'\nw3c = 'date time c-ip'",
             'w3c: it is text, and the format needs kind = "access"',
+        ),
+        (
+            "[[format]]\nname = 'x'\nkind = 'access'\nw3c = 'date time'\nzone = 'UTC'",
+            "format 1: a format with w3c has no pattern, json or zone",
         ),
         ("[[format", "formats.toml: "),
     ],

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from barnabas_formats.format import Format
-from barnabas_formats.user_formats import own_format
+from barnabas_formats.user_formats import w3c_format
 from barnabas_pipeline.behaviour.access_lines import parse_lines, values
 
 HEAD = "2026-03-10 10:00:00 10.0.0.5 GET /a id=7 443 -"
@@ -83,10 +83,9 @@ def test_sp_2_the_default_columns(agent: str) -> None:
 
 
 FIELDS = "#Fields: date time c-ip cs-username cs-method cs-uri-stem cs-uri-query sc-status"
-OWN = own_format(
+OWN = w3c_format(
     "ours",
-    kind="access",
-    w3c=f"{FIELDS} sc-bytes time-taken cs(User-Agent) cs(Cookie) cs(Host) cs-host X-Forwarded-For",
+    f"{FIELDS} sc-bytes time-taken cs(User-Agent) cs(Cookie) cs(Host) cs-host X-Forwarded-For",
 )
 
 
@@ -96,7 +95,10 @@ def test_lg_1_the_columns_of_a_users_own_directive() -> None:
         ' Mozilla/5.0+("X11") k=v;+l=w www.example.com:80 - 192.0.2.9'
     )
     directive = f"{FIELDS} sc-bytes time-taken cs(User-Agent) cs(Cookie) cs(Host) cs-host"
-    rows = parsed(line, f"{directive} X-Forwarded-For", directive, f"{line} 1", own=(OWN,))
+    in_seconds = line.replace(" 15 ", " 0.015 ")
+    rows = parsed(
+        line, f"{directive} X-Forwarded-For", directive, f"{line} 1", in_seconds, own=(OWN,)
+    )
     assert rows == [
         {
             "format": "ours",
@@ -113,6 +115,7 @@ def test_lg_1_the_columns_of_a_users_own_directive() -> None:
             "response_time_us": 15_000,
         },
         {"format": "directive"},
+        {"reason": COLUMNS},
         {"reason": COLUMNS},
         {"reason": COLUMNS},
     ]

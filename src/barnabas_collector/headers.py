@@ -20,6 +20,11 @@ syslog.from        address of the sender
 syslog.facility    name of the facility (`user`, `local0`), if the message has one
 syslog.severity    name of the severity (`err`, `info`), if the message has one
 syslog.cut         only on a message that was cut: its full length in bytes
+
+Records of OTLP have `host`, and also
+
+otlp.from          address of the sender
+otlp.encoding      otlp_proto: the record is an ExportLogsServiceRequest in protobuf
 """
 
 FILE = "file"
@@ -41,3 +46,6 @@ SYSLOG_FROM = "syslog.from"
 SYSLOG_FACILITY = "syslog.facility"
 SYSLOG_SEVERITY = "syslog.severity"
 SYSLOG_CUT = "syslog.cut"
+
+OTLP_FROM = "otlp.from"
+OTLP_ENCODING = "otlp.encoding"

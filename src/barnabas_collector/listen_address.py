@@ -1,4 +1,4 @@
-"""Parses the address of a listener."""
+"""Parses the address of a listener for syslog or OTLP."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ class ListenAddress(NamedTuple):
     port: int  # 0: any free port
 
     @classmethod
-    def parse(cls, text: str) -> ListenAddress:
-        """Parse `HOST:PORT` or `[::1]:PORT`. Raises `ConfigError`."""
+    def parse(cls, text: str, default_port: int | None = None) -> ListenAddress:
+        """Parse `HOST:PORT` or `[::1]:PORT`, or also a host alone if there is a default. Raises
+        `ConfigError`."""
+        if default_port is not None and (":" not in text or text.endswith("]")):
+            text = f"{text}:{default_port}"
         host, _, port = text.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65_535:
             raise ConfigError(f"{text!r} is not HOST:PORT")

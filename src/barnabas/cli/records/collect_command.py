@@ -1,5 +1,5 @@
 """`barnabas collect`: sends log files to a topic, each line once, however the files are rotated;
-also standard input and syslog.
+also standard input, syslog and OpenTelemetry's logs.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import asyncio
 import signal
 import socket
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +113,36 @@ _STANDARD_INPUT = "-"
     help="Accept only senders with a certificate of this authority (PEM).",
 )
 @click.option(
+    "--otlp-http",
+    multiple=True,
+    metavar="HOST[:PORT]",
+    help="Receive OpenTelemetry's logs over HTTP (OTLP); may be repeated. [default port: 4318]",
+)
+@click.option(
+    "--otlp-grpc",
+    multiple=True,
+    metavar="HOST[:PORT]",
+    help="Receive OpenTelemetry's logs over gRPC (OTLP); may be repeated. [default port: 4317]",
+)
+@click.option(
+    "--otlp-tls-cert",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Receive OTLP over TLS, with this certificate and its chain (PEM).",
+)
+@click.option(
+    "--otlp-tls-key",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Its private key (PEM). [default: in the file of --otlp-tls-cert]",
+)
+@click.option(
+    "--otlp-tls-client-ca",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Accept OTLP only from senders with a certificate of this authority (PEM).",
+)
+@click.option(
     "--positions-retention-minutes",
     "retention",
     type=click.IntRange(1),
@@ -188,6 +218,9 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
     With - it sends the lines of standard input until its end, and with --syslog-tcp, --syslog-tls
     or --syslog-udp syslog messages of RFC 5424 or 3164 as they arrive.
 
+    With --otlp-http or --otlp-grpc it receives OpenTelemetry's logs. A sender is told that they are
+    stored once the brokers have acknowledged them, and keeps them until then, so none is lost.
+
     Files may be rotated in any of the usual ways: renamed, copied and truncated, compressed. The
     position in each file is written in the same transaction as its lines, so a collector that was
     killed continues after the last one; readers set isolation.level=read_committed. A quoted GLOB
@@ -204,6 +237,7 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
       some-program | barnabas collect - --topic logs
       barnabas collect --journald --topic logs
       barnabas collect --syslog-tcp 0.0.0.0:5514 --syslog-udp 0.0.0.0:5514 --topic logs
+      barnabas collect --otlp-http 0.0.0.0 --otlp-grpc 0.0.0.0 --topic otlp-logs
       barnabas collect /var/log '/srv/*/log/*.log' --topic logs --record-start auto
     """
     _check(paths, given)
@@ -220,13 +254,18 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
 def _check(paths: Sequence[str], given: Mapping[str, Any]) -> None:
     """Raise UsageError for options that contradict each other."""
     has_syslog = given["tcp"] or given["udp"] or given["tls"]
-    if not paths and not has_syslog and not given["has_journal"]:
+    has_otlp = given["otlp_http"] or given["otlp_grpc"]
+    if not paths and not has_syslog and not has_otlp and not given["has_journal"]:
         raise click.UsageError(
-            "name a file, a directory, a pattern, - for standard input, an address for syslog, or"
-            " --journald"
+            "name a file, a directory, a pattern, - for standard input, an address for syslog or"
+            " OTLP, or --journald"
         )
-    if given["once"] and has_syslog:
-        raise click.UsageError("--once: a syslog address has no end")
+    if given["once"] and (has_syslog or has_otlp):
+        raise click.UsageError(
+            f"--once: {'a syslog' if has_syslog else 'an OTLP'} address has no end"
+        )
+    if given["otlp_tls_cert"] is None and (given["otlp_tls_key"] or given["otlp_tls_client_ca"]):
+        raise click.UsageError("--otlp-tls-key and --otlp-tls-client-ca need --otlp-tls-cert")
     if given["tls"] and given["tls_cert"] is None:
         raise click.UsageError("--syslog-tls needs --syslog-tls-cert")
 
@@ -298,9 +337,30 @@ def _sources(shipment: Shipment, paths: Sequence[str], given: Mapping[str, Any])
             )
             for each in given["tls"]
         ]
+    found += _otlp_sources(shipment, given)
     if _STANDARD_INPUT in paths:
         found.append(StandardInput(shipment))
     return found
+
+
+def _otlp_sources(shipment: Shipment, given: Mapping[str, Any]) -> Iterator[Source]:
+    # They load packages that not every collector needs.
+    from barnabas_collector import otlp_grpc, otlp_http
+
+    tls = None
+    if given["otlp_tls_cert"] is not None:
+        tls = TlsFiles(*(given[f"otlp_tls_{name}"] for name in ("cert", "key", "client_ca")))
+    for text in given["otlp_http"]:
+        address = ListenAddress.parse(text, otlp_http.PORT)
+        context = None if tls is None else tls_context(tls, "OTLP")
+        yield otlp_http.OtlpHttp(address, shipment, _print_otlp_address, context)
+    for text in given["otlp_grpc"]:
+        address = ListenAddress.parse(text, otlp_grpc.PORT)
+        yield otlp_grpc.OtlpGrpc(address, shipment, _print_otlp_address, tls)
+
+
+def _print_otlp_address(address: str) -> None:
+    click.echo(f"listening for OTLP on {address}", err=True)
 
 
 def _print_address(address: str) -> None:

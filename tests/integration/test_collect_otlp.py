@@ -383,7 +383,11 @@ def _is_taken(receiving: Receiving, body: bytes) -> bool:
         return False
 
 
-def test_lg_2_over_tls_with_certificates_of_senders(collecting: Collecting, tmp_path: Path) -> None:
+def test_lg_2_over_tls_with_certificates_of_senders(
+    collecting: Collecting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):  # requests prefers it to its argument
+        monkeypatch.delenv(name, raising=False)
     authority = Authority.make(tmp_path / "own")
     server, client = authority.server(), authority.client("sender")
     files = [

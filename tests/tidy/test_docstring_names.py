@@ -47,7 +47,7 @@ def test_names_in_docstrings_exist() -> None:
 
 def test_every_package_stands_on_the_page_of_the_layers() -> None:
     page = (CHECKOUT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    words = set(_WORDS.findall(page.partition("## The way of a record")[0]))
+    words = set(_WORDS.findall(page.partition("## The path of a record")[0]))
     packages = {
         PurePosixPath(file.path).parent.name
         for file in sources("src")

@@ -32,9 +32,9 @@ SyncProducer({{"bootstrap.servers": "localhost:9092", "linger.ms": "5", "compres
 ```
 
 Text is converted to the option's type. An unknown option, or a value that cannot be converted,
-raises a ConfigError that names the valid ones. If an option of Kafka's Java clients only tunes what
-is done differently here, it is accepted with a warning. If it is about security that these clients
-lack, it is refused. For older defaults, see [Kafka 2.3](kafka-2.3.md).
+raises a ConfigError that names the valid ones. An option of Kafka's Java clients that only tunes
+something that our clients do differently is accepted with a warning. An option for a security
+feature that our clients lack is refused. For older defaults, see [Kafka 2.3](kafka-2.3.md).
 """
 
 SECTIONS = (

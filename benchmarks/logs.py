@@ -36,7 +36,7 @@ from benchmarks.pipeline_jobs import (
     time_jobs,
 )
 
-_MASKS = (
+MASKS = (
     (r"\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b", "IP"),
     (r"\bblk_-?\d+\b", "ID"),
     (r"\b\d+(?:\.\d+)*\b", "NUM"),
@@ -64,7 +64,7 @@ def _drain3(directory: Path) -> None:
         for line in path.read_bytes().splitlines()[::5]
     ]
     config = TemplateMinerConfig()
-    config.masking_instructions = [MaskingInstruction(*each) for each in _MASKS]
+    config.masking_instructions = [MaskingInstruction(*each) for each in MASKS]
     miner = TemplateMiner(config=config)
     seconds = seconds_of(lambda: [miner.add_log_message(text) for text in texts])
     report("drain3 alone, with masks", len(texts), seconds)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from barnabas_pipeline.logs.generator import generate
 from barnabas_pipeline.one_pass import OnePass, outcome, with_rows_written
 from barnabas_pipeline.snapshot import Snapshot
 from barnabas_pipeline.tables import Tables
+from tests.kit.pipeline.grouping import accuracy
 from tests.kit.pipeline.log_records import KNOWN, QUERY, contents, in_tasks, records, send, write
 
 LINES = 4_000
@@ -135,17 +135,6 @@ def test_figures_of_nothing(tmp_path: Path) -> None:
 
 
 # ---- real logs ----
-
-
-def accuracy(labels: list[str], groups: list[str]) -> float:
-    """The share of lines whose group has exactly the lines of their label."""
-    by_label: dict[str, set[int]] = defaultdict(set)
-    by_group: dict[str, set[int]] = defaultdict(set)
-    for at, (label, group) in enumerate(zip(labels, groups, strict=True)):
-        by_label[label].add(at)
-        by_group[group].add(at)
-    right = [each for each in by_group.values() if by_label[labels[min(each)]] == each]
-    return sum(map(len, right)) / len(labels)
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ _WORDS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Names of others: a format of Apache's, a package, fields of examples, a setting of librdkafka.
 FOREIGN = {
     "asyncio.shield",
-    "drain3",
     "items.element.price",
     "optimize",
     "prices.value.currency",

@@ -1,12 +1,12 @@
-"""Learns the templates of messages with Drain (He et al., ICWS 2017), as implemented in `drain3`.
+"""Keeps the templates of messages, and learns new ones (`learner.py`).
 
 A template is a masked message in which variable words have become `<*>`. A known template is
 recognised without learning. Only the driver learns, in the order of the log, so a template always
 has the same id in all tasks. The id is a hash of the format and the template's first message, so
 the same log always yields the same ids.
 
-Templates are stored as rows of a table. Drain's search tree is rebuilt from these rows; it depends
-on each template's first message and on the order of the templates.
+Templates are stored as rows of a table, from which the learner is rebuilt. It depends on each
+template's first message and current text.
 """
 
 from __future__ import annotations
@@ -16,17 +16,13 @@ import logging
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from drain3.drain import Drain, LogCluster  # type: ignore[import-untyped]
-
+from barnabas_pipeline.logs.learner import Learner
 from barnabas_pipeline.logs.token_tree import WILDCARD, TokenTree
 
 _log = logging.getLogger(__name__)
 
 MOST: Final = 5_000
 """The maximum number of templates for a format; lines that would need another get none."""
-# Chosen using the labelled samples of four systems; see docs/system-logs.md.
-_DEPTH: Final = 5
-_SIMILARITY: Final = 0.7
 
 
 class Template(NamedTuple):
@@ -77,27 +73,23 @@ class Templates:
 
 
 class _OfFormat:
-    """Holds one format's templates: Drain's tree learns them, and the tree of words finds them."""
+    """Holds one format's templates: the learner learns them, and the tree of words finds them."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._drain = Drain(depth=_DEPTH, sim_th=_SIMILARITY, param_str=WILDCARD)
         self._words = TokenTree()
-        self._templates: dict[int, Template] = {}  # by Drain's cluster number
+        self._templates: dict[int, Template] = {}  # by their numbers
+        self._learner: Learner | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        # Tasks only look templates up, so the larger learner is not sent to them.
+        return {**self.__dict__, "_learner": None}
 
     def __len__(self) -> int:
         return len(self._templates)
 
     def restore(self, template: Template) -> None:
-        """Add a template that was learnt after those already present."""
-        self._drain.clusters_counter += 1
-        # The tree places a template by its first message, as when it was learnt; only then does its
-        # current text count.
-        cluster = LogCluster(template.began.split(), self._drain.clusters_counter)
-        self._drain.id_to_cluster[cluster.cluster_id] = cluster
-        self._drain.add_seq_to_prefix_tree(self._drain.root_node, cluster)
-        cluster.log_template_tokens = tuple(template.text.split())
-        self._keep(cluster.cluster_id, template)
+        self._keep(template)
 
     def find(self, masked: str) -> Template | None:
         found = self._words.find(masked.split())
@@ -105,20 +97,31 @@ class _OfFormat:
 
     def learn(self, masked: str, number: int) -> Template:
         """Learn a message that matches no template. `number`: for the template, if it is new."""
-        cluster, _ = self._drain.add_log_message(masked)
-        text = cluster.get_template()
-        known = self._templates.get(cluster.cluster_id)
+        if self._learner is None:
+            self._learner = self._rebuilt()
+        words = masked.split()
+        group = self._learner.learn(words, number)
+        known = self._templates.get(group)
         if known is None:
-            began = " ".join(masked.split())
-            known = Template(_id(self._name, began), number, self._name, began, text)
-        else:
-            # It has become more general, but the tree of words still contains its former text.
-            self._words.remove(known.text.split(), cluster.cluster_id)
-        return self._keep(cluster.cluster_id, known._replace(text=text))
+            began = " ".join(words)
+            return self._keep(Template(_id(self._name, began), number, self._name, began, began))
+        # It has become more general, but the tree of words still contains its former text.
+        former = known.text.split()
+        self._words.remove(former, group)
+        text = " ".join(
+            was if was == now else WILDCARD for was, now in zip(former, words, strict=True)
+        )
+        return self._keep(known._replace(text=text))
 
-    def _keep(self, cluster_id: int, template: Template) -> Template:
-        self._templates[cluster_id] = template
-        self._words.add(template.text.split(), cluster_id)
+    def _rebuilt(self) -> Learner:
+        learner = Learner()
+        for number, template in self._templates.items():
+            learner.restore(number, template.began.split(), template.text.split())
+        return learner
+
+    def _keep(self, template: Template) -> Template:
+        self._templates[template.number] = template
+        self._words.add(template.text.split(), template.number)
         return template
 
 

@@ -1,9 +1,8 @@
 """Finds the template that a message matches, using a tree of words. Pure.
 
-Drain searches by similarity among all templates with the same beginning, so its time grows with
-their number. For an exact match, word for word, the words are enough: each leads to the next node,
-and a wildcard, if present, to a second one. If several templates match, the one that shares the
-longest prefix with the message is chosen.
+Each word leads to the next node, and a wildcard, if present, to a second one, so the time does not
+grow with the number of templates. If several templates match, the one that shares the longest
+prefix with the message is chosen.
 """
 
 from __future__ import annotations

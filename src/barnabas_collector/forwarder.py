@@ -172,6 +172,8 @@ class Forwarder:
     def _refuse(self, bundle: Bundle, why: MessageTooLarge) -> None:
         self.unsent -= 1
         self._metrics.on_ready(PART)
+        if self.unsent:
+            self._metrics.on_pending(PART)
         if bundle.awaited is not None:  # it is not lost: its sender learns of it
             bundle.awaited.on_refused(why)
             return

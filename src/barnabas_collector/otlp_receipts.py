@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Final
 
+from barnabas.printable import printable
 from barnabas_collector.bundle import Bundle, Origin
 from barnabas_collector.headers import HOST, OTLP_ENCODING, OTLP_FROM
 from barnabas_collector.inbox import Inbox
@@ -148,7 +149,12 @@ class Receipts:
 
     def on_refused(self, refusal: Refusal, peer: str) -> None:
         """Count and log a refused request."""
-        self._refused.add(1, f"{refusal.reason}, from {peer}: {refusal}")
+        # What cannot be decoded is quoted, and may be a secret or control a terminal.
+        why = str(refusal).encode("utf-8", "backslashreplace")
+        if self._redact is not None:
+            why = self._redact(why)
+        text = printable(why.decode("utf-8", "replace"))
+        self._refused.add(1, f"{refusal.reason}, from {peer}: {text}")
         if self._metrics is not None:
             self._metrics.otlp_refused[refusal.reason] += 1
 

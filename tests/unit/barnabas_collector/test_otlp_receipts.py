@@ -153,6 +153,19 @@ def test_without_room_nothing_is_taken() -> None:
     run(work, 60.0)
 
 
+def test_a_refusal_is_logged_without_secrets_and_on_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def work(receipts: Receipts, inbox: Inbox) -> None:
+        receipts.on_refused(Refusal("malformed", "not a number: \x1bsecret\n"), "10.0.0.1")
+
+    assert run(work).otlp_refused == {"malformed": 1}
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "1 OTLP requests were refused: malformed, from 10.0.0.1: NOT A NUMBER: \\x1bSECRET\\n"
+    )
+
+
 def test_at_the_end_all_senders_are_told_to_keep_theirs() -> None:
     async def work(receipts: Receipts, inbox: Inbox) -> None:
         waiting = asyncio.create_task(accept(receipts, body()))

@@ -179,7 +179,7 @@ def test_what_cannot_be_is_one_clear_line_ux_4(
     (collecting.logs / "a.log").write_bytes(b"one\n")
     path = str(collecting.logs / options[0])
     if "--bootstrap-server" in options:
-        command = [COMMAND, "collect", path, "--topic", "lines", *options[1:]]
+        command = [COMMAND, "collect", path, "--topic", "lines", "--once", *options[1:]]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 1
         errors = done.stderr
@@ -277,7 +277,8 @@ def test_lg_2_metrics_and_probes_of_a_collector(collecting: Collecting) -> None:
     with log.open("ab") as file:
         file.write(b"three\n")
     wait_until(lambda: page("readyz").startswith("503 not ready: files and journal: "))
-    assert numbers()["retries_total"] >= 1 and "last_error_timestamp_seconds{error=" in page()
+    wait_until(lambda: numbers()["retries_total"] >= 1)
+    assert "last_error_timestamp_seconds{error=" in page()
     collecting.broker.start()
     wait_until(lambda: numbers()["lines_sent_total"] == 4)
     wait_until(lambda: page("readyz") == "ready\n")

@@ -121,7 +121,7 @@ def _rate_incidents(
     found = []
     for run in _runs(counts, at, lambda lines, of: lines >= rule.threshold):
         summary = (
-            f"{counted(run.most, 'line')} of {label} in {_span(rule.window)} (threshold"
+            f"{counted(run.most, 'entry', 'entries')} of {label} in {_span(rule.window)} (threshold"
             f" {rule.threshold:,})"
         )
         example = ("entries", *shown, None)

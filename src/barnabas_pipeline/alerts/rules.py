@@ -6,7 +6,7 @@ lookback = "1d"                 # incidents that were over before this are not s
 name = "errors"
 kind = "rate"
 level = ["ERROR", "FATAL"]
-threshold = 50                  # lines
+threshold = 50                  # entries
 window = "5m"
 sinks = ["team"]                # all sinks of the file if it is left out
 
@@ -45,7 +45,7 @@ class Rule(NamedTuple):
     name: str
     kind: str
     sinks: tuple[str, ...]
-    threshold: int = 0  # lines
+    threshold: int = 0  # entries
     share: float = 0.0
     minimum: int = 100  # the fewest lines or hits that a share is based on
     window: timedelta = 5 * MINUTE

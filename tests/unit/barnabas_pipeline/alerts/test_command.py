@@ -47,7 +47,7 @@ def test_lg_4_an_alert_that_is_firing(capsys: pytest.CaptureFixture[str]) -> Non
     capsys.readouterr()
     assert check() == 3
     out = capsys.readouterr().out
-    assert "FIRING errors: 3 lines of level ERROR, FATAL in 5 minutes (threshold 3)" in out
+    assert "FIRING errors: 3 entries of level ERROR, FATAL in 5 minutes (threshold 3)" in out
     assert "| jobs.log, line 3: 2026-03-10 10:03:00 ERROR jobs.Nightly Job 3 failed" in out
     assert out.endswith("1 incident firing, 0 over\n")
 

@@ -59,7 +59,7 @@ def test_lg_4_a_level_from_the_threshold_on() -> None:
     assert (one.subject, one.start) == ("level ERROR", START + 14 * MINUTE)
     # The window that ends in minute 16 is the last one with both.
     assert one.end == START + 17 * MINUTE
-    assert one.summary == "10 lines of level ERROR in 5 minutes (threshold 10)"
+    assert one.summary == "10 entries of level ERROR in 5 minutes (threshold 10)"
     assert found(logs(quiet + errors([12] * 5 + [14] * 4)), LEVEL) == []
     assert found(logs(quiet + errors([12] * 5 + [17] * 5)), LEVEL) == [], "five minutes apart"
 
@@ -99,7 +99,7 @@ def test_lg_4_a_template_by_its_text_or_id() -> None:
     rule = Rule("failed", "rate", (), threshold=10, template="failed")
     view = logs(errors([0] * 10) + [entry(1, "started")] * 20)
     (one,) = found(view, rule)
-    assert one.summary == '10 lines of "Job <num> failed" in 5 minutes (threshold 10)'
+    assert one.summary == '10 entries of "Job <num> failed" in 5 minutes (threshold 10)'
     (same,) = found(view, rule._replace(template=one.example.values[0]))
     assert same == one
     assert found(view, rule._replace(threshold=11)) == []

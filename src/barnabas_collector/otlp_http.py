@@ -162,7 +162,7 @@ class _Memory:
 
 
 class _Head(NamedTuple):
-    """What the head of a request says about its body."""
+    """Holds what the head of a request says about its body."""
 
     is_json: bool
     is_gzip: bool

@@ -149,7 +149,7 @@ def level_of(number: int, text: str) -> str | None:
 
 
 class _Resource(NamedTuple):
-    """What each log record of a resource repeats. `why`: the reason to reject them all."""
+    """Holds what all log records of a resource share. `why`: the reason to reject them all."""
 
     host: str | None = None
     service: str | None = None

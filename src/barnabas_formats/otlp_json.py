@@ -20,9 +20,9 @@ from barnabas_formats.otlp_request import (
     Place,
     Raw,
     attributes_of,
+    by_group,
     deeper,
     finite,
-    nested,
     reject,
 )
 
@@ -79,7 +79,7 @@ class JsonReader:
                 **group,
                 "scopeLogs": [{**scope, "logRecords": records} for scope, records in scopes],
             }
-            for group, scopes in nested(places)
+            for group, scopes in by_group(places)
         ]
         try:
             return _as_bytes({"resourceLogs": made})

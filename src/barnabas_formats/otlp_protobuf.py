@@ -14,9 +14,9 @@ from barnabas_formats.otlp_request import (
     Place,
     Raw,
     attributes_of,
+    by_group,
     deeper,
     finite,
-    nested,
 )
 
 
@@ -67,7 +67,7 @@ class ProtobufReader:
 
     def request(self, places: Sequence[Place]) -> bytes:
         made = self._message()
-        for group, scopes in nested(places):
+        for group, scopes in by_group(places):
             to = made.resource_logs.add()
             to.resource.CopyFrom(group.resource)
             to.schema_url = group.schema_url

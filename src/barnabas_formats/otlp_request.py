@@ -100,7 +100,7 @@ def finite(value: float) -> object:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def nested(places: Sequence[Place]) -> Iterator[tuple[Any, list[tuple[Any, list[Any]]]]]:
+def by_group(places: Sequence[Place]) -> Iterator[tuple[Any, list[tuple[Any, list[Any]]]]]:
     """Yield each resource of these log records with its scopes and their log records."""
     group: Any = None
     scopes: list[tuple[Any, list[Any]]] = []

@@ -32,7 +32,7 @@ class EpochEnd(NamedTuple):
 
 
 class OwnLog(Protocol):
-    """What alignment reads of the follower's log. Epochs rise with the offsets."""
+    """The part of the follower's log that alignment reads. Epochs rise with the offsets."""
 
     @property
     def log_start_offset(self) -> int: ...

@@ -78,7 +78,7 @@ def parse_lines(
     wrapped = rows.filter(is_wrapped)
     if wrapped.height:
         plain = rows.filter(~is_wrapped.fill_null(False))
-        rows = pl.concat([plain, unwrapped(wrapped, formats)])
+        rows = pl.concat([plain, unwrap(wrapped, formats)])
     # Callers join these rows to their records by position.
     return pl.concat([bad, rows]).sort("row").drop("row")
 
@@ -196,7 +196,7 @@ def _joined(lines: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([lines.filter(~is_wrapped), unwrapped])
 
 
-def unwrapped(
+def unwrap(
     rows: pl.DataFrame, formats: Sequence[Format], is_timed: str | None = None
 ) -> pl.DataFrame:
     """Return the rows with the fields from their messages, which are log lines themselves.

@@ -15,7 +15,7 @@ from barnabas_formats import otlp
 from barnabas_formats.format import Format
 from barnabas_formats.otlp_request import ENCODINGS as OF_OTLP
 from barnabas_formats.otlp_request import OTLP_JSON, NotOtlp
-from barnabas_pipeline.logs.log_lines import SCHEMA, parse_lines, unwrapped
+from barnabas_pipeline.logs.log_lines import SCHEMA, parse_lines, unwrap
 
 LINES: Final = "lines"
 AUTO: Final = "auto"
@@ -124,7 +124,7 @@ def _decoded(records: pl.DataFrame, formats: Sequence[Format]) -> pl.DataFrame:
     # The Collector sends a file's lines unparsed, unless it is configured to parse them.
     is_line = pl.col("is_line").fill_null(False)
     rows = rows.with_row_index("row")
-    lines = unwrapped(rows.filter(is_line), formats, "is_timed")
+    lines = unwrap(rows.filter(is_line), formats, "is_timed")
     found = pl.concat([rows.filter(~is_line), lines]).sort("row")
     return found.drop("row", "is_timed", "is_line")
 

@@ -28,4 +28,4 @@ class Complaint:
             if text == logged and now_s - at_s < _EVERY_S:
                 return
         self._last = text, now_s
-        _log.error("%s: trying again until it works: %s", self._part, text)
+        _log.error("%s: retrying until the brokers can be reached: %s", self._part, text)

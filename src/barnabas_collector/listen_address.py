@@ -17,11 +17,13 @@ class ListenAddress(NamedTuple):
     def parse(cls, text: str, default_port: int | None = None) -> ListenAddress:
         """Parse `HOST:PORT` or `[::1]:PORT`, or also a host alone if there is a default. Raises
         `ConfigError`."""
+        if "/" in text:
+            raise ConfigError(f"{text!r} is not HOST:PORT: leave out what is not host or port")
         if default_port is not None and (":" not in text or text.endswith("]")):
             text = f"{text}:{default_port}"
         host, _, port = text.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65_535:
-            raise ConfigError(f"{text!r} is not HOST:PORT")
+            raise ConfigError(f"{text!r} is not HOST:PORT, with a port of at most 65535")
         return cls(host.strip("[]"), int(port))
 
     @contextlib.contextmanager

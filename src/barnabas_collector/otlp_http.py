@@ -171,6 +171,11 @@ class _Head(NamedTuple):
     def of(cls, request: h11.Request) -> _Head:
         """Raises `Refusal`."""
         headers = {bytes(name): bytes(value).decode("latin-1") for name, value in request.headers}
+        # h11 limits only what is incomplete, and a head may arrive at once.
+        if sum(map(len, headers)) + sum(map(len, headers.values())) > _MOST_HEAD_BYTES:
+            raise Refusal(
+                TOO_LARGE, f"the head of a request has at most {_MOST_HEAD_BYTES:,} bytes"
+            )
         if bytes(request.target).partition(b"?")[0] != PATH:
             raise Refusal("unknown path", "the path for logs is /v1/logs")
         if request.method != b"POST":

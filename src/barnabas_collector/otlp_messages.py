@@ -78,7 +78,7 @@ def parse(body: bytes, *, is_json: bool) -> Any:
         try:
             request.ParseFromString(body)
         except DecodeError:
-            raise Refusal(MALFORMED, "the body is no ExportLogsServiceRequest") from None
+            raise Refusal(MALFORMED, "the body is not a valid ExportLogsServiceRequest") from None
     if len(request.resource_logs) > MOST_RESOURCES:
         raise Refusal(
             TOO_LARGE, f"{len(request.resource_logs):,} resources are more than {MOST_RESOURCES:,}"
@@ -101,7 +101,7 @@ def _parse_json(body: bytes, request: Any) -> None:
         ParseDict(content, request, ignore_unknown_fields=True, max_recursion_depth=60)
     except (ValueError, TypeError, AttributeError, ParseError, RecursionError) as error:
         why = str(error)[:200] or type(error).__name__
-        raise Refusal(MALFORMED, f"the body is no OTLP request in JSON: {why}") from None
+        raise Refusal(MALFORMED, f"the body is not a valid OTLP request in JSON: {why}") from None
 
 
 def _log_records(content: Any) -> Iterator[dict[str, Any]]:

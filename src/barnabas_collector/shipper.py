@@ -83,18 +83,19 @@ async def ship(
             raise
         except BarnabasError as error:
             total = total.plus(shipper.shipped)
-            if isinstance(error, ProducerFenced):
+            is_fenced = isinstance(error, ProducerFenced)
+            if is_fenced:
                 # Either a process with this name has started, or the broker ended a transaction
                 # that took too long. Only in the second case may this process take the name back.
                 await _check_no_successor(shipment, instance)
-            elif isinstance(error, Unreachable) and not total.transactions and not once:
+            if is_fenced or total.transactions:
+                _log.warning("continuing after the last committed line: %s", error)
+            elif isinstance(error, Unreachable) and not once:
                 complaint.add(error)
             # Before the first commit, the cause of another error is probably the configuration, and
             # retries do not help.
-            elif not total.transactions:
-                raise
             else:
-                _log.warning("continuing after the last committed line: %s", error)
+                raise
             metrics.on_retry(_PART, error)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), _AGAIN_AFTER_S)

@@ -49,12 +49,14 @@ def read_formats(path: Path) -> tuple[Format, ...]:
     Raises `ConfigError`, which names the place of the error, or `OSError`.
     """
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        content = tomllib.loads(path.read_text("utf-8-sig"))  # some editors write a mark first
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: the file is not text in UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: {error}") from None
     entries = content.get("format")
     if not isinstance(entries, list) or not entries or content.keys() != {"format"}:
-        raise ConfigError(f"{path}: it must only have a list of [[format]]")
+        raise ConfigError(f"{path}: the file may contain only [[format]] tables, and at least one")
     return tuple(_format(path, number, entry) for number, entry in enumerate(entries, 1))
 
 
@@ -62,8 +64,8 @@ def _format(path: Path, number: int, entry: dict[str, Any]) -> Format:
     where = f"{path}, format {number}"
     if unknown := entry.keys() - _KEYS:
         raise ConfigError(
-            f"{where}: {', '.join(sorted(unknown))}: there are name, pattern or json or"
-            " w3c, zone, kind"
+            f"{where}: {', '.join(sorted(unknown))}: no such key; there are name, kind, zone and"
+            " one of pattern, json and w3c (unit and required are keys within json)"
         )
     for key in ("name",) if any(way in entry for way in _WAYS) else ("name", "pattern"):
         if not isinstance(entry.get(key), str) or not entry[key]:
@@ -90,8 +92,10 @@ def _format(path: Path, number: int, entry: dict[str, Any]) -> Format:
 def _w3c(entry: dict[str, Any], kind: str) -> Format:
     if entry.keys() & {"pattern", "json", "zone"}:
         raise ConfigError("a format with w3c has no pattern, json or zone")
-    if kind != ACCESS or not isinstance(entry["w3c"], str):
-        raise ConfigError('w3c: it is text, and the format needs kind = "access"')
+    if not isinstance(entry["w3c"], str):
+        raise ConfigError("w3c must be text: a directive such as '#Fields: date time c-ip'")
+    if kind != ACCESS:
+        raise ConfigError('w3c: the format needs kind = "access"')
     return w3c_format(entry["name"], entry["w3c"])
 
 

@@ -136,6 +136,8 @@ def _report(
     paths: tuple[str, ...], kind: str | None, out: Path, as_json: bool, **given: Any
 ) -> int:
     began_s = time.monotonic()
+    if not out.absolute().parent.is_dir():
+        raise ConfigError(f"cannot write {out}: {out.parent} is not a directory")
     files = _files(paths)
     own = read_formats(given["formats"]) if given["formats"] is not None else ()
     kind = kind or kind_of(files, own)

@@ -188,6 +188,7 @@ def test_lg_2_what_is_refused_says_why(collecting: Collecting) -> None:
     assert receiving.status(b"[1]", JSON) == 400
     assert receiving.status(b'{"resourceLogs":' + b"[" * 100_000, JSON) == 400
     assert receiving.status(text, JSON | {"Content-Encoding": "gzip"}) == 400
+    assert receiving.status(text, JSON | {"X-Large": "x" * 20_000}) == 413
     assert receiving.status(gzip.compress(text)[:-9], JSON | {"Content-Encoding": "gzip"}) == 400
     assert receiving.status(text, {"Content-Type": "text/plain"}) == 415
     assert receiving.status(text, JSON | {"Content-Encoding": "br"}) == 415
@@ -195,7 +196,9 @@ def test_lg_2_what_is_refused_says_why(collecting: Collecting) -> None:
     assert receiving.status(b"", JSON, method="GET") == 405
     assert receiving.status(b"x" * (8 << 20) + b"x", PROTOBUF) == 413
     answer, body = receiving.post(b"{", JSON)
-    assert answer.status == 400 and "no OTLP request in JSON" in json.loads(body)["message"]
+    assert (
+        answer.status == 400 and "not a valid OTLP request in JSON" in json.loads(body)["message"]
+    )
     with grpc.insecure_channel(f"127.0.0.1:{receiving.grpc}") as channel:
         call = channel.unary_unary(EXPORT)
         for message, code in (

@@ -212,7 +212,9 @@ def test_what_cannot_be_is_one_clear_line_ux_4(collecting: Collecting) -> None:
     assert f"cannot listen for syslog on tcp {address}: " in errors.splitlines()[-1]
     process = collecting.start("--syslog-udp", "here")
     _, errors = process.communicate()
-    assert process.returncode == 1 and errors.endswith("'here' is not HOST:PORT\n")
+    assert process.returncode == 1 and errors.endswith(
+        "'here' is not HOST:PORT, with a port of at most 65535\n"
+    )
 
 
 def test_lg_2_messages_over_tls(collecting: Collecting, tmp_path: Path) -> None:

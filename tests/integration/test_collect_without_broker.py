@@ -16,7 +16,7 @@ from tests.integration.collect_processes import Collecting
 from tests.kit.processes.broker_process import BrokerProcess
 from tests.kit.waiting import wait_until
 
-ERROR = "trying again until it works: no broker could be reached: "
+ERROR = "retrying until the brokers can be reached: no broker could be reached: "
 
 
 @pytest.fixture

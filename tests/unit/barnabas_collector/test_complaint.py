@@ -19,8 +19,8 @@ def test_a_reason_is_logged_at_once_and_again_after_a_minute(
     now_s = 119.9
     complaint.add(unknown)
     assert [each.getMessage() for each in caplog.records] == [
-        "files: trying again until it works: connection refused",
-        "files: trying again until it works: name or service not known",
-        "files: trying again until it works: name or service not known",
+        "files: retrying until the brokers can be reached: connection refused",
+        "files: retrying until the brokers can be reached: name or service not known",
+        "files: retrying until the brokers can be reached: name or service not known",
     ]
     assert {each.levelname for each in caplog.records} == {"ERROR"}

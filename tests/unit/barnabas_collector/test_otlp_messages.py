@@ -123,7 +123,7 @@ def test_json_is_the_same_request() -> None:
     ],
 )
 def test_malformed_json_is_refused(body: bytes) -> None:
-    with pytest.raises(Refusal, match="no OTLP request in JSON") as caught:
+    with pytest.raises(Refusal, match="not a valid OTLP request in JSON") as caught:
         parse(body, is_json=True)
     assert caught.value.reason == MALFORMED
 

@@ -60,9 +60,9 @@ def test_ux_4_a_file_without_formats_of_access_logs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        ("", "must only have a list of [[format]]"),
-        ("[format]\nname = 'x'", "must only have a list of [[format]]"),
-        ("[[format]]\nname = 'x'\n[other]", "must only have a list"),
+        ("", "may contain only [[format]] tables"),
+        ("[format]\nname = 'x'", "may contain only [[format]] tables"),
+        ("[[format]]\nname = 'x'\n[other]", "may contain only"),
         ("[[format]]\nname = 'x'", "format 1: pattern is missing"),
         ("[[format]]\nname = 3\npattern = '{message}'", "format 1: name is missing, or not text"),
         (
@@ -75,7 +75,7 @@ def test_ux_4_a_file_without_formats_of_access_logs(tmp_path: Path) -> None:
         ),
         (
             "[[format]]\nname = 'x'\npattern = '{message}'\ncolour = 1",
-            "colour: there are name, pattern or json or w3c, zone, kind",
+            "colour: no such key; there are name, kind, zone and one of pattern, json and w3c",
         ),
         (
             "[[format]]\nname = 'x'\npattern = 'x'",
@@ -115,7 +115,7 @@ def test_ux_4_a_file_without_formats_of_access_logs(tmp_path: Path) -> None:
         ),
         (
             "[[format]]\nname = 'x'\nw3c = 'date time c-ip'",
-            'w3c: it is text, and the format needs kind = "access"',
+            'w3c: the format needs kind = "access"',
         ),
         (
             "[[format]]\nname = 'x'\nkind = 'access'\nw3c = 'date time'\nzone = 'UTC'",
@@ -128,4 +128,14 @@ def test_ux_4_what_is_wrong_with_a_file(tmp_path: Path, content: str, what: str)
     path = tmp_path / "formats.toml"
     path.write_text(content)
     with pytest.raises(ConfigError, match=re.escape(what)):
+        read_formats(path)
+
+
+def test_ux_4_a_mark_before_the_text_is_no_part_of_it(tmp_path: Path) -> None:
+    """UX-4: some editors of Windows write it; what is no text at all is named as such."""
+    path = tmp_path / "formats.toml"
+    path.write_bytes(b"\xef\xbb\xbf[[format]]\nname = 'x'\npattern = '{message}'\n")
+    assert [each.name for each in read_formats(path)] == ["x"]
+    path.write_bytes(b"\xd0\x00")
+    with pytest.raises(ConfigError, match="formats.toml: the file is not text in UTF-8"):
         read_formats(path)

@@ -182,7 +182,11 @@ def test_several_files_and_patterns(capsys: pytest.CaptureFixture[str]) -> None:
         (["empty"], 1, "there is no file in empty"),
         (["nothing.log"], 1, "there is no line in nothing.log"),
         (["bad.log", "--kind", "access"], 1, "none of 2 lines is valid: 2 not an access log"),
-        (["bad.log", "--formats", "f.toml"], 1, "f.toml: it must only have a list of [[format]]"),
+        (
+            ["bad.log", "--formats", "f.toml"],
+            1,
+            "f.toml: the file may contain only [[format]] tables",
+        ),
         (["bad.log", "--kind", "access", "--formats", "s.toml"], 1, "no format of access logs"),
         (["good.log", "--tables", "full"], 1, "full is not empty: --tables needs a new directory"),
         (["good.log", "-o", "nowhere/page.html"], 1, "nowhere"),

@@ -136,6 +136,9 @@ class MemoryView(View):
         schema = self._layout.merged[name]
         return self._layout.merge(name, pa.concat_tables(parts) if parts else schema.empty_table())
 
+    def dataset(self, name: str) -> None:
+        """Return None, because these rows are not kept in memory."""
+
     def reasons(self) -> Counter[str]:
         return self._reasons
 

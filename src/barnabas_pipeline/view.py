@@ -24,6 +24,11 @@ class View(ABC):
         """Return a table with its parts merged."""
 
     @abstractmethod
+    def dataset(self, name: str) -> Any:
+        """Return a table whose rows are written once, as an Arrow dataset that has not been read
+        yet, or None if there is none."""
+
+    @abstractmethod
     def reasons(self) -> Counter[str]:
         """Return the number of dead letters by reason."""
 

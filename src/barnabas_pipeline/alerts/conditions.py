@@ -18,7 +18,8 @@ import polars as pl
 from barnabas.counted import counted
 from barnabas.errors import ConfigError
 from barnabas_pipeline.accounts import Accounts
-from barnabas_pipeline.alerts.incidents import Example, Incident
+from barnabas_pipeline.alerts import funnels
+from barnabas_pipeline.alerts.incidents import LINES, Example, Incident
 from barnabas_pipeline.alerts.rules import MINUTE, Rule, Rules
 from barnabas_pipeline.logs.intrusions import intruders
 from barnabas_pipeline.logs.logins import ACCEPTED
@@ -46,8 +47,13 @@ def check_kinds(rules: Rules, name: str) -> None:
 def find_incidents(view: View, rules: Rules, now: datetime) -> list[Incident]:
     """Return, oldest first, the incidents that are ongoing at `now` or ended within the
     lookback."""
-    found = [each for rule in rules.alerts for each in _KINDS[rule.kind](view, rule, now)]
     earliest = now - rules.lookback
+    found: list[Incident] = []
+    for rule in rules.alerts:
+        if rule.kind == _FUNNEL:
+            found += _funnels(view, _At(rule, now), earliest)
+        else:
+            found += _KINDS[rule.kind](view, rule, now)
     return sorted(
         (each for each in found if each.end is None or each.end >= earliest),
         key=lambda each: (each.start, each.alert, each.subject),
@@ -76,6 +82,8 @@ class _Run(NamedTuple):
     end: int
     most: int
     of: int
+    worst: int
+    """The minute at whose end the window had `most` of `of`."""
 
 
 def _rates(view: View, rule: Rule, now: datetime) -> list[Incident]:
@@ -148,6 +156,64 @@ def _error_shares(view: View, rule: Rule, now: datetime) -> list[Incident]:
     ]
 
 
+def _funnels(view: View, at: _At, earliest: datetime) -> list[Incident]:
+    """Return the incidents of a funnel that are ongoing, or ended after `earliest`.
+
+    No table counts the visits, so the hits are read, but not those of long ago. The sums over the
+    first window would be too small. Therefore reading begins two windows earlier, and all sums that
+    matter are complete.
+    """
+    rule, now = at
+    begin = earliest - 2 * rule.window
+    since = begin - 2 * rule.within
+    visits = funnels.visits(
+        funnels.hits(view.dataset("events"), rule.steps, (since, now)), rule.steps, rule.within
+    ).filter((pl.col("end") <= now) & (pl.col("end") >= begin))
+    is_lost = pl.col("reached") < len(rule.steps)
+    each_visit = visits.with_columns(
+        pl.col("end").dt.truncate("1m").alias("minute"),
+        is_lost.cast(pl.Int64).alias("lost"),
+        pl.lit(1, pl.Int64).alias("visits"),
+    )
+
+    def is_met(lost: np.ndarray, visits: np.ndarray) -> np.ndarray:
+        is_drop: np.ndarray = (visits >= rule.minimum) & (visits - lost < rule.share * visits)
+        return is_drop
+
+    return [
+        _funnel_incident(each_visit, at, run)
+        for run in _runs(_counts(each_visit, "lost", "visits", now), at, is_met)
+    ]
+
+
+def _funnel_incident(visits: pl.DataFrame, at: _At, run: _Run) -> Incident:
+    rule = at.rule
+    until = datetime.fromtimestamp((run.worst + 1) * _MINUTE_S, UTC)
+    worst = visits.filter((pl.col("end") >= until - rule.window) & (pl.col("end") < until))
+    counts = ", ".join(
+        f"{step} {(worst['reached'] >= number).sum():,}"
+        for number, step in enumerate(rule.steps, 1)
+    )
+    summary = (
+        f"{(run.of - run.most) / run.of:.1%} of {counted(run.of, 'visitor')} in"
+        f" {_span(rule.window)} went on from {rule.steps[0]} to {rule.steps[-1]} (threshold"
+        f" {rule.share:.1%}): {counts}"
+    )
+    incident = _incident(
+        at, f"{rule.steps[0]} to {rule.steps[-1]}", run, summary, ("events", "client", (), None)
+    )
+    # The last steps of visitors who did not go on.
+    lost = worst.filter(pl.col("lost") == 1).sort("end", "client").tail(LINES)
+    times = lost["time"].to_list()
+    example = incident.example._replace(
+        values=tuple(lost["client"].drop_nulls().unique().sort()),
+        paths=tuple(lost["path"].unique().sort()),
+        since=min(times),
+        until=max(times) + _SECOND,
+    )
+    return incident._replace(example=example)
+
+
 def _counts(rows: pl.DataFrame, lines: str, of: str, now: datetime) -> _Counts:
     """Sum the counts of each minute up to `now`, because some clocks may be ahead."""
     sums = (
@@ -183,7 +249,7 @@ def _runs(
     for i in np.flatnonzero(is_met(lines, of)):
         # After the last event the window is empty, and no condition is met without lines.
         end = int(times[i + 1])
-        each = _Run(int(times[i]), end, int(lines[i]), int(of[i]))
+        each = _Run(int(times[i]), end, int(lines[i]), int(of[i]), int(times[i]))
         if runs and runs[-1].end == each.start:
             runs[-1] = _union(runs[-1], each)
         else:
@@ -200,7 +266,7 @@ def _runs(
 
 def _union(first: _Run, then: _Run) -> _Run:
     worst = max(first, then, key=lambda each: (each.most / max(each.of, 1), each.most))
-    return _Run(first.start, then.end, worst.most, worst.of)
+    return _Run(first.start, then.end, worst.most, worst.of, worst.worst)
 
 
 def _incident(
@@ -336,6 +402,7 @@ def _at(time: datetime) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+_FUNNEL: Final = "funnel"
 _LOGS: Final = "logs"
 _BEHAVIOUR: Final = "behaviour"
 _CALLED: Final = MappingProxyType({_LOGS: "system logs", _BEHAVIOUR: "access logs"})
@@ -346,6 +413,7 @@ _PIPELINE_OF: Final[Mapping[str, str]] = MappingProxyType(
         "silence": _LOGS,
         "break_in": _LOGS,
         "error_share": _BEHAVIOUR,
+        _FUNNEL: _BEHAVIOUR,
     }
 )
 _KINDS: Final[Mapping[str, Callable[[View, Rule, datetime], Sequence[Incident]]]] = (

@@ -23,6 +23,8 @@ class Example(NamedTuple):
     containing: str | None = None  # a word of the message
     since: datetime | None = None
     until: datetime | None = None  # excluding
+    paths: tuple[str, ...] = ()
+    """If there are any, only rows with one of these paths are shown."""
 
 
 class Incident(NamedTuple):
@@ -69,6 +71,8 @@ def lines_of(incident: Incident, snapshot: Snapshot) -> list[Line]:
         conditions.append(pc.field("status") >= 500)
     elif wanted.column is not None:
         conditions.append(pc.field(wanted.column).isin(list(wanted.values)))
+    if wanted.paths:
+        conditions.append(pc.field("path").isin(list(wanted.paths)))
     if wanted.since is not None:
         conditions.append(pc.field("time") >= wanted.since)
     if wanted.until is not None:

@@ -37,6 +37,7 @@ _UNITS: Final = MappingProxyType(
 )
 _MOST: Final = 1_000
 """The maximum number of alerts in a file."""
+_MOST_STEPS: Final = 20
 
 
 class Rule(NamedTuple):
@@ -47,7 +48,7 @@ class Rule(NamedTuple):
     sinks: tuple[str, ...]
     threshold: int = 0  # entries
     share: float = 0.0
-    minimum: int = 100  # the fewest lines or hits that a share is based on
+    minimum: int = 100  # the fewest lines, hits or visitors that a share is based on
     window: timedelta = 5 * MINUTE
     hold: timedelta = _NOTHING
     learn: timedelta = timedelta(hours=1)
@@ -56,6 +57,8 @@ class Rule(NamedTuple):
     format: str | None = None
     components: tuple[str, ...] = ()
     host: str | None = None
+    steps: tuple[str, ...] = ()
+    within: timedelta = 30 * MINUTE
 
 
 class SinkOptions(NamedTuple):
@@ -188,6 +191,19 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(_text(each) for each in values)
 
 
+def _steps(value: Any) -> tuple[str, ...]:
+    """Return the paths of a funnel, each perhaps with `*` at its end."""
+    if not isinstance(value, list) or not 2 <= len(value) <= _MOST_STEPS:
+        raise ConfigError(f"a list of 2 to {_MOST_STEPS} paths is expected")
+    steps = _texts(value)
+    for step in steps:
+        if not step.startswith("/") or "*" in step[:-1]:
+            raise ConfigError(f"{step!r} is no path: it begins with /, and only its end may be *")
+        if "?" in step or "#" in step:
+            raise ConfigError(f"{step!r} has a query or a fragment: name only the path before it")
+    return steps
+
+
 def _levels(value: Any) -> tuple[str, ...]:
     names = _texts(value)
     for name in names:
@@ -257,6 +273,14 @@ _KINDS: Final[Mapping[str, _Keys]] = MappingProxyType(
         },
         "break_in": {**_WINDOW},
         "error_share": {**_SHARE, "min_hits": ("minimum", _whole), **_WINDOW, **_HOLD},
+        "funnel": {
+            "steps": ("steps", _steps),
+            "below": ("share", _part),
+            "min_visitors": ("minimum", _whole),
+            "within": ("within", _duration),
+            **_WINDOW,
+            **_HOLD,
+        },
         "rejected_share": {**_SHARE, "min_lines": ("minimum", _whole)},
     }
 )
@@ -266,9 +290,10 @@ _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         "new_template": {"window": timedelta(hours=1)},
         "silence": {"hold": 10 * MINUTE},
         "break_in": {"window": timedelta(hours=1)},
+        "funnel": {"window": timedelta(hours=1), "minimum": 20},
     }
 )
-_REQUIRED: Final = ("name", "threshold", "share")
+_REQUIRED: Final = ("name", "threshold", "share", "steps", "below")
 
 _HTTP: Final[Mapping[str, Callable[[Any], Any]]] = {
     "url": _text,

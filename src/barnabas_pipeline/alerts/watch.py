@@ -180,7 +180,10 @@ def _row(incident: Incident) -> dict[str, Any]:
 
 
 def _incident(row: Mapping[str, Any]) -> Incident:
-    example = {**row["example"], "values": tuple(row["example"]["values"])}
+    example = {**row["example"]}
+    # An earlier version's file has no paths.
+    for key in ("values", "paths"):
+        example[key] = tuple(example.get(key, ()))
     for key in ("since", "until"):
         example[key] = _time(example[key])
     times = {"start": datetime.fromisoformat(row["start"]), "end": _time(row["end"])}

@@ -118,7 +118,7 @@ def test_lg_4_the_rules_of_the_page(
 ) -> None:
     """LG-4: the file in docs/alerts.md, as it stands there, over a log with all it looks for."""
     page = (CHECKOUT / "docs" / "alerts.md").read_text("utf-8")
-    (rules,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    rules, _ = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     lines = [f"09:{minute:02}:00,000 INFO [main] jobs.Mailer: Mail sent" for minute in range(20)]
     lines += [
         f"10:{minute:02}:00,000 INFO [main] jobs.Run: Job {minute} done" for minute in range(50)
@@ -143,3 +143,35 @@ def test_lg_4_the_rules_of_the_page(
     assert found == set(re.findall(r'^name = "(.*)"', rules, re.MULTILINE))
     paths = {each.path for each in receiver.posts}
     assert paths == {"/hook", "/api/v2/alerts"}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("buyers", "code"), [(2, 3), (5, 0)])
+def test_lg_4_the_funnel_of_the_page(
+    buyers: int, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """LG-4: the rule in docs/alerts.md fires for a log with a drop, and for no other."""
+    page = (CHECKOUT / "docs" / "alerts.md").read_text("utf-8")
+    _, rules = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    visits = [
+        f'192.0.2.{visitor} - - [10/Mar/2026:10:{minute:02}:{visitor:02} +0000] "GET {path}'
+        ' HTTP/1.1" 200 9 "-" "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0"\n'
+        for minute, path, visitors in (
+            (0, "/cart", 25),
+            (2, "/checkout/address", 12),
+            (5, "/thanks", buyers),
+            (40, "/", 1),
+        )
+        for visitor in range(visitors)
+    ]
+    Path("access.log").write_text("".join(visits), "utf-8")
+    assert main(["report", "access.log", "--kind", "access", "--tables", "tables"]) == 0
+    capsys.readouterr()
+    assert check(rules=rules) == code
+    out = capsys.readouterr().out
+    if code:
+        shown = re.findall(r"```console\n(.*?)```", page, re.DOTALL)[-1]
+        # The incident's lines depend on who did not go on, as on the page.
+        assert out == shown.partition("--tables tables\n")[2].partition("--tables tables\n")[2]
+    else:
+        assert out == "0 incidents firing, 0 over\n"

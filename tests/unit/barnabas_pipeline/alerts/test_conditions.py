@@ -207,6 +207,7 @@ def test_lg_4_lines_after_now_do_not_count() -> None:
     ("kind", "pipeline", "message"),
     [
         ("error_share", "logs", "error_share is for access logs, and these are the tables of sys"),
+        ("funnel", "logs", "funnel is for access logs, and these are the tables of system logs"),
         ("break_in", "behaviour", "break_in is for system logs, and these are the tables of acc"),
     ],
 )

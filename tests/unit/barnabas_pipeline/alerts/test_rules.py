@@ -12,6 +12,13 @@ from barnabas_pipeline.alerts.rules import Rules, read_rules
 
 SINK = '[sink.team]\nkind = "webhook"\nurl = "http://127.0.0.1/"\n'
 RATE = '[[alert]]\nname = "errors"\nkind = "rate"\nlevel = "ERROR"\nthreshold = 5\n'
+FUNNEL = """
+[[alert]]
+name = "shop"
+kind = "funnel"
+steps = ["/cart", "/thanks/*"]
+below = 0.2
+"""
 
 
 def rules(text: str, directory: Path) -> Rules:
@@ -39,6 +46,36 @@ def test_lg_4_keys_of_an_alert(tmp_path: Path) -> None:
     assert (errors.format, found.lookback) == ("log4j", timedelta(hours=2))
 
 
+def test_lg_4_keys_of_a_funnel(tmp_path: Path) -> None:
+    (short,) = rules(FUNNEL, tmp_path).alerts
+    assert (short.steps, short.share, short.minimum) == (("/cart", "/thanks/*"), 0.2, 20)
+    assert (short.window, short.within) == (timedelta(hours=1), timedelta(minutes=30))
+    more = 'min_visitors = 5\nwithin = "5m"\nwindow = "2h"\nfor = "3m"\n'
+    (full,) = rules(FUNNEL + more, tmp_path).alerts
+    assert (full.minimum, full.within) == (5, timedelta(minutes=5))
+    assert (full.window, full.hold) == (timedelta(hours=2), timedelta(minutes=3))
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        ('["/cart"]', "a list of 2 to 20 paths is expected"),
+        ('"/cart"', "a list of 2 to 20 paths is expected"),
+        (str(["/a"] * 21), "a list of 2 to 20 paths is expected"),
+        ('["/cart", 5]', "text is expected"),
+        ('["/cart", ""]', "text is expected"),
+        ('["/cart", "thanks"]', "'thanks' is no path: it begins with /"),
+        ('["/a/*/b", "/thanks"]', "'/a/*/b' is no path: it begins with /, and only its end may"),
+        ('["/cart", "/thanks?a=1"]', "'/thanks?a=1' has a query or a fragment"),
+    ],
+)
+def test_ux_4_wrong_steps(steps: str, message: str, tmp_path: Path) -> None:
+    """UX-4: the alert, the key, and what is expected."""
+    with pytest.raises(ConfigError) as caught:
+        rules(FUNNEL.replace('["/cart", "/thanks/*"]', steps), tmp_path)
+    assert f"alert 'shop': steps: {message}" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -63,6 +100,13 @@ def test_lg_4_keys_of_an_alert(tmp_path: Path) -> None:
         (RATE.replace("threshold = 5\n", ""), "alert 'errors': threshold is missing"),
         (RATE.replace("ERROR", "EROR"), "level: 'EROR' is unknown; did you mean ERROR?"),
         ('[[alert]]\nname = "e"\nkind = "error_share"\nshare = 5\n', "a share is above 0, and at"),
+        (FUNNEL.replace("0.2", "1.5"), "alert 'shop': below: a share is above 0, and at most 1"),
+        (FUNNEL.replace("0.2", "0"), "alert 'shop': below: a share is above 0, and at most 1"),
+        (FUNNEL.replace("below = 0.2", ""), "alert 'shop': below is missing"),
+        (FUNNEL.replace("steps", "step"), "alert 'shop': 'step' is unknown; did you mean steps?"),
+        ('[[alert]]\nname = "f"\nkind = "funnel"\nbelow = 0.2\n', "alert 'f': steps is missing"),
+        (FUNNEL + "min_visitors = 0\n", "min_visitors: a whole number from 1 on is expected"),
+        (FUNNEL + "within = 5\n", "within: minutes, hours or days are expected"),
         (RATE + '[sink.team]\nkind = "webhok"\n', "sink 'team': kind: 'webhok' is unknown; did"),
         (RATE + '[sink.team]\nkind = "webhook"\n', "sink 'team': url is missing"),
         (RATE + SINK + 'tokn_env = "X"\n', "'tokn_env' is unknown; did you mean token_env?"),

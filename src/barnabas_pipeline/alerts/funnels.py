@@ -1,0 +1,104 @@
+"""Finds out how far visitors go in a funnel, such as from the cart to the order.
+
+    hits of people ─▶ visits, which begin with the first step ─▶ how many steps each visit reaches
+
+A visit ends when the visitor has not repeated the first step for as long as `within`. It counts
+only from then on, because until then the visitor may still go on. Therefore later hits never change
+the result of a visit that counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from barnabas_pipeline.arrow import to_frame
+from barnabas_pipeline.behaviour.schemas import EVENTS
+
+_VISITOR: Final = ("client", "agent")
+_ORDER: Final = ("time", "partition", "offset")
+_COLUMNS: Final = [*_VISITOR, *_ORDER, "path"]
+_ERROR: Final = 400
+
+
+def hits(events: Any, steps: Sequence[str], times: tuple[datetime, datetime]) -> pl.DataFrame:
+    """Return the hits of people on any step, by visitor and in the order in which they were made.
+
+    `events`: the table as an Arrow dataset, or None if there is none. `steps`: paths, or beginnings
+    of paths that end in `*`. `times`: the first and the last time. A hit that was answered with an
+    error is not a step, because the visitor did not get the page.
+    """
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+    path = pc.field("path")
+    on_steps: list[Any] = [
+        pc.starts_with(path, step[:-1]) if step.endswith("*") else path == step for step in steps
+    ]
+    condition = (
+        (pc.field("time") >= times[0])
+        & (pc.field("time") <= times[1])
+        & ~pc.field("robot")
+        & (pc.field("status") < _ERROR)
+        & reduce(or_, on_steps)
+    )
+    if events is None:
+        rows = EVENTS.empty_table().select(_COLUMNS)
+    else:
+        rows = events.scanner(columns=_COLUMNS, filter=condition, use_threads=False).to_table()
+    return to_frame(rows).sort(*_VISITOR, *_ORDER)
+
+
+def visits(hits: pl.DataFrame, steps: Sequence[str], within: timedelta) -> pl.DataFrame:
+    """Return a row for each visit to the funnel.
+
+    `end` is the time from which it counts and `reached` the number of steps that the visitor did
+    one after the other. `client`, `path` and `time` are those of the last of these steps.
+
+    `hits`: what the function `hits` returned.
+    """
+    begins = np.flatnonzero(_is_on(hits, steps[0]))
+    if not len(begins):
+        return _rows(hits, begins, begins, begins)
+    # A number per visitor; a hit without a user agent has null, which is also a visitor's.
+    visitor = hits.select(pl.struct(_VISITOR).rle_id()).to_series().to_numpy()
+    time = hits["time"].dt.epoch("us").to_numpy()
+    within_us = within // timedelta(microseconds=1)
+    is_new = np.ones(len(begins), dtype=bool)
+    is_new[1:] = (np.diff(visitor[begins]) != 0) | (np.diff(time[begins]) >= within_us)
+    first = begins[is_new]
+    # The last hit on the first step, from which the visitor has `within` to go on.
+    ends = time[begins[np.append(np.flatnonzero(is_new)[1:], len(begins)) - 1]] + within_us
+    last, reached = first.copy(), np.ones(len(first), dtype=np.int64)
+    for number, step in enumerate(steps[1:], 1):
+        on_step = np.flatnonzero(_is_on(hits, step))
+        if not len(on_step):
+            break
+        # The next hit on this step, unless it is another visitor's or comes too late.
+        place = np.searchsorted(on_step, last, side="right")
+        found = on_step[np.minimum(place, len(on_step) - 1)]
+        goes_on = (reached == number) & (place < len(on_step))
+        goes_on &= (visitor[found] == visitor[first]) & (time[found] < ends)
+        last = np.where(goes_on, found, last)
+        reached += goes_on
+    return _rows(hits, last, reached, ends)
+
+
+def _rows(
+    hits: pl.DataFrame, last: np.ndarray, reached: np.ndarray, ends_us: np.ndarray
+) -> pl.DataFrame:
+    end = pl.Series("end", ends_us.astype(np.int64)).cast(pl.Datetime("us", "UTC"))
+    return hits[last.astype(np.int64)].select(
+        "client", "path", "time", end, pl.Series("reached", reached.astype(np.int64))
+    )
+
+
+def _is_on(hits: pl.DataFrame, step: str) -> np.ndarray:
+    path = hits["path"]
+    found = path.str.starts_with(step[:-1]) if step.endswith("*") else path == step
+    return found.to_numpy()

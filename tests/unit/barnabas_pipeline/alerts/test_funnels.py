@@ -144,7 +144,8 @@ def test_lg_4_the_time_to_go_on() -> None:
 
 def test_lg_4_a_drop_in_a_funnel(tmp_path: Path) -> None:
     """LG-4: from below the share on, with as many visitors as it needs, and with lines."""
-    view = write(tmp_path, [*cohort(0, 1, 3), hit(31, "/")])
+    asset = hit(1, "/logo.png", "c0-1")
+    view = write(tmp_path, [asset, *cohort(0, 1, 3), hit(31, "/")])
     (one,) = found(view)
     assert (one.subject, one.start, one.end) == ("/cart to /thanks", START + 30 * MINUTE, None)
     assert one.summary == (
@@ -156,6 +157,8 @@ def test_lg_4_a_drop_in_a_funnel(tmp_path: Path) -> None:
     ]
     assert found(view, RULE._replace(minimum=5)) == [], "fewer visitors than that"
     assert found(view, now=START + 29 * MINUTE) == [], "they may still go on"
+    later = RULE._replace(within=30.5 * MINUTE)
+    assert found(view, later, START + 30.4 * MINUTE) == [], "the same minute is too early, too"
     assert found(view, RULE._replace(share=0.25)) == [], "as many as the threshold"
 
 

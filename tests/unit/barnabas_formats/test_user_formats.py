@@ -137,5 +137,5 @@ def test_ux_4_a_mark_before_the_text_is_no_part_of_it(tmp_path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbf[[format]]\nname = 'x'\npattern = '{message}'\n")
     assert [each.name for each in read_formats(path)] == ["x"]
     path.write_bytes(b"\xd0\x00")
-    with pytest.raises(ConfigError, match="formats.toml: the file is not text in UTF-8"):
+    with pytest.raises(ConfigError, match="the file is not text in UTF-8"):
         read_formats(path)

@@ -26,9 +26,9 @@ _NO_TOPIC_IDS: Mapping[TopicPartition, bytes] = MappingProxyType({})
 
 
 class PartitionState(NamedTuple):
-    """One partition that the receiving broker has to host, with its leader and ISR.
+    """A partition that the receiving broker must host, with its leader and ISR.
 
-    `topic_config` has the topic's own configs, for a log that is created now.
+    `topic_config` holds the topic's own configs, which are needed if the log is created now.
     """
 
     topic_partition: TopicPartition

@@ -1,11 +1,11 @@
-"""A broker's work on the records of one batch: checking each record, or recompressing them.
+"""Validates or recompresses the records of one batch on the broker.
 
 Neither changes a record: offsets, times, keys, values and headers remain the bytes that the
 producer wrote (`record` draws them). A walk checks that they match the header and the topic's
-rules. It handles some records at a time, because it is plain Python on the event loop, where
-nothing may take longer than a few milliseconds; compression is one call that can run in a thread.
+rules. It processes a few records at a time, because it runs on the event loop, where no step may
+take longer than a few milliseconds. Compression is one call that can run in a thread.
 
-Any bytes end in a verdict or in `CorruptData`.
+Whatever the bytes are, the result is a verdict or `CorruptData`.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class DirectoryMove:
             return StartAt(current.log_start_offset)
         if future.log_start_offset < current.log_start_offset:
             return RaiseStart(current.log_start_offset)
-        # Done in small steps, so that the flush before the switch has little to wait for.
+        # Flush in small steps, so that the flush before the switch is short.
         if self._unflushed_bytes >= _FLUSHED_BYTES:
             return Flush()
         if future.log_end_offset < current.log_end_offset and not self._is_close:

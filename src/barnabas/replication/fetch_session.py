@@ -182,7 +182,7 @@ class FetchSession:
     def read_at(self, isolation_level: int, grants: object | None) -> None:
         """Set the isolation level and the grants of the reader (None if they cannot be cached).
 
-        If either differs, mark all partitions as changed.
+        If either differs or the grants cannot be cached, mark all partitions as changed.
         """
         if isolation_level != self._isolation_level or grants is not self._grants or grants is None:
             self._isolation_level = isolation_level

@@ -215,7 +215,7 @@ class Checkpoints:
                 self._found[directory] = self._read(directory)
             # Do this only once: a log created later under this name is a different log.
             offset = self._found[directory].pop(log.topic_partition, -1)
-            # The recovery point shows a truncation before a crash; this file may not have been
+            # The log noted a truncation durably before a crash; this file may not have been
             # updated.
             offset = min(offset, log.gaps.end) if log.gaps.end >= 0 else offset
             # The log was truncated, and no pass has seen the records written since. It is safe

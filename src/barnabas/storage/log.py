@@ -309,7 +309,7 @@ class Log:
 
     @property
     def has_staged(self) -> bool:
-        """Whether batches are waiting for `write_staged`."""
+        """Staged batches are waiting for `write_staged`."""
         return bool(self._segments.active.staged)
 
     def write_staged(self) -> None:

@@ -141,8 +141,7 @@ class Opening:
         path = self._directory.path_of(name)
         log = open_log(self._files, path, name, self._config, start)
         if not 0 <= log.gaps.end <= log.log_end_offset:
-            # A Kafka broker wrote this log, which can have gaps up to here, but not from here
-            # on.
+            # Kafka has written to this log, which can have gaps up to here, but not from here on.
             log.flush()
             log.gaps.note(log.log_end_offset)
         return log

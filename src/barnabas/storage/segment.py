@@ -511,7 +511,7 @@ class Segment:
             position = damaged.position
         newest, newest_at = self.max_timestamp, self._offset_of_max_timestamp
         relative = offset - self.base_offset
-        # The offset is the first column of one index and the second of the other; both rise.
+        # The offset is the first column of one index and the second of the other. Both are sorted.
         for index, column in ((self.offset_index, 0), (self.time_index, 1)):
             index.truncate(bisect_left(index, relative, key=itemgetter(column)))
         if self.aborted is not None:

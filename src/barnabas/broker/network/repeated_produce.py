@@ -11,7 +11,7 @@ packed directly. This saves a third of the time of a small request.
 
 Invariant: each response is byte for byte the same as from `handlers.produce`. Other requests go to
 that handler, and both use the same append function. If the packed response cannot be sent (the
-write failed or replicas lag), the request is decoded and settled by the handler.
+write failed or replicas lag), it is decoded again and settled like the handler's.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class WatchedLogs:
     def portions(self, now_s: float, *, is_last_look: bool = False) -> Iterator[Portion]:
         """Yield the unsent lines of all logs that are due.
 
-        Before asking for the next portion, save the last one.
+        The caller must process each portion before asking for the next one.
         """
         if is_last_look or now_s >= self._list_at_s:
             self._list()

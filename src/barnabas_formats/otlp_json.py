@@ -1,7 +1,7 @@
-"""Reads OpenTelemetry's logs in JSON, which needs no package. Pure.
+"""Reads OpenTelemetry's logs in JSON, without a third-party package. Pure.
 
-It accepts what protobuf's own JSON has instead: ids in base64, numbers for integers, and names of
-severities.
+Besides OTLP's own forms, it accepts those of protobuf's generic JSON mapping: base64 ids, integers
+as numbers, and severities by name.
 """
 
 from __future__ import annotations

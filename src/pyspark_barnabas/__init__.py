@@ -1,13 +1,14 @@
-"""`format("barnabas")`: topics as Spark tables and streams, without a jar.
+"""Provides `format("barnabas")`, which reads and writes topics from Spark without a JAR.
 
-Spark imports every top-level module named `pyspark_*` and registers its `DefaultSource`, so being
-installed is all it takes:
+Spark imports every top-level module named `pyspark_*` and registers its `DefaultSource`, so you
+only need to install the package:
 
     spark.readStream.format("barnabas").option("kafka.bootstrap.servers", "localhost:9092")
         .option("subscribe", "web").load()
 
-Schema and options are the same as in Spark's Kafka connector (`options.py`). Reading is exactly
-once with a checkpoint; writing is at least once, or exactly once with `exactlyOnce`.
+The schema and the options are the same as in Spark's Kafka connector (`options.py`). With a
+checkpoint, each record is read exactly once. Records are written at least once, or exactly once
+with `exactlyOnce`.
 """
 
 from pyspark_barnabas.source import BarnabasDataSource as DefaultSource

@@ -100,7 +100,7 @@ def read_range(
                     report_loss(str(lost), fail_on_data_loss=options.fail_on_data_loss)
                 answer = None
             if answer is None:
-                # The part that exists; an empty one ends the loop.
+                # Continue with the part that still exists. If it is empty, the loop ends.
                 wanted = _remainder(consumer, options, wanted)
                 consumer.seek(partition, wanted.start)
                 continue

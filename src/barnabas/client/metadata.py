@@ -353,7 +353,7 @@ class Metadata:
     # ---- asking ----
 
     async def _sleep(self, until_ms: int) -> None:
-        """Sleep until a refresh is requested, or until this instant."""
+        """Sleep until a refresh is requested or this time is reached."""
         try:
             async with asyncio.timeout(max(until_ms - self._clock.monotonic_ms(), 0) / 1000):
                 await self._wake.wait()

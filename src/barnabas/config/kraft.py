@@ -39,7 +39,7 @@ _WAYS_OUT = (
 
 
 def without_controller_listeners(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties without the listeners for controllers."""
+    """Return the properties without the controller listeners."""
     names = _closed_names(properties)
     kept = dict(properties)
     for key in _LISTENERS:
@@ -117,7 +117,7 @@ def _reason_against(config: BrokerConfig, roles: Sequence[str]) -> str | None:
 
 
 def _closed_names(given: Mapping[str, str]) -> set[str]:
-    """Return the names of the listeners for controllers."""
+    """Return the names of the controller listeners."""
     names = {name.upper() for name in _items(given.get(_CLOSED))}
     if not names and all(given.get(key, "").upper() != _CONTROLLER for key in _OF_BROKERS):
         names = {_CONTROLLER}
@@ -125,7 +125,7 @@ def _closed_names(given: Mapping[str, str]) -> set[str]:
 
 
 def _is_own(server: str, given: Mapping[str, str]) -> bool:
-    """Return whether the address is that of this node's listener for controllers."""
+    """Return whether the address is that of this node's controller listener."""
     names = _closed_names(given)
     own = {
         entry.partition("://")[2].lower()

@@ -52,7 +52,7 @@ class NotEnoughReplicas(KafkaError, code=19, retriable=True):
 # The records stay in the log: consumers may see them, and a producer without idempotence that
 # resends them writes them twice.
 class NotEnoughReplicasAfterAppend(KafkaError, code=20, retriable=True):
-    """Appended, but fewer replicas are in sync than acks=all requires."""
+    """The records were appended, but fewer replicas are in sync than acks=all requires."""
 
 
 class InvalidRequiredAcks(KafkaError, code=21):

@@ -203,7 +203,9 @@ def _zstd_bytes(data: Buffer) -> int:
                     raise _too_many()
             at += 4 if has_checksum else 0
             if stated is not None and stated > frame_bound:
-                raise CorruptData(f"a zstd frame states {stated} bytes, it can hold {frame_bound}")
+                raise CorruptData(
+                    f"a zstd frame declares {stated} bytes but can hold at most {frame_bound}"
+                )
             bound += frame_bound if stated is None else stated
         else:
             raise CorruptData("not a zstd frame")

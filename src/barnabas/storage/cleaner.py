@@ -188,7 +188,7 @@ def last_records(
     for producer_id, producer in producers:
         if producer is None:
             continue
-        # For a producer whose log has only markers left, the last marker keeps the epoch.
+        # If only transaction markers of a producer remain, the last one preserves its epoch.
         last_offset = producer.batches[-1].last_offset if producer.batches else NO_OFFSET
         if last_offset < end_offset:
             found[producer_id] = LastRecord(producer.epoch, last_offset)

@@ -214,19 +214,19 @@ def _levels(value: Any) -> tuple[str, ...]:
 
 def _whole(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ConfigError("a whole number from 1 on is expected")
+        raise ConfigError("it must be a whole number of at least 1")
     return value
 
 
 def _port(value: Any) -> int:
     if _whole(value) > 65_535:
-        raise ConfigError("a port is between 1 and 65535")
+        raise ConfigError("a port must be between 1 and 65535")
     return int(value)
 
 
 def _part(value: Any) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= 1:
-        raise ConfigError("a share is above 0, and at most 1")
+        raise ConfigError("a share must be above 0 and at most 1")
     return float(value)
 
 

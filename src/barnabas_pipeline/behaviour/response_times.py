@@ -75,9 +75,9 @@ def _times(rows: pl.DataFrame) -> list[Times]:
 
 
 def _quantile(bounds: list[int], hits: list[int], share: float) -> int:
-    """Return a time within the bucket that this share of the hits reaches.
+    """Return the response time that this share of the hits does not exceed.
 
-    The hits of a bucket are assumed to be spread evenly over it.
+    The value is interpolated: the hits in a bucket are assumed to be spread evenly over it.
     """
     wanted = share * sum(hits)
     before = 0

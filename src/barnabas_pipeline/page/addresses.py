@@ -34,7 +34,7 @@ def mask_addresses(text: str) -> str:
 
 
 def mask_column(texts: pl.Series) -> pl.Series:
-    """Mask the addresses in many texts; null stays null."""
+    """Mask the addresses in a column of strings; nulls stay null."""
     suspect = texts.filter(texts.str.contains(_SUSPECT).fill_null(False)).unique()
     known = {text: mask_addresses(text) for text in suspect}
     return texts.replace(list(known), list(known.values())) if known else texts

@@ -328,7 +328,7 @@ class ControllerTerm:
         await self._process_replica_reports()
         await self._process_deleted_logs()
         await self._process_log_ends()
-        # Process requests after the changes in the store, because the decisions depend on them.
+        # Process requests after the store's changes, which decide how a request is answered.
         await self._process_requests()
         await self._tool_requests.process(changed, lambda: self.image)
         if events.rebalance_is_due:

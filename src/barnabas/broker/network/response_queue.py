@@ -115,7 +115,10 @@ class Encoded(NamedTuple):
 
 
 class ResponseQueue:
-    """The unanswered requests of one connection, and the context that its requests share."""
+    """Queues the unanswered requests of one connection.
+
+    A request reuses the previous one's context if both have the same API, version and client id.
+    """
 
     __slots__ = (
         "_begun_ns",

@@ -1,8 +1,9 @@
-"""Builds access control rules from the options of a command line. Pure.
+"""Builds access control rules from command-line options. Pure.
 
---producer               WRITE, DESCRIBE and CREATE topics; WRITE and DESCRIBE transactional ids
---producer --idempotent  and IDEMPOTENT_WRITE the cluster
---consumer               READ and DESCRIBE topics; READ groups
+--producer               WRITE, DESCRIBE and CREATE on topics;
+                         WRITE and DESCRIBE on transactional ids
+--producer --idempotent  the same, and IDEMPOTENT_WRITE on the cluster
+--consumer               READ and DESCRIBE on topics; READ on groups
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class EntityOptions(NamedTuple):
                 raise click.UsageError(f"{option} and {option}-defaults: choose one")
             if name == "":
                 raise click.UsageError(
-                    f"{option} needs a name; {option}-defaults is for all others"
+                    f"{option} must not be empty; use {option}-defaults to set the default"
                 )
             if name is not None or is_default:
                 found[kind] = name

@@ -109,7 +109,10 @@ async def _create(given: Given, found: Found) -> None:
 
 
 async def create_topic(given: Given, name: str, configs: Mapping[str, str]) -> None:
-    """Create a topic as the line says, once its numbers are checked. Raises Refused."""
+    """Create the topic that the command line describes. Raises BadCommandLine.
+
+    The caller has already checked the number of partitions and the replication factor.
+    """
     partitions, factor = given.number("partitions"), given.number("replication-factor")
     topic = NewTopic(
         name,

@@ -89,7 +89,7 @@ class RequestRules:
         return rule
 
     def remove(self, rule: Rule) -> None:
-        """Stop applying the rule; do nothing if it has been removed."""
+        """Stop applying the rule. Removing it again has no effect."""
         self._drop(rule)
         self._changed()
 

@@ -49,7 +49,7 @@ class Awaited(Protocol):
 
 class Bundle:
     """Messages in order of arrival. A message that was cut has a bundle to itself, and so has a
-    message whose sender is told what became of it."""
+    message whose sender waits for the outcome."""
 
     __slots__ = ("awaited", "came_bytes", "held_bytes", "origin", "record_bytes", "texts")
 

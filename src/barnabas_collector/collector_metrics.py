@@ -62,7 +62,7 @@ class CollectorMetrics:
         self.otlp_requests = count(f"{_PREFIX}otlp_requests_total", "OTLP requests received")
         self.otlp_records = count(
             f"{_PREFIX}otlp_log_records_total",
-            "Log records of OTLP that senders were told are stored",
+            "Log records whose storage was confirmed to OTLP senders",
         )
         self.otlp_refused: Counter[str] = Counter()  # requests, by reason
         self.handshakes_failed = count(

@@ -39,7 +39,7 @@ _OPTIONS: Final = (
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.per_message_decompression", 0),
     ("grpc.compression_enabled_algorithms_bitset", _IDENTITY_AND_GZIP),
-    ("grpc.so_reuseport", 0),  # two collectors on one port would be an error that nobody sees
+    ("grpc.so_reuseport", 0),  # two collectors on one port would go unnoticed
 )
 
 

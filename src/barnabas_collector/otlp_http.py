@@ -3,7 +3,7 @@
     connection ─▶ h11 ─▶ body, inflated ─▶ `Receipts` ─▶ brokers
          ◀───────── 200 once they have acknowledged ◀──────┘
 
-A sender that is told 503 sends the request again after the seconds in `Retry-After`. Since any
+A sender that receives 503 sends the request again after the seconds in `Retry-After`. Since any
 client may connect, everything is limited: connections, heads, bodies, the memory for all bodies,
 and the time for each of them.
 https://opentelemetry.io/docs/specs/otlp/#otlphttp

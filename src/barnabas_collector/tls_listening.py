@@ -64,7 +64,7 @@ class FailedHandshakes:
     def watch(self, context: ssl.SSLContext) -> None:
         """Watch all connections of a context.
 
-        An event loop reports failed handshakes to nobody.
+        An event loop does not report failed handshakes.
         """
         on_failed = self._on_failed
         context.sslobject_class = type(

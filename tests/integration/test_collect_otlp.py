@@ -237,12 +237,12 @@ def test_lg_2_without_a_broker_senders_are_told_to_try_again(collecting: Collect
 
 
 class Sender(threading.Thread):
-    """Sends log records with one of OpenTelemetry's exporters, and each batch until it is told that
-    it is stored."""
+    """Sends log records with one of OpenTelemetry's exporters, and each batch until its storage is
+    confirmed."""
 
     def __init__(self, make: Callable[[], Any], name: str, most: int) -> None:
         super().__init__()
-        self.told: Counter[str] = Counter()
+        self.confirmed: Counter[str] = Counter()
         self.again: set[str] = set()
         self._make = make
         self._name = name
@@ -255,7 +255,7 @@ class Sender(threading.Thread):
             batch = _batch(texts)
             while exporter.export(batch) is not LogRecordExportResult.SUCCESS:
                 self.again |= set(texts)
-            self.told.update(texts)
+            self.confirmed.update(texts)
         exporter.shutdown()
 
 
@@ -291,7 +291,7 @@ def test_lg_2_nothing_is_lost_whatever_is_killed(
         sender.start()
 
     def reached(share: float) -> bool:
-        return sum(sender.told.total() for sender in senders) >= 2_000 * share
+        return sum(sender.confirmed.total() for sender in senders) >= 2_000 * share
 
     wait_until(lambda: reached(0.1))
     collecting.broker.kill()
@@ -312,7 +312,7 @@ def test_lg_2_nothing_is_lost_whatever_is_killed(
         sender.join()
     found = bodies(collecting)
     for sender in senders:
-        assert sender.told.total() == 1_000 and not set(sender.told) - set(found)
+        assert sender.confirmed.total() == 1_000 and not set(sender.confirmed) - set(found)
     # An exporter repeats a request by itself: these are beyond what `again` knows.
     repeated = {text for text, count in found.items() if count > 1}
     print(f"{len(repeated)} of 2,000 are in the topic more than once")

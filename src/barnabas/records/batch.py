@@ -42,7 +42,7 @@ HEADER_BYTES = 61
 LOG_OVERHEAD_BYTES = 12
 """The size of base offset and length, which the length does not count."""
 CHECKED_FROM = 21
-"""Where the range of the checksum starts; it ends with the batch."""
+"""The checksum covers the bytes from here to the end of the batch."""
 MIN_HEADER_BYTES = 26
 """Enough to read a legacy message's header, or any batch's offset, length and magic."""
 

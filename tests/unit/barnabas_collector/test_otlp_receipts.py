@@ -1,4 +1,4 @@
-"""LG-2: a sender is told that its log records are stored once the brokers acknowledge them."""
+"""LG-2: a sender receives its confirmation once the brokers acknowledge its log records."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One followed partition: its state machine and its log.
 
 It enforces the order "append, write, fetch": the next fetch acknowledges all records below its
-offset, so the machine is only told about records that have been written.
+offset, so the machine learns only of records that have been written.
 """
 
 from __future__ import annotations

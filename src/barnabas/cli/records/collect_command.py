@@ -218,8 +218,9 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
     With - it sends the lines of standard input until its end, and with --syslog-tcp, --syslog-tls
     or --syslog-udp syslog messages of RFC 5424 or 3164 as they arrive.
 
-    With --otlp-http or --otlp-grpc it receives OpenTelemetry's logs. A sender is told that they are
-    stored once the brokers have acknowledged them, and keeps them until then, so none is lost.
+    With --otlp-http or --otlp-grpc it receives OpenTelemetry's logs. A sender receives
+    its confirmation once the brokers have acknowledged them. It keeps them until then, so none is
+    lost.
 
     Files may be rotated in any of the usual ways: renamed, copied and truncated, compressed. The
     position in each file is written in the same transaction as its lines, so a collector that was

@@ -48,4 +48,3 @@ SYSLOG_SEVERITY = "syslog.severity"
 SYSLOG_CUT = "syslog.cut"
 
 OTLP_FROM = "otlp.from"
-OTLP_ENCODING = "otlp.encoding"

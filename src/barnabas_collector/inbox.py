@@ -109,7 +109,7 @@ class Inbox:
     def has_ended(self) -> bool:
         return self._ended.is_set()
 
-    async def ended(self) -> None:
+    async def wait_for_end(self) -> None:
         """Return once no more messages will arrive."""
         await self._ended.wait()
 

@@ -1,8 +1,8 @@
-"""Takes OTLP requests, and tells their senders whether the brokers have acknowledged them.
+"""Takes OTLP requests, and reports to their senders whether the brokers have acknowledged them.
 
-A sender keeps its log records until it is told that they are stored, so that none is lost,
-whichever process dies. If the brokers do not acknowledge a request in time, the sender is told to
-send it again. The records are then still on their way, so a request with the same bytes is not sent
+A sender keeps its log records until their storage is confirmed, so that none is lost, whichever
+process dies. If the brokers do not acknowledge a request in time, the sender is asked to send it
+again. The records are then still on their way, so a request with the same bytes is not sent
 a second time but takes over the outcome of the first one, once. Senders that do not repeat the same
 bytes, or a collector that was killed, cause duplicates.
 """
@@ -17,7 +17,7 @@ from typing import Final
 
 from barnabas.printable import printable
 from barnabas_collector.bundle import Bundle, Origin
-from barnabas_collector.headers import HOST, OTLP_ENCODING, OTLP_FROM
+from barnabas_collector.headers import HOST, OTLP_FROM
 from barnabas_collector.inbox import Inbox
 from barnabas_collector.otlp_messages import (
     TOO_LARGE,
@@ -30,6 +30,7 @@ from barnabas_collector.otlp_messages import (
 from barnabas_collector.redaction import Redact
 from barnabas_collector.shipment import Shipment
 from barnabas_collector.tally import Tally
+from barnabas_formats.otlp_request import ENCODING, OTLP_PROTO
 
 BUSY: Final = "busy"
 """The reason of a refusal after which a sender tries again."""
@@ -39,7 +40,6 @@ FINISH_S: Final = 5.0
 """How long the requests being answered may take when the collector stops."""
 _LARGE_BYTES: Final = 131_072
 """Requests of this size are prepared in a thread: eight megabytes of JSON take seconds."""
-_ENCODING: Final = b"otlp_proto"
 _KEPT_S: Final = 120.0  # senders repeat a request within a minute
 _MOST_KEPT: Final = 10_000
 
@@ -189,4 +189,4 @@ def _prepared(body: bytes, redact: Redact | None, *, is_json: bool) -> list[Mess
 
 
 def _origin(key: bytes, peer: str, host: bytes) -> Origin:
-    return Origin(key, ((HOST, host), (OTLP_FROM, peer.encode()), (OTLP_ENCODING, _ENCODING)))
+    return Origin(key, ((HOST, host), (OTLP_FROM, peer.encode()), (ENCODING, OTLP_PROTO.encode())))

@@ -125,7 +125,7 @@ class _Sending:
         try:
             async with asyncio.timeout(limit_s):
                 await stopping.wait()
-                await self._inbox.ended()
+                await self._inbox.wait_for_end()
         except TimeoutError:
             return False
         return True

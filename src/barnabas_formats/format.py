@@ -37,7 +37,10 @@ from barnabas_formats.pattern import Pattern, compile_pattern
 
 RAW: Final = "raw"
 """The name of the format of lines that match no other."""
-UNITS: Final = ("s", "ms", "us", "ns")
+TIME_UNITS_US: Final[Mapping[str, float]] = MappingProxyType(
+    {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
+)
+"""The units of numeric times in objects, in microseconds."""
 _KEYS: Final = {
     *("title", "source", "patterns", "text", "json", "decoder", "zone", "wraps", "samples"),
     "message_below",
@@ -129,8 +132,10 @@ def json_keys(entry: Mapping[str, Any]) -> JsonKeys:
         if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
             raise ConfigError(f"json: {name} is not a list of keys")
     unit = entry.get("unit")
-    if unit is not None and unit not in UNITS:
-        raise ConfigError(f"json: {unit!r} is not a unit of time; there are {', '.join(UNITS)}")
+    if unit is not None and unit not in TIME_UNITS_US:
+        raise ConfigError(
+            f"json: {unit!r} is not a unit of time; there are {', '.join(TIME_UNITS_US)}"
+        )
     return JsonKeys(
         MappingProxyType({name: tuple(keys) for name, keys in columns.items()}),
         tuple(entry.get("required", ())),

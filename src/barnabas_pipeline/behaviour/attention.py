@@ -17,7 +17,7 @@ from barnabas.counted import counted
 from barnabas_pipeline.behaviour.figures import Figures
 from barnabas_pipeline.behaviour.timeline import Timeline
 from barnabas_pipeline.page import words
-from barnabas_pipeline.page.attention import MOST, Concern
+from barnabas_pipeline.page.attention import MOST, Concern, usual
 from barnabas_pipeline.rejections import are_many, examples
 
 RESPONSES: Final = "Responses"
@@ -79,11 +79,10 @@ def _rejected(figures: Figures) -> Iterator[Concern]:
 def _errors(timeline: Timeline) -> Iterator[Concern]:
     found = error_bursts(timeline)
     for each in found[:MOST]:
-        usual = "usually none" if each.usual < 0.5 else f"usually {each.usual:,.0f}"
         yield Concern(
             f"{each.errors:,} server errors (5xx)",
             f"{words.span(each.at, timeline.class_step)}:"
-            f" {words.percent(each.errors, each.hits)} of the hits, {usual}",
+            f" {words.percent(each.errors, each.hits)} of the hits, {usual(each.usual)}",
             RESPONSES,
             is_urgent=True,
         )

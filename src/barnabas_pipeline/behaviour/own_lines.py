@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import polars as pl
 
 from barnabas_formats.access_pattern import UNITS_US, AccessPattern
-from barnabas_formats.format import Format, JsonKeys
+from barnabas_formats.format import TIME_UNITS_US, Format, JsonKeys
 from barnabas_formats.objects import ABSENT, first_value, value_at
 from barnabas_pipeline.behaviour import json_line
 from barnabas_pipeline.behaviour.line_front import host_without_port, is_client
@@ -41,7 +41,6 @@ _ESCAPE: Final = re.compile(r"\\(.)")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FIELDS: Final = "#Fields: "
 _MINUTE: Final = timedelta(minutes=1)
-_UNITS_US: Final = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 
 Parsed = tuple[int, Fields | str]
 """The number of a row, and its fields or the reason why its values are impossible."""
@@ -166,7 +165,7 @@ def json_moment(text: str, unit: str | None, zone: str) -> tuple[int, int]:
     if json_line.is_number(text):
         if unit is None:
             return json_line.epoch_us(text), 0
-        return round(float(text) * _UNITS_US[unit]), 0
+        return round(float(text) * TIME_UNITS_US[unit]), 0
     if "/" in text:
         return checked_clf_moment(text)
     try:

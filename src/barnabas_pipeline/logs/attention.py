@@ -12,9 +12,9 @@ from barnabas.counted import counted
 from barnabas_pipeline.logs import phrases
 from barnabas_pipeline.logs.figures import Figures
 from barnabas_pipeline.logs.incidents import Incident
-from barnabas_pipeline.page.attention import MOST, Concern
+from barnabas_pipeline.page.attention import MOST, Concern, usual
 from barnabas_pipeline.page.words import percent
-from barnabas_pipeline.rejections import are_many, examples, many_rejected
+from barnabas_pipeline.rejections import are_many, examples
 
 GUESSING: Final = "SSH logins by guessing"
 BURSTS: Final = "Bursts"
@@ -54,14 +54,14 @@ def _rejected(figures: Figures) -> Iterator[Concern]:
     rejected, letters = figures.accounts.dead_letters, figures.dead_letters
     if not letters:
         return
-    many = many_rejected(figures.accounts, letters)
     of = figures.accounts.valid + rejected
+    many = are_many(rejected, of)
     share = f"{percent(rejected, of)} of the records" if many else counted(rejected, "record")
     yield Concern(
         f"{share} {'was' if rejected == 1 and not many else 'were'} rejected",
         f"{rejected:,} of {of:,} are in none of the figures below; no entry can be made of them",
         DEAD_LETTERS,
-        is_urgent=many is not None,
+        is_urgent=many,
         reasons=[(each.reason, each.lines) for each in letters[:MOST]],
         examples=[(place, text) for _, place, text in examples(letters)],
     )
@@ -92,7 +92,7 @@ def _bursts(figures: Figures) -> Iterator[Concern]:
         worst = each.bursts[0]
         yield Concern(
             f"Burst of {counted(each.lines, 'entry', 'entries')}",
-            f"{phrases.between(each.begin, each.end)} in {each.format}, {usual(each)}",
+            f"{phrases.between(each.begin, each.end)} in {each.format}, {usual_of(each)}",
             BURSTS,
             examples=[("", phrases.short(figures.texts[worst.template]))],
         )
@@ -113,8 +113,7 @@ def _silences(figures: Figures) -> Iterator[Concern]:
         yield Concern(f"{more} fell silent", "", SILENCES)
 
 
-def usual(incident: Incident) -> str:
+def usual_of(incident: Incident) -> str:
     """Say how many entries the incident's largest burst would usually have."""
     worst = incident.bursts[0]
-    number = worst.usual_a_minute * worst.minutes
-    return "usually none" if number < 0.5 else f"usually {number:,.0f}"
+    return usual(worst.usual_a_minute * worst.minutes)

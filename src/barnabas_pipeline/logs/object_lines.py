@@ -14,14 +14,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
-from barnabas_formats.format import Format, JsonKeys
+from barnabas_formats.format import TIME_UNITS_US, Format, JsonKeys
 from barnabas_formats.levels import BY_NAME, BY_NUMBER, BY_SEVERITY
 from barnabas_formats.objects import ABSENT, DECODERS, JSON, Object, first_value, value_at
 from barnabas_pipeline.logs.times import OFFSETS
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _US: Final = timedelta(microseconds=1)
-_UNITS_US: Final = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001}
 # A number of at least this size is in this unit; each unit covers the years 1973 to 5138.
 _SIZES: Final = ((1e17, "ns"), (1e14, "us"), (1e11, "ms"), (1e8, "s"))
 _LATEST_US: Final = 253_402_300_799_000_000  # the year 9999
@@ -181,9 +180,9 @@ def _time_us(value: Any, unit: str | None, zone: str) -> int | None:
             return None
     # Whole numbers are exact: nanoseconds have more digits than a float.
     if isinstance(value, int):
-        found = value // 1_000 if unit == "ns" else value * int(_UNITS_US[unit])
+        found = value // 1_000 if unit == "ns" else value * int(TIME_UNITS_US[unit])
     else:
-        found = round(value * _UNITS_US[unit])
+        found = round(value * TIME_UNITS_US[unit])
     return found if 0 <= found <= _LATEST_US else None
 
 

@@ -107,7 +107,7 @@ def _incident(incident: Incident, figures: Figures) -> dict[str, object]:
         "when": phrases.between(incident.begin, incident.end),
         "text": phrases.short(figures.texts[worst.template]),
         "lines": worst.lines,
-        "usual": attention.usual(incident),
+        "usual": attention.usual_of(incident),
         "others": len(incident.bursts) - 1,
         "all_lines": incident.lines,
     }

@@ -24,6 +24,11 @@ class Concern(NamedTuple):
     examples: Sequence[tuple[str, str]] = ()
 
 
+def usual(number: float) -> str:
+    """Say how many would be usual."""
+    return "usually none" if number < 0.5 else f"usually {number:,.0f}"
+
+
 def anchor(card: str) -> str:
     """Return the id of the card with this title."""
     return card.lower().replace(" ", "-")

@@ -153,9 +153,14 @@ def read_access_formats(path: Path | None, zone: str | None = None) -> tuple[For
     `zone`: of times without an offset, in formats that define no zone. Raises `ConfigError`, also
     if there is no such format, or `OSError`.
     """
-    if path is None:
-        return ()
-    found = of_kind(read_formats(path), ACCESS)
+    return () if path is None else access_formats(path, read_formats(path), zone)
+
+
+def access_formats(
+    path: Path, formats: Iterable[Format], zone: str | None = None
+) -> tuple[Format, ...]:
+    """Return the formats of access logs among those of the file; see `read_access_formats`."""
+    found = of_kind(formats, ACCESS)
     if not found:
         raise ConfigError(f'{path}: no format of access logs; such a format has kind = "access"')
     return found if zone is None else in_zone(found, zone)

@@ -21,7 +21,7 @@ from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import as_json
 from barnabas.cli.progress import Progress
 from barnabas.errors import ConfigError
-from barnabas_formats.user_formats import of_kind, read_access_formats, read_formats
+from barnabas_formats.user_formats import access_formats, of_kind, read_formats
 from barnabas_pipeline.application import Report
 from barnabas_pipeline.file_pass import (
     STANDARD_INPUT,
@@ -141,7 +141,7 @@ def _report(
     files = _files(paths)
     own = read_formats(given["formats"]) if given["formats"] is not None else ()
     kind = kind or kind_of(files, own)
-    pipeline = _pipeline(kind, given["formats"], given["zone"])
+    pipeline = _pipeline(kind, given["formats"], own, given["zone"])
     view = _process(files, pipeline, given["tables"], is_shown=not as_json)
     options = PageOptions(datetime.now().astimezone(), None, given["show_addresses"])
     try:
@@ -218,7 +218,9 @@ def kind_of(files: list[str], own: Sequence[Format] = ()) -> str:
     return _ACCESS if access and access >= system else _SYSTEM
 
 
-def _pipeline(kind: str, formats: Path | None, zone: str | None) -> _Pipeline:
+def _pipeline(
+    kind: str, formats: Path | None, own: Sequence[Format], zone: str | None
+) -> _Pipeline:
     if kind == _ACCESS:
         from barnabas_pipeline.behaviour.definition import Behaviour
 
@@ -228,7 +230,7 @@ def _pipeline(kind: str, formats: Path | None, zone: str | None) -> _Pipeline:
                 " times with an offset, or in UTC"
             )
         return _Pipeline(
-            Behaviour(read_access_formats(formats, zone)),
+            Behaviour(() if formats is None else access_formats(formats, own, zone)),
             Origin("web-access"),
             "lines",
             "an access log in a format of `barnabas formats list` is expected",
@@ -238,7 +240,7 @@ def _pipeline(kind: str, formats: Path | None, zone: str | None) -> _Pipeline:
     from barnabas_formats.format import in_zone
     from barnabas_pipeline.logs.definition import SystemLogs
 
-    own = of_kind(read_formats(formats), _SYSTEM) if formats is not None else ()
+    own = of_kind(own, _SYSTEM)
     return _Pipeline(
         SystemLogs(in_zone((*own, *catalogue(_SYSTEM)), zone or "UTC")),
         Origin("system-logs", socket.gethostname(), RecordStart(own)),

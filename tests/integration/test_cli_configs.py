@@ -244,7 +244,7 @@ def test_se_5_quotas_are_set_shown_and_removed(barnabas: InProcess) -> None:
         ("--ip-defaults --add producer_byte_rate=1", "one of connection_creation_rate"),
         ("--ip 10.0.0.1 --user alice --add a=1", "--ip stands alone"),
         ("--user alice --user-defaults --add a=1", "--user and --user-defaults: choose one"),
-        ("--client= --add a=1", "--client needs a name"),
+        ("--client= --add a=1", "--client must not be empty"),
         ("--topic t --client web --add a=1", "of --user, --client or --ip, and of nothing else"),
         ("--client web --append request_percentage=1", "set by --add and removed by --delete"),
         ("--client web", "say what to change"),

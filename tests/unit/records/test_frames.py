@@ -100,7 +100,7 @@ def test_a_zstd_frame_says_what_is_wrong_with_it() -> None:
         b"\x00\x89" + empty_last: "window",
         b"\x00\x58" + b"\x07\x00\x00": "kind 3",
         b"\x00\x58" + b"\x05\x00\xff": "block of kind 2",
-        b"\x60\x05\x01" + empty_last: "states",
+        b"\x60\x05\x01" + empty_last: "declares",
     }
     for frame, words in refused.items():
         with pytest.raises(CorruptData, match=words):

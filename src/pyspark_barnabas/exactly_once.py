@@ -37,7 +37,7 @@ from pyspark_barnabas import staging
 from pyspark_barnabas.options import SinkOptions
 from pyspark_barnabas.properties import properties_of_clients
 from pyspark_barnabas.rows import columns_to_write
-from pyspark_barnabas.stager import stage
+from pyspark_barnabas.stager import create_staging_topic, stage, stage_job
 from pyspark_barnabas.staging import StagedBatch
 from pyspark_barnabas.token import Token, is_committed
 
@@ -49,8 +49,6 @@ _CLEARED_EVERY = 8  # micro-batches
 _MANY_ROWS = 100_000
 # The rows were acknowledged; a fetch that waits for more would only delay the next step.
 _READ_AT_ONCE = {"auto.offset.reset": "none", "fetch.max.wait.ms": 10}
-# A deleted topic must not be recreated with the brokers' defaults, that is, with one partition.
-_CREATES_NOTHING = {"allow.auto.create.topics": "false"}
 _TIMEOUT_NAME = "transaction.timeout.ms"
 _TRANSACTION_TIMEOUT_MS = 900_000  # `transaction.max.timeout.ms` of brokers, by default
 
@@ -72,21 +70,23 @@ class ExactlyOnceWriter(DataSourceArrowWriter):
         self._options = options
         # Created by the driver and pickled to the tasks.
         self._job = f"job-{uuid4()}"
+        self._topic = staging.staging_topic(transactional_id_of(options, self._job))
+        asyncio.run(create_staging_topic(options, self._topic))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> RowsStaged:
-        topic = transactional_id_of(self._options, self._job)
-        return RowsStaged(
-            self._job, asyncio.run(stage(self._options, self._columns, topic, iterator))
-        )
+        batches = asyncio.run(stage_job(self._options, self._columns, self._topic, iterator))
+        return RowsStaged(self._job, batches)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         staged = [each for each in messages if isinstance(each, RowsStaged)]
-        if staged:
-            batches = [batch for each in staged for batch in each.batches]
-            asyncio.run(commit_job(self._options, staged[0].query, batches))
+        batches = [batch for each in staged for batch in each.batches]
+        if batches:
+            asyncio.run(commit_job(self._options, self._job, batches))
+        else:
+            asyncio.run(drop_staging_topic(self._options, self._topic))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        asyncio.run(abort_job(self._options, self._job))
+        asyncio.run(drop_staging_topic(self._options, self._topic))
 
 
 class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
@@ -167,11 +167,11 @@ async def commit_job(options: SinkOptions, job: str, staged: Sequence[StagedBatc
         await _drop(clients.admin, topic)
 
 
-async def abort_job(options: SinkOptions, job: str) -> None:
-    """Delete the staging topic of a failed batch job."""
+async def drop_staging_topic(options: SinkOptions, topic: str) -> None:
+    """Delete the staging topic of a batch job that failed or had no rows."""
     servers, properties = properties_of_clients(options.client)
     async with Admin(servers, **properties.common) as admin:
-        await _drop(admin, staging.staging_topic(transactional_id_of(options, job)))
+        await _drop(admin, topic)
 
 
 async def _drop(admin: Admin, topic: str) -> None:
@@ -195,11 +195,17 @@ async def _connected(options: SinkOptions, transactional_id: str) -> AsyncIterat
     """
     servers, properties = properties_of_clients(options.client)
     # The longest timeout that a broker accepts by default, unless the user gives another.
-    lasting = {_TIMEOUT_NAME: _TRANSACTION_TIMEOUT_MS, **properties.producer, **_CREATES_NOTHING}
+    lasting = {
+        _TIMEOUT_NAME: _TRANSACTION_TIMEOUT_MS,
+        **properties.producer,
+        **staging.CREATES_NOTHING,
+    }
     async with (
         Admin(servers, **properties.common) as admin,
         Producer(servers, transactional_id=transactional_id, **lasting) as producer,
-        Consumer(servers, **{**_READ_AT_ONCE, **_CREATES_NOTHING, **properties.common}) as consumer,
+        Consumer(
+            servers, **{**_READ_AT_ONCE, **staging.CREATES_NOTHING, **properties.common}
+        ) as consumer,
     ):
         try:
             # This happens before the token is read: an attempt that is still running is fenced, so

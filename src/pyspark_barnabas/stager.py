@@ -28,29 +28,59 @@ from pyspark_barnabas.staging import StagedBatch, StagingLost
 async def stage(
     options: SinkOptions, columns: Columns, transactional_id: str, rows: Iterator[pa.RecordBatch]
 ) -> list[StagedBatch]:
-    """Write a task's rows to the staging topic; returns their acknowledged places."""
+    """Write a task's rows to the staging topic, which is created if it does not exist; returns
+    their acknowledged places."""
     topic = staging.staging_topic(transactional_id)
+    await create_staging_topic(options, topic)
+    servers, properties = properties_of_clients(options.client)
+    async with Producer(servers, **properties.producer) as producer:
+        return await _stage(options, columns, rows, _Stager(producer, producer, topic))
+
+
+async def stage_job(
+    options: SinkOptions, columns: Columns, topic: str, rows: Iterator[pa.RecordBatch]
+) -> list[StagedBatch]:
+    """Write a task's rows to a staging topic that the driver created; returns their acknowledged
+    places.
+
+    The topic is never created here, nor by a broker: Spark may cancel this task after the driver
+    has aborted the job, and nobody would delete the topic a second time.
+    """
+    servers, properties = properties_of_clients(options.client)
+    sending = {**properties.producer, **staging.CREATES_NOTHING}
+    async with (
+        Producer(servers, **properties.producer) as planner,
+        Producer(servers, **sending) as producer,
+    ):
+        return await _stage(options, columns, rows, _Stager(planner, producer, topic))
+
+
+async def create_staging_topic(options: SinkOptions, topic: str) -> None:
+    """Create the staging topic if it does not exist. Raises as `staging.create` does."""
     servers, properties = properties_of_clients(options.client)
     async with Admin(servers, **properties.common) as admin:
         await staging.create(admin, topic)
-    async with Producer(servers, **properties.producer) as producer:
-        stager = _Stager(producer, topic)
-        async for table in tables(rows):
-            found = topic_columns(table, columns, options.topic)
-            if found is None:
-                await stager.stage_records(records(table, columns, options.topic))
-            for each in found or ():
-                await stager.stage_columns(each)
-        return await stager.finish()
+
+
+async def _stage(
+    options: SinkOptions, columns: Columns, rows: Iterator[pa.RecordBatch], stager: _Stager
+) -> list[StagedBatch]:
+    async for table in tables(rows):
+        found = topic_columns(table, columns, options.topic)
+        if found is None:
+            await stager.stage_records(records(table, columns, options.topic))
+        for each in found or ():
+            await stager.stage_columns(each)
+    return await stager.finish()
 
 
 class _Stager:
-    """One task's batches."""
+    """One task's batches. `planner` looks up the target topics, and `producer` sends."""
 
-    def __init__(self, producer: Producer, topic: str) -> None:
+    def __init__(self, planner: Producer, producer: Producer, topic: str) -> None:
         self._producer = producer
         self._topic = topic
-        self._intake = producer.intake
+        self._intake = planner.intake
         self._config = self._intake.config
         self._codec = CODEC_NAMES.index(self._config.compression_type)
         self._partitioner = Partitioner(

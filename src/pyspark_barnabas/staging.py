@@ -38,6 +38,8 @@ _CONFIGS: Final = {
     "compression.type": "producer",
     "max.message.bytes": str(8 << 20),
 }
+# A deleted topic must not be recreated with the brokers' defaults, that is, with one partition.
+CREATES_NOTHING: Final = {"allow.auto.create.topics": "false"}
 
 
 class StagedBatch(NamedTuple):

@@ -18,7 +18,7 @@ from barnabas.client.sync.producer import SyncAdmin, SyncConsumer
 from barnabas.errors import BarnabasError, ConfigError, ProducerFenced
 from barnabas.protocol.api import END_TXN, TXN_OFFSET_COMMIT
 from barnabas.types import TopicPartition
-from pyspark_barnabas.exactly_once import abort_job, commit_job, transactional_id_of
+from pyspark_barnabas.exactly_once import commit_job, drop_staging_topic, transactional_id_of
 from pyspark_barnabas.rows import Columns
 from pyspark_barnabas.stager import stage
 from pyspark_barnabas.staging import StagedBatch, StagingLost, staging_topic
@@ -250,7 +250,7 @@ def test_a_batch_job_that_failed_leaves_nothing(servers: str) -> None:
     task(options, numbered(0, 20))
     with SyncAdmin(servers) as admin:
         assert staged_in in admin.list_topics()
-        asyncio.run(abort_job(options, query_of(options)))
+        asyncio.run(drop_staging_topic(options, staged_in))
         wait_until(lambda: staged_in not in admin.list_topics(), 30)
     assert committed_values(servers, "failed", 1) == []
 

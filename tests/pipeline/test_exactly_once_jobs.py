@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
+from pyspark.sql.types import StructType
 
 import barnabas
 from barnabas.client import SyncAdmin
+from barnabas.errors import BarnabasError
+from pyspark_barnabas.rows import Columns
+from pyspark_barnabas.stager import stage_job
 from tests.kit.pipeline.topics import create, numbered
 from tests.kit.processes.cluster_load import committed_values
 from tests.kit.raw_client import NO_TIDYING
 from tests.kit.waiting import wait_until
+from tests.pipeline.micro_batches import options_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,3 +75,14 @@ def test_sp_3_a_job_that_fails_leaves_nothing_and_succeeds_when_repeated(
 def test_sp_3_a_job_without_rows_writes_nothing(spark: SparkSession, servers: str) -> None:
     write(spark.createDataFrame([], "value string"), servers)
     assert committed_values(servers, "t", 2) == []
+    assert staging_is_gone(servers)
+
+
+def test_sp_3_a_task_that_outlives_its_job_does_not_create_the_staging_topic(servers: str) -> None:
+    """Spark may cancel a task only after the driver has aborted the job."""
+    options = options_of(servers, topic="t", **{"kafka.max.block.ms": "500"})
+    rows = pa.RecordBatch.from_pydict({"value": ["late"]})
+    columns = Columns.of(StructType().add("value", "string"))
+    with pytest.raises(BarnabasError, match=f"{ID}-staging"):
+        asyncio.run(stage_job(options, columns, f"{ID}-staging", iter([rows])))
+    assert staging_is_gone(servers)

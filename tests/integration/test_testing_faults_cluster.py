@@ -116,7 +116,7 @@ def test_tk_4_a_mute_follower_falls_behind_and_still_serves(cluster: Cluster) ->
     with cluster.faults.isolate(follower, inbound=False):
         sender.send(b"one")
         # Not by a client: it may ask the mute broker, which answers with what it knew.
-        wait_until(lambda: follower not in isr_at(cluster, leader, "mute"), 60)
+        wait_until(lambda: follower not in isr_at(cluster, leader, "mute"))
         sender.send(b"two")
         assert log_end_offset(cluster, follower, "mute") == 1
     cluster.topic("mute").wait_for_isr(0, cluster.broker_ids, timeout_s=60)

@@ -251,7 +251,7 @@ def test_a_batch_job_that_failed_leaves_nothing(servers: str) -> None:
     with SyncAdmin(servers) as admin:
         assert staged_in in admin.list_topics()
         asyncio.run(drop_staging_topic(options, staged_in))
-        wait_until(lambda: staged_in not in admin.list_topics(), 30)
+        wait_until(lambda: staged_in not in admin.list_topics())
     assert committed_values(servers, "failed", 1) == []
 
 

@@ -34,8 +34,16 @@ class Report(NamedTuple):
         return all(each.total and not each.wrong for each in self.judged)
 
 
+# A slow machine needs all of a short run for one fault.
+_FAULTS_AT_LEAST = 2
+
+
 def soak(directory: Path, seed: int, seconds: float, *, with_java: bool = True) -> Report:
-    """AssertionError where something does not get on in time; what ran is ended in any case."""
+    """Cause faults for `seconds`, and at least two.
+
+    Raises AssertionError if something does not make progress in time; all processes are stopped
+    in any case.
+    """
     cluster = ClusterProcess(directory, 3, *OPTIONS)
     clocks = {
         broker_id: SteppedClock(broker, broker.log.parent)
@@ -48,7 +56,9 @@ def soak(directory: Path, seed: int, seconds: float, *, with_java: bool = True) 
         began_at = time.monotonic()
         faults = Faults(cluster, clocks, work, seed)
         work.goes_on()
-        while time.monotonic() - began_at < seconds:
+        while (
+            time.monotonic() - began_at < seconds or sum(faults.counts.values()) < _FAULTS_AT_LEAST
+        ):
             _strike(faults, work, began_at)
         faults.wait_until_in_sync()
         work.goes_on()

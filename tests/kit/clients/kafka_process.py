@@ -51,6 +51,10 @@ class KafkaProcess:
             *kafka_settings(ours.port),
             f"log.dirs={ours.data_dir}",
             *ours.options,
+            # A JVM that starts on a busy machine is often silent for longer than our brokers' two
+            # seconds, and Kafka ends if its session expires meanwhile.
+            "zookeeper.session.timeout.ms=10000",
+            "zookeeper.connection.timeout.ms=60000",
         ]
         (self._directory / "server.properties").write_text("\n".join(settings) + "\n")
         (self._directory / "log4j.properties").write_text(_LOG4J)

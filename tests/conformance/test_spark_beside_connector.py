@@ -252,7 +252,9 @@ def test_a_real_kafkas_logs(both: Both, tmp_path: Path) -> None:
     both.read(**options, **{"kafka.isolation.level": "read_committed"})
 
 
-@pytest.mark.parametrize("ends_with", ["commit", "abort", "nothing"])
+@pytest.mark.parametrize(
+    "ends_with", [pytest.param("commit", marks=pytest.mark.soak), "abort", "nothing"]
+)
 def test_pr_7_committed_records_of_transactions(both: Both, tmp_path: Path, ends_with: str) -> None:
     """Aborted ones are passed over, at the end of the log, too; an open one ends what is read."""
     topic = f"transactions-{ends_with}"

@@ -177,7 +177,7 @@ def disks(tmp_path: Path) -> Iterator[tuple[SmallFilesystem, SmallFilesystem]]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("rounds", [10, pytest.param(30, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("rounds", [6, pytest.param(30, marks=pytest.mark.soak)])
 def test_each_line_once_beside_rsyslog(
     tmp_path: Path, disks: tuple[SmallFilesystem, SmallFilesystem], rounds: int
 ) -> None:

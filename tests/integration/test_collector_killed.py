@@ -72,7 +72,12 @@ def counted(broker: barnabas.Broker, topic: str) -> tuple[Counter[bytes], int]:
 
 
 @pytest.mark.parametrize(
-    "kills", [3, pytest.param(50, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
+    "kills",
+    [
+        3,
+        pytest.param(20, marks=pytest.mark.slow),
+        pytest.param(50, marks=[pytest.mark.soak, pytest.mark.timeout(900)]),
+    ],
 )
 def test_no_line_is_lost_and_each_counts_once(
     broker: barnabas.Broker, tmp_path: Path, kills: int

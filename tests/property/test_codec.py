@@ -21,7 +21,7 @@ quick = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-deep = settings(quick, max_examples=examples(rounds(75, in_soak=300)))
+deep = settings(quick, max_examples=examples(rounds(40, in_soak=300)))
 every_message = pytest.mark.parametrize("cls", MESSAGES, ids=lambda cls: cls.__name__)
 
 

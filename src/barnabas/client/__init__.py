@@ -1,8 +1,7 @@
-"""Provides clients for any Kafka-compatible broker: an async core, and the same API in blocking
-form.
+"""Provides clients for any Kafka-compatible broker, with an async and a blocking API.
 
 The names below are the public API. Each is loaded on first use, so a program that only consumes
-does not pay for the producer.
+does not load the producer.
 """
 
 from __future__ import annotations
@@ -288,7 +287,8 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
         "PatternType": "barnabas.security.acl_binding",
         "PermissionType": "barnabas.security.acl_binding",
         "ResourceType": "barnabas.security.acl",
-        # It belongs to the test kit, but is listed so that the reference shows every error here.
+        # This error belongs to the test kit; it is listed so that the API reference includes every
+        # error.
         "RuleNotHit": "barnabas.testing.faults.rule",
         "WaitTimeout": "barnabas.testing.embedded.waiting",
     }

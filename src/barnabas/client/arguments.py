@@ -1,8 +1,8 @@
-"""Checks the arguments of a client's methods when called, before any of them is accepted. Pure.
+"""Checks the arguments of a client's methods before the call has any effect. Pure.
 
 Each error names the argument. It is a TypeError if the value has the wrong type, and a ValueError
-if the value is impossible (for a topic name it is InvalidTopicName, a kind of ValueError). A
-checked value can be encoded, so a client's tasks never meet a value that they cannot send.
+if the value is out of range or malformed (InvalidTopicName, a ValueError, for a topic name). Every
+value that passes can be encoded, so a client's tasks never encounter a value that they cannot send.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas.types import TopicPartition
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 MAX_TEXT_BYTES: Final = 2**15 - 1
-"""The maximum length of a text on the wire, except in records: it is a signed 16-bit number."""
+"""The maximum length of text on the wire, except in records: lengths are signed 16-bit numbers."""
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _NO_NAMES: Final = (".", "..")
@@ -41,7 +41,7 @@ class Offset(NamedTuple):
 
 
 def topic_name(topic: object, argument: str = "topic") -> str:
-    """Return the topic name if it is valid according to Kafka's rule."""
+    """Return the topic name if it is valid under Kafka's rules."""
     if not isinstance(topic, str):
         raise TypeError(f"{argument}: a topic's name is text, not {_kind(topic)}")
     if _TOPIC_NAME.fullmatch(topic) is None or topic in _NO_NAMES:
@@ -59,15 +59,15 @@ def topic_names(topics: object, argument: str = "topics") -> list[str]:
 
 
 def checked_record(record: object, known_topics: Collection[str]) -> CheckedRecord:
-    """Return the accepted form of a record (PR-1): its own copies of the bytes, and its size.
+    """Return the record in checked form (PR-1), with its own copies of the bytes and its size.
 
-    `known_topics`: topics whose names were checked earlier.
+    `known_topics` are topics whose names have already been checked.
     """
     if not isinstance(record, ProducerRecord):
         raise TypeError(f"record: must be a ProducerRecord, not {_kind(record)}")
     topic, value, key, partition, timestamp_ms, given = record
-    # The exact types used by most records come first; a subclass or a bytearray takes the slower
-    # path.
+    # Check first for the exact types that most records use; a subclass or a bytearray takes the
+    # slower path.
     if type(topic) is not str or topic not in known_topics:
         topic_name(topic)
     if type(value) is not bytes:
@@ -88,7 +88,7 @@ def checked_record(record: object, known_topics: Collection[str]) -> CheckedReco
 
 
 def whole_number(value: object, argument: str, least: int = 0, most: int = INT64_MAX) -> int:
-    """Return an int, or a value with an index (such as numpy's), if it is within these bounds."""
+    """Return the value as an int, if it is integral (numpy's ints too) and within the bounds."""
     number = value if type(value) is int else _index(value, argument)
     if not least <= number <= most:
         raise ValueError(f"{argument}: {_shown(number)} is not in {least} to {most}")
@@ -96,8 +96,8 @@ def whole_number(value: object, argument: str, least: int = 0, most: int = INT64
 
 
 def duration(value: object, argument: str) -> float:
-    """Return a timeout, which must be a number and not negative."""
-    # Python treats True as 1, but no user means it as a timeout.
+    """Return the timeout if it is a number and not negative."""
+    # Python treats True as 1, but no user means that as a timeout.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{argument}: must be a number, not {_kind(value)}")
     if math.isnan(value) or not 0 <= value <= INT64_MAX:
@@ -125,7 +125,7 @@ def text(value: object, argument: str, most_bytes: int = MAX_TEXT_BYTES) -> str:
 
 
 def headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
-    """Return a record's headers: a mapping, or pairs of a name and bytes, text (UTF-8) or None."""
+    """Return a record's headers, given as a mapping or pairs of a name and bytes, text or None."""
     if value is None:
         return ()
     if isinstance(value, Mapping):
@@ -145,7 +145,7 @@ def headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
 
 
 def topic_partition(value: object, argument: str = "topic_partition") -> TopicPartition:
-    """Return a topic's name and a partition number, given as a TopicPartition or another pair."""
+    """Return the partition, given as a TopicPartition or another pair of topic and number."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise TypeError(f"{argument}: must be a TopicPartition, not {_kind(value)}")
     topic, partition = value
@@ -155,16 +155,16 @@ def topic_partition(value: object, argument: str = "topic_partition") -> TopicPa
 
 
 def topic_partitions(value: object, argument: str = "topic_partitions") -> list[TopicPartition]:
-    """Return a list of such pairs."""
+    """Return the partitions, given as an iterable of TopicPartitions or other pairs."""
     return [topic_partition(each, argument) for each in several(value, argument)]
 
 
 Partitions = tuple[str, int] | Iterable[tuple[str, int]]
-"""A partition, as TopicPartition or a plain pair, or several partitions."""
+"""One or more partitions, each a TopicPartition or a plain pair."""
 
 
 def partitions(given: Iterable[object], argument: str = "topic_partitions") -> list[TopicPartition]:
-    """Return the partitions passed to a method, whether as one, several or a list."""
+    """Return the partitions passed to a method as one argument, several arguments or a list."""
     names: dict[TopicPartition, None] = {}
     for value in given:
         # A pair of a name and a number is one partition, although it is also a sequence.
@@ -177,7 +177,7 @@ def partitions(given: Iterable[object], argument: str = "topic_partitions") -> l
 
 
 def by_partition(value: object, argument: str) -> dict[TopicPartition, object]:
-    """Return a mapping of partitions without checking its values."""
+    """Return the mapping with its keys as checked partitions; its values are not checked."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{argument}: must be a mapping of TopicPartition, not {_kind(value)}")
     return {topic_partition(name, argument): each for name, each in value.items()}
@@ -204,8 +204,8 @@ def several(value: object, argument: str) -> list[object]:
 
 
 def iterator(value: Iterable[V], argument: str) -> Iterator[V]:
-    """Return an iterator over any iterable except text, for iterables that may be long."""
-    # Text is also an iterable, of its characters, which a caller never means.
+    """Return an iterator over any iterable except text, without copying the items."""
+    # Text is an iterable of its characters too, but no caller means that.
     if isinstance(value, str | bytes | bytearray | memoryview) or not isinstance(value, Iterable):
         raise TypeError(f"{argument}: must be a sequence, not {_kind(value)}")
     return iter(value)
@@ -242,7 +242,7 @@ def _utf8(value: str, argument: str) -> bytes:
 
 
 def _shown(value: object) -> str:
-    """Return the value as text; a number may have more digits than Python prints."""
+    """Return the value as text, even if it is a number with more digits than Python prints."""
     if isinstance(value, int) and abs(value) > 2**64:
         return "a number beyond 64 bits"
     return str(value)

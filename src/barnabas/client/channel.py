@@ -1,9 +1,9 @@
 """Manages one connection to a broker: version handshake, correlation, pipelining and timeouts.
 
-Requests leave in the order of `send`, and the protocol promises that responses arrive in the same
-order. If a request is not answered in time, the connection is closed: later responses could not be
-distinguished from the late one, and the broker may be stuck. Every pending request then fails as
-"outcome unknown".
+Requests are sent in the order of the calls of `send`, and the protocol guarantees that responses
+arrive in the same order. If a request is not answered in time, the connection is closed: later
+responses could not be distinguished from the late one, and the broker may be stuck. Every pending
+request then fails as "outcome unknown".
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 _HANDSHAKE_VERSION = 3
 _MAX_RESPONSE_BYTES = 1 << 30
 _CORRELATION_LIMIT = 2**31
-_NEXT_ADDRESS_S = 2.0  # for one of several addresses of a host
+_NEXT_ADDRESS_S = 2.0  # the time limit for each but the last address of a host
 
 Dial = Callable[[Callable[[], Connection], str, int, "ClientTls | None"], Awaitable[Connection]]
-"""Connects: (factory of the Connection, host, port, TLS or None) -> the connected Connection."""
+"""Connects, given a factory for the Connection, a host, a port and, for TLS, its context."""
 
 
 class Seams(NamedTuple):
@@ -52,7 +52,7 @@ class Seams(NamedTuple):
 async def dial_tcp(
     make: Callable[[], Connection], host: str, port: int, tls: ClientTls | None = None
 ) -> Connection:
-    """Connect over TCP, with a TLS handshake if `tls` is given; raises OSError or ConfigError.
+    """Connect over TCP, with a TLS handshake if `tls` is given. Raises OSError or ConfigError.
 
     Each address of the host gets its own attempt, so an unresponsive address does not use up the
     time of the others (KIP-302).
@@ -60,7 +60,7 @@ async def dial_tcp(
     addresses = await _addresses(host, port)
     failures: dict[str, OSError] = {}
     for place, address in enumerate(addresses):
-        # The last address gets the remaining time, which the caller limits.
+        # The last address gets all of the remaining time, which the caller limits.
         is_last = place == len(addresses) - 1
         try:
             async with asyncio.timeout(None if is_last else _NEXT_ADDRESS_S):
@@ -69,8 +69,8 @@ async def dial_tcp(
             failures[address] = OSError(errno.ETIMEDOUT, f"no answer within {_NEXT_ADDRESS_S:g} s")
         except OSError as error:
             failures[address] = error
-    # The error is one line if all addresses failed in the same way, such as `localhost` on IPv4
-    # and IPv6.
+    # If all addresses failed in the same way, such as `localhost` on IPv4 and IPv6, report one
+    # line.
     reasons = {address: _reason(error) for address, error in failures.items()}
     if len(set(reasons.values())) == 1:
         raise failures[addresses[-1]]
@@ -81,10 +81,10 @@ async def dial_tcp(
 async def _addresses(host: str, port: int) -> list[str]:
     """Return the addresses of a host in the order in which they are tried."""
     if ":" in host or host.replace(".", "").isdecimal():
-        return [host]  # already an IPv6 or IPv4 address
+        return [host]  # this is already an IPv6 or IPv4 address
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except RuntimeError:  # at interpreter exit, asyncio's loop has no thread for look-ups
+    except RuntimeError:  # at interpreter exit, asyncio cannot start a thread for the look-up
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
 
@@ -92,7 +92,7 @@ async def _addresses(host: str, port: int) -> list[str]:
 async def _dial_address(
     make: Callable[[], Connection], at: tuple[str, str], port: int, tls: ClientTls | None
 ) -> Connection:
-    """Connect to an address; `at` is the host, which its certificate names, and the address."""
+    """Connect to one address; `at` is the host (the certificate's name) and that address."""
     host, address = at
     if tls is not None:
         from barnabas.client.security.tls import dial_tls
@@ -125,7 +125,7 @@ class _Pending(NamedTuple):
 
 
 class Channel:
-    """Holds a connection to a broker, and the requests on it that have not been answered yet."""
+    """A connection to a broker, with the requests that it has not answered yet."""
 
     def __init__(
         self,
@@ -134,7 +134,10 @@ class Channel:
         seams: Seams,
         memory: MemoryPool | None = None,
     ) -> None:
-        """`memory` is the pool of receive buffers; None: the connection uses its own."""
+        """Create a closed channel.
+
+        `memory` is the pool of receive buffers; None: the connection's own.
+        """
         self.node = node
         self._config = config
         self._clock = seams.clock
@@ -149,8 +152,9 @@ class Channel:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
         self._error: BarnabasError | None = None
-        self._log_in_at_ms: int | None = None  # before the session ends; None: it does not end
-        self._held: list[list[Part]] | None = None  # requests, during reauthentication
+        # shortly before the session ends; None: it does not end
+        self._log_in_at_ms: int | None = None
+        self._held: list[list[Part]] | None = None  # requests that wait for reauthentication
         self._again: asyncio.Task[None] | None = None
 
     # ---- life ----
@@ -169,11 +173,12 @@ class Channel:
                 )
         except TimeoutError:
             raise ConnectionLost(f"{self.node}: no connection within {setup_ms} ms") from None
-        except (OSError, UnicodeError) as error:  # UnicodeError: the host is not a valid name
+        except (OSError, UnicodeError) as error:  # UnicodeError: the host name is invalid
             raise ConnectionLost(f"{self.node}: {_reason(error)}") from error
         try:
             await self._shake_hands()
-            # This follows ApiVersions, which a broker answers before authentication (KIP-152).
+            # Authentication follows ApiVersions, which a broker answers before authentication
+            # (KIP-152).
             if self._config.security.protocol.uses_sasl:
                 await self._log_in()
         except BaseException:
@@ -185,13 +190,13 @@ class Channel:
         security = self._config.security
         if not security.protocol.uses_tls:
             return None
-        from barnabas.client.security.tls import client_tls  # only where TLS is used
+        from barnabas.client.security.tls import client_tls  # imported only if TLS is used
 
         return client_tls(security.tls_settings())
 
     @property
     def is_open(self) -> bool:
-        """This is true once the channel has completed its handshake and until it is lost."""
+        """Is true from the end of the handshake until the connection is lost."""
         return self._error is None and bool(self._versions)
 
     @property
@@ -209,8 +214,7 @@ class Channel:
         return self._versions
 
     def version(self, api: Api, at_most: int | None = None) -> int:
-        """Return the highest version that both sides know; raises UnsupportedVersion if none
-        exists."""
+        """Return the highest version that both sides support. Raises UnsupportedVersion."""
         lowest, highest = self._versions.get(api.key, (0, -1))
         chosen = min(highest, api.max_version if at_most is None else min(at_most, api.max_version))
         if chosen < max(lowest, api.min_version):
@@ -230,13 +234,14 @@ class Channel:
             return answer
         wait_ms = self._config.request_timeout_ms if timeout_ms is None else timeout_ms
         now_ms = self._clock.monotonic_ms()
-        # This is checked at the next request rather than by a timer, because an idle connection
-        # needs no new session (KIP-368).
+        # Check this at the next request rather than with a timer, because an idle connection needs
+        # no new session (KIP-368).
         if self._log_in_at_ms is not None and now_ms >= self._log_in_at_ms:
             self._begin_again()
         pending = _Pending(api, version, answer, now_ms + wait_ms)
         self._pending[self._write(api, message, version)] = pending
-        # One timer serves all requests: it is reset for an earlier deadline and when it fires.
+        # One timer serves all requests. It is reset when a request has an earlier deadline, and
+        # when it fires.
         if self._timer is None or pending.deadline_ms < self._timer_at_ms:
             self._watch(pending.deadline_ms)
         return answer
@@ -254,7 +259,7 @@ class Channel:
         correlation_id = self._next_correlation
         self._next_correlation = (correlation_id + 1) % _CORRELATION_LIMIT
         parts = encode_request(api, version, correlation_id, self._config.client_id, message)
-        # During authentication a broker refuses every other request on the connection.
+        # During authentication, a broker rejects every other request on the connection.
         if self._held is None or api is SASL_HANDSHAKE or api is SASL_AUTHENTICATE:
             self._connection.write(parts)
         else:
@@ -264,7 +269,7 @@ class Channel:
     # ---- handshake ----
 
     async def _shake_hands(self) -> None:
-        """Send ApiVersions, retrying one version lower if the broker rejects ours (KIP-511)."""
+        """Send ApiVersions, and retry with a lower version if the broker rejects it (KIP-511)."""
         request = ApiVersionsRequest(
             client_software_name="barnabas", client_software_version=__version__
         )
@@ -277,8 +282,8 @@ class Channel:
                 self._versions = offered
                 self._first_correlation = self._next_correlation
                 return
-            # The refusal lists the broker's versions (KIP-511). If the list does not help, the next
-            # attempt uses the next lower version.
+            # The rejection lists the broker's versions (KIP-511). If the list does not help, try
+            # the next lower version.
             lower = min(offered.get(API_VERSIONS.key, (0, 0))[1], version - 1)
             if version == 0:
                 raise UnsupportedVersion(f"{self.node} does not answer ApiVersions at any version")
@@ -288,14 +293,14 @@ class Channel:
     # ---- authentication ----
 
     async def _log_in(self) -> None:
-        # This is imported here so that a client without SASL does not load it.
+        # Import this here so that a client without SASL does not load it.
         from barnabas.client.security.login import log_in
 
         version = self.version(SASL_AUTHENTICATE)
         lifetime_ms = await log_in(self.node, self._config.security, version, self.send)
         if lifetime_ms:
-            # This happens somewhat before the session ends, as in Kafka's clients, because clocks
-            # and networks differ.
+            # Reauthenticate shortly before the session ends, as Kafka's clients do, because clocks
+            # and network delays differ.
             early_ms = lifetime_ms * (85 + self._random.below(11)) // 100
             self._log_in_at_ms = self._clock.monotonic_ms() + early_ms
 
@@ -328,7 +333,7 @@ class Channel:
         """Do nothing: `open` awaits the connection."""
 
     def frame_received(self, connection: Connection, frame: memoryview) -> None:
-        """Match a response with its request (`net.connection.Reader`)."""
+        """Match a response to its request (called by `net.connection.Reader`)."""
         correlation_id = int.from_bytes(frame[:4], "big")
         pending = self._pending.pop(correlation_id, None)
         if pending is None:
@@ -339,8 +344,8 @@ class Channel:
             )
             return
         try:
-            # The message's byte fields are views of the frame. Its memory is ours while they live,
-            # because a connection never writes to a frame that it has handed over.
+            # The message's byte fields are views of the frame. They stay valid as long as they are
+            # referenced, because a connection never writes to a frame that it has handed over.
             _, message = decode_response(pending.api, _answer_version(pending, frame), frame)
         except CorruptData as cause:
             error = CorruptAnswer(f"{self.node}, answering {pending.api.name}: {cause}")
@@ -352,23 +357,22 @@ class Channel:
             pending.answer.set_result(message)
 
     def wake_ended(self, connection: Connection) -> None:
-        """Do nothing: each response is delivered immediately."""
+        """Do nothing, because each response is delivered immediately."""
 
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:
-        """Fail the pending requests, because the broker or the network ended the connection."""
+        """Fail the pending requests, because the broker or the network closed the connection."""
         reason = _reason(error) if error is not None else "the broker closed the connection"
         if error is None:
             reason += self._other_protocol()
         self._end(ConnectionLost(f"{self.node}: {reason}"))
 
     def _other_protocol(self) -> str:
-        """Return the security protocol that this port may speak instead, judging by the lack of a
-        response."""
+        """Return a hint at the security protocol that this port may use instead."""
         ours = self._config.security.protocol
         if not self._versions:
             if ours.uses_tls:
                 return ""
-            # A TLS listener treats a plaintext request as a broken handshake, and closes the
+            # A TLS listener treats a plaintext request as a failed handshake and closes the
             # connection.
             secured = "SASL_SSL" if ours.uses_sasl else "SSL"
             return f" without an answer: if it speaks TLS there, set security.protocol={secured}"
@@ -382,7 +386,7 @@ class Channel:
         )
 
     def _end(self, error: BarnabasError) -> None:
-        """Fail the pending requests and close the channel; only the first reason is kept."""
+        """Fail the pending requests and close the channel; only the first call's error is kept."""
         if self._error is None:
             self._error = error
         if self._timer is not None:
@@ -414,8 +418,8 @@ class Channel:
         if not self._pending:
             return
         now_ms = self._clock.monotonic_ms()
-        # This need not be the oldest request: a join that waits for minutes may precede a request
-        # with a short timeout.
+        # The request that timed out need not be the oldest: a join that waits for minutes may
+        # precede a request with a short timeout.
         first = min(self._pending.values(), key=lambda pending: pending.deadline_ms)
         if first.deadline_ms <= now_ms:
             self._end(NoAnswer(f"{self.node} did not answer {first.api.name} in time"))
@@ -424,7 +428,7 @@ class Channel:
 
 
 def _answer_version(pending: _Pending, frame: memoryview) -> int:
-    """Return the version of a response: the request's, with one exception.
+    """Return the version of a response, which is the request's version with one exception.
 
     A broker that does not know our ApiVersions version answers in version 0, with error 35 as the
     first field after the correlation id (KIP-511).
@@ -434,9 +438,9 @@ def _answer_version(pending: _Pending, frame: memoryview) -> int:
 
 
 def _reason(error: Exception) -> str:
-    """Return the operating system's message, without the error number if there is text."""
+    """Return the operating system's message, without the error number if it has text."""
     if isinstance(error, OSError) and error.strerror:
-        # The message of a failed call depends on the event loop; asyncio omits the reason.
+        # The message of a failed call depends on the event loop; asyncio omits the system's reason.
         if error.errno is not None and error.strerror.startswith("Connect call failed"):
             return os.strerror(error.errno).lower()
         return error.strerror.lower()

@@ -1,4 +1,4 @@
-"""Connects producer, consumer and admin to a cluster, and finds the broker for each request.
+"""Connects a client of any kind to a cluster, and finds the broker for each request.
 
 It does not promise that a request is executed only once: the caller decides which exchanges may be
 repeated, and passes a whole exchange to `persist`.
@@ -38,8 +38,10 @@ class Cluster:
         self.metadata = Metadata(self.servers, self.pool, config, seams, self.tasks)
 
     async def start(self) -> None:
-        """Connect and learn the brokers. Raises NoBrokersAvailable after trying each server
-        once."""
+        """Connect and discover the brokers.
+
+        Raises NoBrokersAvailable if each server failed once.
+        """
         self.metadata.take_loop()
         try:
             await self.metadata.start()
@@ -59,8 +61,7 @@ class Cluster:
         answer: type[M],
         at_most: int | None = None,
     ) -> M:
-        """Send a request to a broker, in the highest version that both support (up to
-        `at_most`)."""
+        """Send a request to a broker in the highest version (up to `at_most`) that both support."""
         channel = await self.pool.channel(node)
         return await exchange(channel, api, request, answer, at_most)
 
@@ -74,9 +75,7 @@ class Cluster:
     async def call_controller(
         self, api: Api, request: Message, answer: type[M], at_most: int | None = None
     ) -> M:
-        """Send a request to the controller or, if it is unknown, to any broker, which will reject
-        it.
-        """
+        """Send a request to the controller or, if unknown, to any broker, which will reject it."""
         view = self.metadata.view
         node = view.nodes.get(view.controller_id)
         if node is None:
@@ -95,8 +94,8 @@ class Cluster:
             except (Unreachable, KafkaError) as error:
                 if isinstance(error, KafkaError) and not error.retriable:
                     raise
-                # Do not start an attempt after the deadline, because this error is more helpful
-                # than a timeout.
+                # Do not start an attempt after the deadline: the last error is more helpful than a
+                # timeout.
                 failures += 1
                 pause_ms = backoff_ms(
                     failures,
@@ -107,7 +106,7 @@ class Cluster:
                 if clock.monotonic_ms() + pause_ms >= deadline_ms:
                     raise
             await asyncio.sleep(pause_ms / 1000)
-            # Refresh the metadata for the next attempt, because the leader or controller may
+            # Refresh the metadata for the next attempt, because the leader or the controller may
             # have changed.
             self.metadata.request_refresh()
 
@@ -115,6 +114,6 @@ class Cluster:
 async def exchange(
     channel: Channel, api: Api, request: Message, answer: type[M], at_most: int | None = None
 ) -> M:
-    """Send a request on a channel and return its response, of the class `answer`."""
+    """Send a request on a channel and return the response, which is of class `answer`."""
     assert api.response is answer, f"{api.name} is not answered by {answer.__name__}"
     return cast(M, await channel.send(api, request, channel.version(api, at_most)))

@@ -1,4 +1,4 @@
-"""Defines the clients' options: Kafka's names with underscores, and Kafka's defaults.
+"""Defines the clients' options, which have Kafka's names (with underscores) and defaults.
 
 The `...Config` tuples hold the values; the `...Options` dictionaries declare the same names as
 keyword arguments for type checkers. Kafka's own spelling (`batch.size`) is also accepted, and text
@@ -22,11 +22,14 @@ _log = logging.getLogger(__name__)
 _INT_MAX = 2**31 - 1
 
 ChoosePartition = Callable[[str, bytes | None, Sequence[int]], int]
-"""A custom partitioner: topic, key, partition numbers -> one of these numbers."""
+"""A custom partitioner.
+
+It takes a topic, a key and partition numbers, and returns one of the numbers.
+"""
 
 
 Servers = str | Sequence[str] | Mapping[str, Any] | None
-"""A client's first argument: its servers, or a mapping of options that has `bootstrap.servers`."""
+"""A client's first argument: servers, or a mapping of options that includes `bootstrap.servers`."""
 
 
 class ClientConfig(NamedTuple):
@@ -87,12 +90,12 @@ class ConsumerConfig(NamedTuple):
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000
-    # The first assignor that all members support. "cooperative-sticky" alone rebalances
-    # incrementally.
+    # The group uses the first assignor that all members support. "cooperative-sticky" alone
+    # rebalances incrementally.
     partition_assignment_strategy: str = "range,cooperative-sticky"
     enable_auto_commit: bool = True  # for consumers in a group
     auto_commit_interval_ms: int = 5_000
-    exclude_internal_topics: bool = True  # from subscriptions by pattern
+    exclude_internal_topics: bool = True  # from subscriptions by a pattern
     key_deserializer: str | Callable[[bytes], Any] | None = None  # None: bytes unchanged
     value_deserializer: str | Callable[[bytes], Any] | None = None
     interceptor_classes: Any = None  # see `interceptors.interceptor_classes`
@@ -186,7 +189,7 @@ C = TypeVar("C", ClientConfig, ProducerConfig, ConsumerConfig)
 def split(
     bootstrap_servers: Servers, options: Mapping[str, Any]
 ) -> tuple[str | Sequence[str], dict[str, Any]]:
-    """Return the servers and the options of a client, from its constructor's arguments.
+    """Return a client's servers and options, given its constructor's arguments.
 
     The servers may be in either argument. A mapping in place of the servers holds options; keyword
     arguments override them. The returned option names have underscores.
@@ -223,13 +226,12 @@ def _with_underscores(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C]:
-    """Split `options` into the options of every client and the options of `own`, and check all
-    values.
+    """Split `options` into common options and those of the class `own`, and check all values.
 
     Raises ConfigError, which names the option, the value and the valid values.
     """
-    # Options of Kafka's clients that these clients do not need are removed first, because they are
-    # not unknown.
+    # First remove options of Kafka's clients that these clients do not need, because such options
+    # are not unknown.
     given = without_unused(_with_underscores(options))
     security = SecurityConfig._field_defaults
     defaults = {**ClientConfig._field_defaults, **own._field_defaults, **security}
@@ -240,7 +242,7 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
     checked = {
         name: _valid_value(name, value, defaults[name])
         for name, value in given.items()
-        if value is not None  # None means not set, in other clients too
+        if value is not None  # as in other clients, None means not set
     }
     common = {name: checked[name] for name in checked if name in ClientConfig._fields}
     rest = {name: checked[name] for name in checked if name in own._fields}
@@ -255,7 +257,7 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
 
 
 def of_every_client(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that every client has, with underscores in their names.
+    """Return only the options that every client has, with underscores in their names.
 
     A properties file for one kind of client can therefore serve another kind.
     """
@@ -267,9 +269,9 @@ def of_every_client(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int]]:
-    """Parse `host:port,...` (or a sequence of them) into addresses; `[::1]:9092` for IPv6.
+    """Parse addresses such as `host:port,[::1]:9092`, given as text or as a sequence.
 
-    A protocol prefix, as in `listeners`, is ignored, as in Kafka's clients; `security.protocol`
+    Like Kafka's clients, this ignores a protocol prefix, as in `listeners`; `security.protocol`
     sets the protocol.
     """
     if not isinstance(bootstrap_servers, str | list | tuple):
@@ -282,13 +284,13 @@ def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int
     for text in (str(text).strip() for text in texts):
         if not text:
             continue
-        # Only the name of a protocol is dropped; `http://localhost:9092` is a mistake and is
-        # rejected.
+        # Ignore only the name of a security protocol; `http://localhost:9092` is a mistake, so it
+        # is rejected.
         protocol, separator, address = text.partition("://")
         is_listener = separator and protocol.upper() in _CHOICES["security_protocol"]
         host, colon, port = (address if is_listener else text).rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
-        is_named = bool(host) and "/" not in host  # such as http://localhost:9092
+        is_named = bool(host) and "/" not in host  # false for http://localhost:9092
         if not colon or not is_named or not port.isdecimal() or not 0 < int(port) < 65_536:
             raise ConfigError(
                 f"bootstrap.servers: {text!r} is not HOST:PORT, such as localhost:9092"
@@ -314,14 +316,14 @@ def _valid_value(name: str, value: Any, default: Any) -> Any:
         value = ",".join(map(str, value))
     converted = _convert(value, default)
     if is_secret(name):
-        value = "its value"  # in every message below
+        value = "its value"  # so that no message below shows it
     if converted is None:
         kind = _KINDS[type(default)]
         shown = "its value" if is_secret(name) else repr(value)
         raise ConfigError(f"{kafka_name}: {shown} is not {kind}")
     if name in SecurityConfig._fields and name not in _CHOICES:
         return converted  # never sent; checked where it is used
-    # Text longer than 32,767 bytes cannot be encoded on the wire, and each request carries
+    # Text longer than 32,767 bytes cannot be encoded on the wire, and every request contains
     # client.id.
     if isinstance(converted, str) and not _fits_the_wire(converted):
         shown = value if is_secret(name) else converted[:60]
@@ -346,7 +348,7 @@ def _fits_the_wire(text: str) -> bool:
 
 def _convert(value: Any, default: Any) -> Any:
     """Return the value in the default's type; None if it cannot be converted."""
-    # bool first, since Python's True is an int as well.
+    # Check bool first, because a Python bool is also an int.
     if isinstance(default, bool):
         if isinstance(value, str):
             return {"true": True, "false": False}.get(value.strip().lower())
@@ -373,10 +375,10 @@ def _as_float(value: Any) -> float | None:
 
 
 def _settle_security(secured: Mapping[str, Any]) -> SecurityConfig:
-    """Read what TLS needs now, so that the constructor raises any error in it."""
+    """Check the security options, and load the TLS files so that the constructor reports errors."""
     security = SecurityConfig(**secured)
     if security.protocol.uses_tls:
-        from barnabas.client.security.tls import client_tls  # only where it is used
+        from barnabas.client.security.tls import client_tls  # imported only where it is used
 
         client_tls(security.tls_settings())
     elif any(name.startswith("ssl_") for name in secured):
@@ -386,7 +388,7 @@ def _settle_security(secured: Mapping[str, Any]) -> SecurityConfig:
 
 
 def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> ProducerConfig:
-    """Settle idempotence (PR-6): an explicit setting raises on a conflict, a default yields."""
+    """Disable idempotence if other options conflict with it (PR-6); raise if it was requested."""
     conflict = None
     if config.acks != -1:
         conflict = f"acks={config.acks}"
@@ -395,7 +397,7 @@ def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> Pro
     elif config.max_in_flight_requests_per_connection > 5:
         in_flight = config.max_in_flight_requests_per_connection
         conflict = f"max.in.flight.requests.per.connection={in_flight}"
-    # Transactions require idempotence (KIP-98), so it does not yield here.
+    # Transactions require idempotence (KIP-98), so it is not disabled here.
     if config.transactional_id and (conflict or not config.enable_idempotence):
         raise ConfigError(
             "transactional.id needs idempotence, which conflicts with "
@@ -415,7 +417,7 @@ def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> Pro
 def _settle_delivery(
     config: ProducerConfig, shared: ClientConfig, explicit: Mapping[str, Any]
 ) -> ProducerConfig:
-    """Allow time for a record to linger and for one request; a default is raised, as in Java."""
+    """Require time for lingering and one request; like Java, raise a default that is too short."""
     linger_ms, request_ms = config.linger_ms, shared.request_timeout_ms
     least_ms = min(linger_ms + request_ms, _INT_MAX)
     if config.delivery_timeout_ms >= least_ms:
@@ -446,7 +448,7 @@ def _settle_consumer(config: ConsumerConfig, explicit: Mapping[str, Any]) -> Con
 
 
 def _unknown(name: str, known: Sequence[str]) -> ConfigError:
-    from difflib import get_close_matches  # only imported for an error
+    from difflib import get_close_matches  # imported only for an error
 
     near = get_close_matches(name.lower(), known, n=1)
     hint = f"; did you mean {near[0].replace('_', '.')}?" if near else ""

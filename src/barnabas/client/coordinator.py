@@ -2,7 +2,7 @@
 
 Requests to a coordinator use a separate connection. Responses arrive in the order of the requests,
 so on the data connection a fetch waiting for records would delay every heartbeat behind it. A join
-waits for the other members, so a finder that is `aside` uses yet another connection, so that
+waits for the other members, so a finder created with `aside` uses a third connection, and
 heartbeats and commits are answered meanwhile.
 """
 
@@ -35,13 +35,13 @@ _log = logging.getLogger(__name__)
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
-"""Types of keys (`FindCoordinatorRequest.key_type`)."""
+"""The types of keys (`FindCoordinatorRequest.key_type`)."""
 
 _SUBJECTS: Final = ("group", "transactional id")
 _ELSEWHERE = (NotCoordinator.code, CoordinatorNotAvailable.code)
 _NOT_NOW = (*_ELSEWHERE, CoordinatorLoadInProgress.code)
 _MANY_FROM = 4  # the first version with several keys (KIP-699)
-_OWN_CONNECTIONS = 1 << 30  # added to a broker's id: a separate connection in the pool
+_OWN_CONNECTIONS = 1 << 30  # added to a broker's id to get a separate connection from the pool
 _ASIDE_CONNECTIONS = _OWN_CONNECTIONS + (1 << 29)
 
 M = TypeVar("M", bound=Message)
@@ -63,8 +63,7 @@ class CoordinatorFinder:
         unknown = [key for key in wanted if key not in self._nodes]
         if unknown:
             channel = await self._cluster.metadata.any_channel()
-            # One request covers all keys (KIP-699); an older broker is asked about each key
-            # separately.
+            # One request covers all keys (KIP-699); an older broker gets one request per key.
             if channel.version(FIND_COORDINATOR) >= _MANY_FROM:
                 request = FindCoordinatorRequest(key_type=self._key_type, coordinator_keys=unknown)
                 answer = await exchange(channel, FIND_COORDINATOR, request, FindCoordinatorResponse)
@@ -105,9 +104,9 @@ class CoordinatorFinder:
         return response
 
     def check(self, key: str, code: int, subject: str = "") -> None:
-        """Raise the response's error, and forget the coordinator if this broker is no longer it."""
-        # Another broker has the key's partition, or none has. A broker that is still loading it is
-        # the right one.
+        """Raise the response's error; if it means that the coordinator moved, forget it."""
+        # These errors mean that another broker, or none, has the key's partition. A broker that is
+        # still loading it is the right one.
         if code in _ELSEWHERE:
             self.forget(key)
         if code in _NOT_NOW:
@@ -123,7 +122,7 @@ class CoordinatorFinder:
         return node._replace(node_id=node.node_id - self._connections)
 
     def hang_up(self, key: str) -> None:
-        """Close the connection, because brokers read no requests behind an unanswered one."""
+        """Close the connection, because a broker reads no requests behind an unanswered one."""
         node = self._nodes.get(key)
         channel = None if node is None else self._cluster.pool.ready_channel(node)
         if channel is not None:
@@ -140,7 +139,7 @@ class CoordinatorFinder:
                 why = f"{error.name}: {message}" if message else reason(error)
                 self._warn(key, type(error), why)
             raise error
-        # A separate id gives it a separate connection in the pool; see the module's docstring.
+        # A separate id yields a separate connection in the pool; see the module's docstring.
         self._nodes[key] = BrokerAddress(self._connections + at.node_id, at.host, at.port)
 
     def _lost(self, key: str, error: Unreachable) -> None:

@@ -1,7 +1,7 @@
 """Defines the errors that arise on the client's side of the connection.
 
-A broker's error is a `KafkaError`; these are the others. Each message names the address or the
-partition and, if possible, a remedy.
+An error from a broker is a `KafkaError`; this module defines the others. Each message contains the
+address or the partition and, if possible, a remedy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from barnabas.errors import (
 from barnabas.types import TopicPartition
 
 AUTHENTICATION_ERRORS = (SaslAuthenticationFailed, UnsupportedSaslMechanism, IllegalSaslState)
-"""The broker does not admit this client; a retry changes nothing."""
+"""The errors that mean that the broker does not admit this client; retrying does not help."""
 
 
 class Unreachable(BarnabasError):
@@ -120,7 +120,7 @@ class ConcurrentUse(BarnabasError):
 
 
 def closed_too_early() -> ClientClosed:
-    """Return the error of a record that had no outcome when the time of `close` was up."""
+    """Return the error of a record without an outcome when the time limit of `close` expired."""
     return ClientClosed(
         "the producer was closed before the record was acknowledged, after the timeout_ms of "
         "close(): give it more; a record that was sent may be stored all the same"
@@ -148,7 +148,7 @@ def broker_error(code: int, subject: str, message: str | None = None) -> KafkaEr
 
 
 def reason(kind: type[KafkaError] | KafkaError) -> str:
-    """Return an error's name in Kafka's protocol, and its meaning."""
+    """Return the error's name in Kafka's protocol and its meaning."""
     return f"{kind.name}: {kind.meaning.rstrip('.')}"
 
 

@@ -1,4 +1,4 @@
-"""Carries SystemExit and similar from a user's code to the caller that runs the event loop."""
+"""Passes SystemExit and the like from a user's code to the caller that runs the event loop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NoReturn
 def raise_on_loop(error: BaseException) -> None:
     """Make the running loop raise `error` in a separate turn; without a loop, raise it here.
 
-    This lets the current turn finish its work, such as other callbacks and batches of a response.
+    The current turn can thus finish its work, such as other callbacks and batches of a response.
     """
     try:
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Calls a client's interceptors (`interceptor.classes`, PR-10): a user's code for every record.
+"""Calls a client's interceptors (`interceptor.classes`, PR-10), the user's code for each record.
 
     producer: on_send(record) -> record    on_acknowledgement(metadata, error)
     consumer: on_consume(records) -> records    on_commit(offsets)
@@ -30,7 +30,7 @@ Method = Callable[..., Any]
 
 
 class Interceptors:
-    """Calls the interceptors of one client, in order; it is false if it has none."""
+    """Calls the interceptors of one client, in order; false if there are none."""
 
     def __init__(self, interceptors: Sequence[object]) -> None:
         self._all = interceptors
@@ -50,16 +50,16 @@ class Interceptors:
         self._notify(self._methods("on_acknowledgement"), metadata, error)
 
     def on_consume(self, records: T) -> T:
-        """Return the records that a poll is to return."""
+        """Return the records that the poll returns to the user."""
         return self._pass_through(self._methods("on_consume"), records)
 
     def on_commit(self, offsets: object) -> None:
-        """Report offsets that were committed."""
+        """Report the offsets that were committed."""
         self._notify(self._methods("on_commit"), offsets)
 
     def close(self) -> None:
         """Call `close` of each interceptor that has it; further calls do nothing."""
-        # Records that fail from here on are not reported, because their interceptors are closed.
+        # From here on, failures of records are not reported, because the interceptors are closed.
         methods = self._methods("close")
         self._all = ()
         self._notify(methods)
@@ -87,7 +87,8 @@ class Interceptors:
                 method(*news)
             except Exception:  # a user's code may raise anything
                 _log.exception("interceptor %s failed and is skipped", _name(method))
-            except BaseException as error:  # SystemExit, while the batch has others to notify
+            # SystemExit, while other records of the batch must still be reported
+            except BaseException as error:
                 raise_on_loop(error)
 
 
@@ -96,7 +97,7 @@ def interceptor_classes(given: object, methods: Sequence[str]) -> Interceptors:
 
     Args:
         given: objects, classes, or text such as "package.module:Class" or "package.module.Class";
-            one, a list, or a text with several, separated by commas. Classes are called without
+            one, a list, or text with several, separated by commas. Classes are called without
             arguments.
         methods: `PRODUCER_METHODS` or `CONSUMER_METHODS`; each interceptor must have one of them.
 

@@ -1,10 +1,10 @@
-"""Provides options with which our clients behave like those of Kafka 2.3 by default.
+"""Provides options that make our clients behave like those of Kafka 2.3 with its defaults.
 
     from barnabas.client import SyncProducer, kafka_2_3
 
     producer = SyncProducer("localhost:9092", **kafka_2_3.PRODUCER)
 
-Put your own options on top: `**{**kafka_2_3.PRODUCER, "acks": "all"}`.
+Override them with your own options: `**{**kafka_2_3.PRODUCER, "acks": "all"}`.
 """
 
 from __future__ import annotations

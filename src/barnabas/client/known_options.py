@@ -1,8 +1,8 @@
-"""Lists the names that a file of client configs may contain, which are those of any Kafka client.
+"""Lists the options of all Kafka clients, which a file of client configs may contain.
 
 A file serves several programs, so a command's client accepts the options of every client and
-silently ignores those that it does not use. It warns only of a name that no client of Kafka 3.9
-has: such a name is mistyped, and the intended option is unchanged.
+silently ignores those that it does not use. It warns only about a name that no client of Kafka 3.9
+has, because such a name is mistyped and the intended option keeps its default.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _KNOWN: Final = frozenset(
 
 
 _PREFIXES: Final = (*SECURITY_PREFIXES, "config_providers_", "metrics_context_")
-"""Prefixes of security options, which are rejected if unknown, and of plug-in options."""
+"""The prefixes of security options, which are rejected if unknown, and of plug-in options."""
 
 
 def unknown_options(names: Iterable[str]) -> Iterator[str]:
@@ -51,7 +51,7 @@ def unknown_options(names: Iterable[str]) -> Iterator[str]:
         own = name.strip().replace(".", "_")
         if own in _KNOWN or own.startswith(_PREFIXES):
             continue
-        from difflib import get_close_matches  # imported only on a mistake
+        from difflib import get_close_matches  # imported only for a warning
 
         near = get_close_matches(own.lower(), sorted(_KNOWN), n=1, cutoff=0.7)
         hint = f"; did you mean {near[0].replace('_', '.')}?" if near else ""

@@ -1,8 +1,8 @@
-"""Runs an event loop in a daemon thread, and makes calls into it from other threads.
+"""Runs an event loop in a daemon thread, and lets other threads call into it.
 
-A user's code that runs there (a partitioner, an interceptor) may raise SystemExit, which would end
-the loop and leave every caller waiting. So the loop keeps running, and the next caller gets the
-exception.
+The user's code that runs there (a partitioner, an interceptor) may raise SystemExit, which would
+end the loop and leave every caller waiting. Therefore, the loop keeps running, and the next caller
+gets the exception.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """Owns the loop and its thread, from construction to `stop`."""
+    """Owns an event loop and its thread, from construction to `stop`."""
 
     def __init__(self, name: str) -> None:
         self.loop = new_event_loop()
@@ -33,20 +33,22 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        """Run `work` on the loop and wait for it; an interrupt here cancels the work on the
-        loop."""
+        """Run `work` on the loop and wait for it.
+
+        An interrupt here cancels the work on the loop.
+        """
         return self.result(self.submit(work), timeout_s)
 
     def result(self, future: Future[T], timeout_s: float | None = None) -> T:
         """Wait for submitted work, as `run` does."""
         try:
-            # A thread cannot wait longer than this.
+            # A thread cannot wait longer than this limit.
             limit_s = None if timeout_s is None else min(timeout_s, threading.TIMEOUT_MAX)
             result = future.result(limit_s)
         except CancelledError:
             raise ClientClosed("the client was closed before this was done") from None
         except BaseException as error:
-            # After an interrupt or a timeout, the work would continue without a caller.
+            # After an interrupt or a timeout, the work would otherwise continue without a caller.
             self._drop_kept(error)
             future.cancel()
             raise
@@ -54,7 +56,7 @@ class LoopThread:
         return result
 
     def keep(self, error: BaseException) -> None:
-        """Make the next call raise this error from a user's code; no other caller gets it."""
+        """Make the next call raise this error from the user's code; no other caller gets it."""
         self._kept.append(error)
 
     def raise_kept(self) -> None:
@@ -64,8 +66,7 @@ class LoopThread:
             raise kept[0]
 
     def _drop_kept(self, error: BaseException) -> None:
-        """Drop an error that a task gave to both its caller and the loop, because once is
-        enough."""
+        """Drop an error that a task raised both in its caller and on the loop."""
         self._kept = [kept for kept in self._kept if kept is not error]
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -98,12 +99,12 @@ class LoopThread:
 
     @property
     def is_own(self) -> bool:
-        """This is true if this process created the loop and is not a fork."""
+        """Is true if this process created the loop and is not a fork."""
         return os.getpid() == self._process_id
 
     @property
     def is_alive(self) -> bool:
-        """This is true while the loop is running in this process."""
+        """Is true while the loop is running in this process."""
         return self._thread.is_alive()
 
     def call(self, work: Callable[[], T]) -> T:
@@ -119,7 +120,7 @@ class LoopThread:
         self.loop.call_soon_threadsafe(callback)
 
     def stop(self) -> None:
-        """End the loop and the thread; tasks that still run are cancelled."""
+        """Stop the loop and its thread; tasks that are still running are cancelled."""
         if self._thread.is_alive():
             self.loop.call_soon_threadsafe(self.end)
             self._thread.join()
@@ -146,7 +147,7 @@ class LoopThread:
         asyncio.set_event_loop(self.loop)
         try:
             self._run_on()
-            # They are sorted by name, because a set's order differs from run to run.
+            # Sort them by name, because a set's order differs from run to run.
             left = asyncio.all_tasks(self.loop)
             for task in sorted(left, key=lambda task: task.get_name()):
                 task.cancel()

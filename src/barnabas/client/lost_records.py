@@ -8,7 +8,7 @@ from barnabas.counted import counted
 
 
 def say_lost(count: int, client: str) -> None:
-    """Write one line, even if logging is off, because it is the records' only trace."""
+    """Write one line, even if logging is off, because the records leave no other trace."""
     if count and sys.stderr is not None:
         records = f"{counted(count, 'record')} {'was' if count == 1 else 'were'}"
         sys.stderr.write(

@@ -1,15 +1,15 @@
 """Keeps the client's view of the cluster up to date (PR-9).
 
 One task refreshes the view for all callers: every `metadata.max.age.ms`, and as soon as
-`request_refresh` is called (a leader moved, a connection was lost, a topic is new). The response of
-any one broker suffices; the servers in `bootstrap.servers` are tried last. If a refresh fails, so
-do the callers waiting for it; it is repeated with backoff, and the old view remains in use.
+`request_refresh` is called (a leader moved, a connection was lost, a topic is new). A response from
+any one broker suffices; the servers in `bootstrap.servers` are tried last. If a refresh fails, the
+calls waiting for it fail too. It is retried with backoff, and the old view remains in use.
 
-A request for metadata may create a topic, so creation is never allowed for a topic that is merely
+A Metadata request may create a topic. Creation is therefore not allowed for a topic that is merely
 known. It is allowed only for a topic that a send or a subscription is waiting for (`create`), in a
-separate request, until the topic has been described once. Topics being read are kept (`hold`);
-others are dropped after `metadata.max.idle.ms` (KIP-526). A topic that is being read but does not
-exist yet is requested at the pace of the retry backoff.
+separate request, until the topic has been described for the first time. Topics being read are kept
+(`hold`); others are dropped after `metadata.max.idle.ms` (KIP-526). A topic that is being read but
+does not exist yet is requested again after each retry backoff.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from barnabas.protocol.messages.metadata import (
 )
 from barnabas.shielded import again
 
-# Brokers that do not know this version may return an old leader epoch with a new leader.
+# Brokers that do not know this version may return an old leader epoch together with a new leader.
 _EPOCHS_VERSION = 9
 _CREATION_VERSION = 4  # earlier versions of Metadata always create unknown topics
 # The time after which a topic is reported as unknown: a creation reaches all brokers much sooner,
@@ -54,7 +54,7 @@ _LEAST_PAUSE_MS = 20  # between two look-ups of a topic, whatever the backoff
 
 
 class Metadata:
-    """Maintains the view of the cluster, the topics to request, and the task that requests them."""
+    """The view of the cluster, the topics to request, and the task that requests them."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Metadata:
         seams: Seams,
         tasks: Tasks,
     ) -> None:
-        # Bootstrap servers have separate connections, because their ids are not known yet.
+        # Bootstrap servers have separate connections, because their broker ids are not known yet.
         self._servers = [
             BrokerAddress(-1 - i, host, port) for i, (host, port) in enumerate(servers)
         ]
@@ -78,13 +78,14 @@ class Metadata:
         self.creates_topics = False
         # The topics to request, in order of first use, with the time of the last use.
         self._tracked: dict[str, int] = {}
-        self._held: dict[str, None] = {}  # topics being read: never idle
+        self._held: dict[str, None] = {}  # topics being read, which are never idle
         self._wanted: dict[str, None] = {}  # topics that a request may create
         self._waiters: list[asyncio.Future[ClusterView]] = []
-        self._asking: list[asyncio.Future[ClusterView]] = []  # waiting for the current refresh
+        # callers waiting for the current refresh
+        self._asking: list[asyncio.Future[ClusterView]] = []
         self._listeners: list[Callable[[], None]] = []
         self._wake = asyncio.Event()
-        self._urgent = False  # a new topic is tracked: no backoff after the last refresh
+        self._urgent = False  # a new topic is tracked, so do not back off after the last refresh
         self._refreshed_at_ms = 0
         self._looked_at_ms = 0  # when missing topics were last requested
         self._looks = 0  # ... how often in a row
@@ -95,7 +96,7 @@ class Metadata:
     # ---- life ----
 
     async def start(self) -> None:
-        """Learn the brokers. Raises NoBrokersAvailable after trying each server once."""
+        """Discover the brokers. Raises NoBrokersAvailable if each server failed once."""
         self._accept(await self._ask_all())
         self._task = self._tasks.start("the metadata refresh", self._keep())
 
@@ -106,7 +107,7 @@ class Metadata:
         self._fail_waiters(ClientClosed("the client is closed"))
 
     def take_loop(self) -> None:
-        """Bind to the running event loop. Raises ClientClosed if none is running."""
+        """Bind to the running event loop. Raises ClientClosed if there is none."""
         self._loop = _running_loop()
 
     def check_loop(self) -> None:
@@ -126,7 +127,8 @@ class Metadata:
     def track(self, topics: Iterable[str], *, create: bool = False) -> None:
         """Request these topics from the next refresh on; a new topic is requested without backoff.
 
-        `create`: until a topic has been described, a request may create it (if this client may).
+        With `create`, requests may create a topic that has not been described yet, if this client
+        creates topics.
         """
         now_ms = self._clock.monotonic_ms()
         for topic in topics:
@@ -140,7 +142,7 @@ class Metadata:
     def hold(self, topics: Iterable[str], *, create: bool = False) -> None:
         """Read these topics from now on: they are never idle, and are requested until they exist.
 
-        Topics that were held before and are not among them are forgotten.
+        Topics that were held before and are not in `topics` are forgotten.
         """
         held = dict.fromkeys(topics)
         new = [topic for topic in held if topic not in self._held]
@@ -153,11 +155,11 @@ class Metadata:
             self._wake.set()
 
     def is_awaited(self, topic: str) -> bool:
-        """Return whether the topic is being requested until it exists."""
+        """Return whether the topic is being requested repeatedly until it exists."""
         return topic in self._held
 
     def on_use(self, topic: str) -> None:
-        """Record that a topic is not idle."""
+        """Record that a topic is in use."""
         if topic in self._tracked:
             self._tracked[topic] = self._clock.monotonic_ms()
 
@@ -166,7 +168,10 @@ class Metadata:
         self._wake.set()
 
     async def refresh(self) -> ClusterView:
-        """Return the view after a refresh that starts from now on. Raises NoBrokersAvailable."""
+        """Return the view after a refresh that starts after this call.
+
+        Raises NoBrokersAvailable.
+        """
         self._tasks.check()
         self.check_loop()
         if self._task is None or self._task.done():
@@ -179,7 +184,7 @@ class Metadata:
     async def topic(self, name: str, timeout_ms: int, *, create: bool = True) -> TopicView:
         """Return the topic's partitions, refreshing until they are known.
 
-        `create`: an unknown topic may be created, if this client creates topics.
+        With `create`, an unknown topic may be created, if this client creates topics.
 
         Raises the topic's KafkaError (UnknownTopicOrPartition after a few seconds at most), or
         Unreachable after `timeout_ms`.
@@ -209,10 +214,10 @@ class Metadata:
     async def _wait_until_described(
         self, name: str, unknown_until_ms: int, *, create: bool
     ) -> TopicView:
-        """Return the topic once it is known; raises if it is still unknown at that instant."""
+        """Return the topic once it is known; raise if it is still unknown at that time."""
         pause_ms = 0
         while True:
-            # This is repeated each time, because a caller that gives up forgets the topic.
+            # Repeat this in each iteration, because another caller that gives up forgets the topic.
             self.track([name], create=create)
             self._urgent = True
             view = await self.refresh()
@@ -221,15 +226,15 @@ class Metadata:
             error = view.topic_error(name) or broker_error(
                 UnknownTopicOrPartition.code, f"topic {name!r}"
             )
-            # The error is retriable, but after a while, accept it as final: no broker knows the
+            # The error is retriable, but after a while, treat it as permanent: no broker knows the
             # topic.
             is_unknown = isinstance(error, UnknownTopicOrPartition)
             is_late = is_unknown and self._clock.monotonic_ms() >= unknown_until_ms
             if is_late or not error.retriable:
                 self.forget(name)
                 raise error
-            # A topic being created soon gets a leader; a topic that has lost its leader may be
-            # without one for a long time.
+            # A topic that is being created soon gets a leader; a topic that has lost its leader may
+            # be without one for a long time.
             await asyncio.sleep(pause_ms / 1000)
             pause_ms = min(2 * pause_ms + 1, self._config.retry_backoff_ms)
 
@@ -246,7 +251,7 @@ class Metadata:
             self.view = self.view.without(frozenset(dropped))
 
     async def any_channel(self) -> Channel:
-        """Return a channel to any broker: an open channel, otherwise the first that opens."""
+        """Return an open channel to any broker, or else the first one that opens."""
         nodes = self._candidates()
         for node in nodes:
             opened = self._pool.ready_channel(node)
@@ -277,14 +282,15 @@ class Metadata:
                 self._config.retry_backoff_max_ms,
                 self._random,
             )
-            # Refreshes on demand also back off, because a leaderless topic would cause a storm.
+            # Refreshes on demand also back off, because a leaderless topic would otherwise cause a
+            # storm of requests.
             wait_ms = self._refreshed_at_ms + pause_ms - self._clock.monotonic_ms()
             if wait_ms > 0 and not self._urgent:
                 await asyncio.sleep(wait_ms / 1000)
             self._urgent = False
             self._wake.clear()
-            # A caller that arrives from here on waits for the next refresh: this response may be
-            # older than the reason for its request.
+            # A caller that arrives from here on waits for the next refresh, because this response
+            # may be older than the reason for its request.
             self._asking, self._waiters = self._waiters, []
             try:
                 responses = await self._ask_all()
@@ -300,14 +306,14 @@ class Metadata:
     def _on_failure(self, error: BarnabasError) -> None:
         self._failures += 1
         self._refreshed_at_ms = self._clock.monotonic_ms()
-        # This is retried after the backoff or, with rejected credentials, only on demand.
+        # Retry after the backoff or, if the credentials were rejected, only on demand.
         if not isinstance(error, AUTHENTICATION_ERRORS):
             self._wake.set()
 
     # ---- topics that do not exist yet ----
 
     def _missing(self) -> list[str]:
-        """Return the topics that are being read and, as far as is known, do not exist."""
+        """Return the topics that are being read and, according to the view, do not exist."""
         topics, errors = self.view.topics, self.view.errors
         unknown = UnknownTopicOrPartition.code
         return [
@@ -339,7 +345,7 @@ class Metadata:
             self._on_failure(error)
             return
         errors = self.view.errors
-        # The response is not applied here, because the refresh gets all topics as of the same
+        # Do not apply the response here, because the refresh gets all topics as of the same
         # instant.
         if any(
             topic.error_code != errors.get(topic.name or "")
@@ -373,7 +379,7 @@ class Metadata:
         return await self._ask_about(list(self._tracked))
 
     async def _ask_about(self, topics: Sequence[str]) -> list[MetadataResponse]:
-        """Request these topics, and in a separate request those of them that may be created."""
+        """Request these topics; those that may be created go into a separate request."""
         wanted = [topic for topic in topics if topic in self._wanted]
         others = [topic for topic in topics if topic not in self._wanted]
         responses = []
@@ -406,11 +412,9 @@ class Metadata:
         raise _no_brokers(failures)
 
     def _candidates(self) -> list[BrokerAddress]:
-        """Return brokers with open channels, then known brokers from a random one on, then
-        servers."""
+        """Return the brokers to ask: those with open channels first, bootstrap servers last."""
         known = list(self.view.nodes.values())
-        # The start differs each time; otherwise, the first broker would serve the metadata of all
-        # clients.
+        # Start at a random broker; otherwise, the first broker would answer all clients.
         if known:
             start = self._random.below(len(known))
             known = known[start:] + known[:start]
@@ -419,8 +423,8 @@ class Metadata:
 
     def _accept(self, responses: Sequence[MetadataResponse]) -> None:
         for response in responses:
-            # Topics that were forgotten in the meantime are left out, because they would not be
-            # requested again.
+            # Omit topics that were forgotten in the meantime, because they would not be requested
+            # again.
             response.topics = [each for each in response.topics if each.name in self._tracked]
             self.view = self.view.after(response)
             for topic in response.topics:
@@ -428,7 +432,7 @@ class Metadata:
                     self._wanted.pop(topic.name or "", None)
         self._refreshed_at_ms = self._looked_at_ms = self._clock.monotonic_ms()
         self._failures = 0
-        # The topic was created a moment ago, and its leader is being elected.
+        # The topic was created a moment ago, and its leader is still being elected.
         incomplete = any(
             self.view.errors.get(topic) == LeaderNotAvailable.code for topic in self._tracked
         )

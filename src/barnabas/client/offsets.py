@@ -1,7 +1,7 @@
-"""Finds offsets by time: a partition's start and end, and the first record at or after an instant.
+"""Finds offsets by time: a partition's start and end, and the first record at or after a time.
 
-Each leader is sent one ListOffsets with its epoch in the metadata, so that a deposed leader rejects
-it. Transient errors are retried.
+Each leader is sent one ListOffsets with the leader epoch from the metadata, so that a deposed
+leader rejects it. Transient errors are retried.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from barnabas.protocol.messages.list_offsets import (
 from barnabas.types import TopicPartition
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
-"""Special timestamps of ListOffsets (the last one from version 7, KIP-734)."""
+"""The special timestamps of ListOffsets; the last one requires version 7 (KIP-734)."""
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 
 class OffsetAndTimestamp(NamedTuple):
     offset: int  # -1: no record is that recent
-    timestamp_ms: int  # of the record at the offset; -1 unless a time was requested
+    timestamp_ms: int  # the record's timestamp; -1 unless a time was requested
     leader_epoch: int
 
 
@@ -54,7 +54,8 @@ class OffsetFinder:
         found: dict[TopicPartition, OffsetAndTimestamp] = {}
 
         async def attempt() -> None:
-            # A partition that was answered is not requested again, because leaders fail one by one.
+            # Do not request a partition again once it has a result, because leaders fail
+            # independently.
             missing = {tp: at for tp, at in timestamps.items() if tp not in found}
             by_leader = await self._by_leader(missing, timeout_ms)
             answers = await asyncio.gather(
@@ -83,7 +84,7 @@ class OffsetFinder:
         by_leader: dict[BrokerAddress, dict[TopicPartition, int]] = {}
         for topic_partition, timestamp in timestamps.items():
             topic = await metadata.topic(topic_partition.topic, timeout_ms, create=False)
-            # The topic may have grown since it was described.
+            # Partitions may have been added since the topic was described.
             if topic_partition.partition not in topic.partitions:
                 topic = (await metadata.refresh()).topics.get(topic.name, topic)
             if topic_partition.partition not in topic.partitions:
@@ -131,5 +132,5 @@ class OffsetFinder:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Return whether the same request could succeed later."""
+    """Return whether the same request may succeed later."""
     return isinstance(error, Unreachable) or (isinstance(error, KafkaError) and error.retriable)

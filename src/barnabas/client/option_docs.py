@@ -1,4 +1,4 @@
-"""Holds the unit and a description of each client option, for the page of client options. Pure.
+"""Describes each client option and its unit, for the documentation of client options. Pure.
 
 The options are in the order of `client.config`; a test compares the two.
 """
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class OptionDoc(NamedTuple):
-    """Describes an option to its user."""
+    """The documentation of an option."""
 
     unit: str  # "ms", "bytes"; "": none
     sentence: str

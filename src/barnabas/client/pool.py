@@ -1,4 +1,4 @@
-"""Keeps the channels of one client, one per broker: opened on demand, reopened after a loss.
+"""Manages a client's channels, one per broker, which are opened on demand and after a loss.
 
 At most one attempt per broker runs at a time, shared by all callers. After a failure the next
 attempt waits (`reconnect.backoff.ms`, doubled up to `reconnect.backoff.max.ms`, with 20 % jitter so
@@ -22,7 +22,7 @@ def backoff_ms(failures: int, first_ms: int, most_ms: int, random: Random) -> in
     KIP-580)."""
     if failures <= 0 or first_ms <= 0:
         return 0
-    # The shift is bounded; otherwise it would create a number of thousands of bits.
+    # Bound the shift; otherwise, it could create a number with thousands of bits.
     plain = min(first_ms << min(failures - 1, 30), most_ms)
     fifth = plain // 5
     return plain - fifth + random.below(2 * fifth + 1)
@@ -41,7 +41,7 @@ class _Slot:
 
 
 class Pool:
-    """Holds at most one channel and one attempt per broker."""
+    """A pool with at most one channel and one connection attempt per broker."""
 
     def __init__(self, config: ClientConfig, seams: Seams) -> None:
         self._config = config
@@ -54,12 +54,11 @@ class Pool:
         slot = self._slots.get(node.node_id)
         if slot is None or slot.channel is None or not slot.channel.is_open:
             return None
-        # If a broker returns at another address, the pool reconnects there under the same id.
+        # If a broker returns at another address, reconnect there under the same id.
         return slot.channel if slot.channel.node == node else None
 
     async def channel(self, node: BrokerAddress) -> Channel:
-        """Return the broker's channel, opening it if necessary after a backoff. Raises
-        Unreachable."""
+        """Return the broker's channel, opened after a backoff if necessary. Raises Unreachable."""
         opened = self.ready_channel(node)
         if opened is not None:
             return opened
@@ -71,7 +70,7 @@ class Pool:
             slot.attempt.add_done_callback(retrieve_error)
         attempt = slot.attempt
         try:
-            # This is shielded, because other callers may be waiting for the same attempt.
+            # Shield the attempt, because other callers may be waiting for it too.
             return await shielded(attempt)
         except asyncio.CancelledError:
             if self._closed and attempt.cancelled():
@@ -86,7 +85,7 @@ class Pool:
             if slot.channel is not None:
                 slot.channel.close()
         self._slots.clear()
-        await asyncio.sleep(0)  # lets the transports notify their connections that they are closed
+        await asyncio.sleep(0)  # so that the transports can notify their connections
 
     async def _open(self, slot: _Slot, node: BrokerAddress) -> Channel:
         try:
@@ -94,7 +93,7 @@ class Pool:
             if wait_ms > 0:
                 await asyncio.sleep(wait_ms / 1000)
             if slot.channel is not None:
-                slot.channel.close()  # lost, or the broker has another address now
+                slot.channel.close()  # the channel was lost, or the broker has a new address
             channel = Channel(node, self._config, self._seams)
             try:
                 await channel.open()

@@ -1,6 +1,6 @@
 """Decides when to log the errors that a client retries: once per cause, then at intervals. Pure.
 
-A cause is a kind of error together with the group, transactional id or partition that has it.
+A cause is a kind of error together with the group, transactional id or partition concerned.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Hashable
 from barnabas.errors import BarnabasError
 
 MOMENT_MS = 1_000
-"""About the time in which a coordinator is elected and loads: too short for a log line."""
+"""The approximate time for electing and loading a coordinator, which is too short to log."""
 _REPEAT_MS = 30_000
 
 
 class RetryLog:
-    """Remembers the failures of one kind of retries, by subject and cause."""
+    """Remembers the failures of one kind of retry, by subject and cause."""
 
     def __init__(self, patience_ms: int = 0) -> None:
-        """`patience_ms` is how long an error must persist before it is logged."""
+        """`patience_ms` is the time for which an error must persist before it is logged."""
         self._patience_ms = patience_ms
         self._began_ms: dict[Hashable, int] = {}
         self._logged_ms: dict[tuple[Hashable, type[BarnabasError]], int] = {}
@@ -34,5 +34,5 @@ class RetryLog:
         return True
 
     def over(self, who: Hashable) -> None:
-        """Record that the error has ended; an intermittent error is not logged each time."""
+        """Note that the errors of `who` are over; an intermittent error is not logged each time."""
         self._began_ms.pop(who, None)

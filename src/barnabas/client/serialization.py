@@ -1,4 +1,4 @@
-"""Finds the serializers and deserializers of keys and values, by name or as a callable (PR-10).
+"""Finds the serializers and deserializers for keys and values, by name or as callables (PR-10).
 
     value --serializer--> bytes on the wire --deserializer--> value
 
@@ -53,7 +53,7 @@ _SHOWN: Final = 60
 
 
 def serializer(given: object, option: str) -> Serializer | None:
-    """Return the serializer of `key.serializer` or `value.serializer`; None leaves bytes unchanged.
+    """Return the serializer for `key.serializer` or `value.serializer`; None keeps bytes unchanged.
 
     Args:
         given: a name of `SERIALIZERS`, one of Kafka's class names, or a callable that takes a value
@@ -66,7 +66,7 @@ def serializer(given: object, option: str) -> Serializer | None:
 
 
 def deserializer(given: object, option: str) -> Deserializer | None:
-    """Return the deserializer of `key.deserializer` or `value.deserializer`, like `serializer`."""
+    """Return the deserializer for `key.deserializer` or `value.deserializer`; see `serializer`."""
     return _chosen(given, option, "Deserializer", _deserializers())
 
 
@@ -76,14 +76,14 @@ def serialize(function: Serializer, value: object, part: str, topic: str) -> byt
         return None
     try:
         data = function(value)
-    except Exception as error:  # a user's serializer may raise anything
+    except Exception as error:  # the user's serializer may raise anything
         raise SerializationError(
             f"{part} of a record for topic {topic!r}: {_shown(value)} of type {_kind(value)} "
             f"cannot be serialized by {_name(function)}: {error}"
         ) from error
     if data is None or type(data) is bytes:
         return data
-    # Copied, because the serializer may reuse its result.
+    # Copy the bytes, because the serializer may reuse its buffer.
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
     raise SerializationError(
@@ -93,12 +93,12 @@ def serialize(function: Serializer, value: object, part: str, topic: str) -> byt
 
 
 def deserialize(function: Deserializer, data: bytes | None, part: str, place: str) -> Any:
-    """Return the value of a record's `part`; `place` names the record in a SerializationError."""
+    """Return the value of a record's `part`; `place` identifies the record in errors."""
     if data is None:
         return None
     try:
         return function(data)
-    except Exception as error:  # a user's deserializer may raise anything
+    except Exception as error:  # the user's deserializer may raise anything
         raise SerializationError(
             f"{part} of the record at {place}: {len(data)} bytes, {_shown(data)}, cannot be "
             f"deserialized by {_name(function)}: {error}"
@@ -110,7 +110,7 @@ def _chosen(
 ) -> Callable[[Any], Any] | None:
     if callable(given) and not isinstance(given, type):
         return given
-    # A class is callable, but would create an object for each value; an instance is required.
+    # A class is callable, but it would create an object for each value; an instance is required.
     if isinstance(given, type):
         raise ConfigError(f"{option}: {given.__name__} is a class; give an object that is callable")
     if not isinstance(given, str):
@@ -122,14 +122,14 @@ def _chosen(
 
 
 def _short(given: str, kind: str) -> str:
-    """Return the short name for one of Kafka's class names; any other text unchanged."""
+    """Return the short name for one of Kafka's class names, or any other text unchanged."""
     if given == _JSON_CLASS + kind:
         return "json"
     return _CLASSES.get(given.removeprefix(_PACKAGE).removesuffix(kind), given)
 
 
 def _offer(name: str, kind: str) -> str:
-    from difflib import get_close_matches  # only imported for an error
+    from difflib import get_close_matches  # imported only for an error
 
     last = name.rpartition(".")[2].lower().removesuffix(kind.lower())
     near = get_close_matches(last, SERIALIZERS, n=1)
@@ -178,7 +178,7 @@ def string_deserializer(data: bytes) -> str:
 
 def uuid_serializer(value: Any) -> bytes:
     """Encode a `uuid.UUID` as its 36 characters."""
-    from uuid import UUID  # only for those who use it
+    from uuid import UUID  # imported only if used
 
     if not isinstance(value, UUID):
         raise TypeError(f"it takes uuid.UUID, not {_kind(value)}")
@@ -192,7 +192,7 @@ def uuid_deserializer(data: bytes) -> Any:
 
 
 def json_serializer(value: Any) -> bytes:
-    """Encode JSON in UTF-8, without spaces; NaN and infinity are rejected, as JSON has neither."""
+    """Encode as JSON in UTF-8 without spaces; reject NaN and infinity, which JSON lacks."""
     import json
 
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -211,7 +211,8 @@ def _whole_number(form: str, name: str) -> Serializer:
 
     def pack(value: Any) -> bytes:
         if isinstance(value, bool):
-            raise TypeError("it takes int, not bool")  # an index in Python, but a mistake here
+            # bool is an int in Python, but a mistake here
+            raise TypeError("it takes int, not bool")
         number = index(value)
         if not -limit <= number < limit:
             raise ValueError(f"it takes {-limit} to {limit - 1} ({layout.size} bytes)")
@@ -252,7 +253,7 @@ def _name(function: Callable[..., Any]) -> str:
 def _shown(value: object) -> str:
     try:
         text = repr(value)
-    except Exception:  # raised by a user's class, or by a number with too many digits
+    except Exception:  # raised by the user's class, or for a number with too many digits
         return "a value"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 

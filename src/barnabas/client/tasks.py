@@ -1,8 +1,8 @@
-"""Supervises the tasks of one client; if a task fails due to a bug, the client fails visibly.
+"""Supervises the tasks of a client. If a task fails due to a bug, the client fails visibly.
 
 A task handles expected errors itself. An unexpected error ends the task. It is logged once, and the
-listeners fail the client's obligations (records without an outcome, waiting callers) with the
-cause. The client is then unusable, and every call raises.
+listeners fail records without an outcome and waiting callers with the cause. The client is then
+unusable, and every call raises.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SLOW_S = 1.0
 
 
 class Tasks:
-    """Holds the tasks of one client, and the first unexpected error from any of them."""
+    """The tasks of a client, and the first unexpected error from any of them."""
 
     def __init__(self, client_id: str) -> None:
         self._client_id = client_id
@@ -32,7 +32,7 @@ class Tasks:
         self.error: ClientFailed | None = None
 
     def add_failure_listener(self, listener: Callable[[ClientFailed], None]) -> None:
-        """Call `listener`, which must not raise, when the first task fails."""
+        """Register a listener, which must not raise, to call when the first task fails."""
         self._listeners.append(listener)
 
     def start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -42,7 +42,7 @@ class Tasks:
         return task
 
     def guard(self, name: str, function: Callable[P, None]) -> Callable[P, None]:
-        """Wrap `function` for the loop to call, which would otherwise only log its exceptions."""
+        """Wrap a function that the loop calls, because the loop would only log its exceptions."""
 
         def call(*args: P.args, **kwargs: P.kwargs) -> None:
             try:
@@ -54,7 +54,7 @@ class Tasks:
 
     @contextmanager
     def slow(self, what: str) -> Iterator[None]:
-        """Log once what a call is waiting for if it takes longer than a second."""
+        """Log once what the block is waiting for if it takes longer than a second."""
         timer = asyncio.get_running_loop().call_later(
             _SLOW_S, _log.warning, "client %r: %s", self._client_id, what
         )

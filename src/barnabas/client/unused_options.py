@@ -2,7 +2,8 @@
 
 A properties file written for Kafka can be passed unchanged: an option that only tunes something
 that these clients do differently is accepted with a warning. An option that would change behavior
-on which a user relies, above all security, is rejected unless its value matches the behavior here.
+on which a user relies, above all security, is rejected unless its value matches the behavior of
+these clients.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _ONLY: Final[Mapping[str, str]] = MappingProxyType(
         "ssl_trustmanager_algorithm": "PKIX",
     }
 )
-"""The only accepted value, which is Kafka's default."""
+"""The only accepted value of each option, which is Kafka's default."""
 
 _TRUST: Final = "set ssl.truststore.location, and ssl.truststore.type=PEM"
 _OWN: Final = (
@@ -71,19 +72,19 @@ _INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
         "ssl_keyfile": _OWN,
     }
 )
-"""Names of other clients, and Kafka's name for the same option."""
+"""Maps names used by other clients to Kafka's names for the same options."""
 
 _TOKENS_BY_JAVA: Final = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
 )
-"""The option `sasl.oauthbearer.token.endpoint.url` here does the work of these classes."""
+"""The classes that the option `sasl.oauthbearer.token.endpoint.url` replaces in these clients."""
 
 SECURITY_PREFIXES: Final = ("sasl_", "ssl_", "security_")
 
 
 def without_unused(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `options`, with underscores in their names, without those that are not needed here.
+    """Return `options`, named with underscores, without those that are not needed here.
 
     Raises ConfigError if an option would change behavior that is not supported.
     """
@@ -102,7 +103,7 @@ def without_unused(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check(name: str, value: Any) -> None:
-    # Unset, empty or Kafka's default: the option requires nothing that these clients do not do.
+    # If unset, empty or Kafka's default, the option requires nothing that these clients do not do.
     given = "" if value is None else str(value).strip()
     if not given or given.lower() == _ONLY.get(name, "").lower():
         return

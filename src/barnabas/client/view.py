@@ -1,7 +1,7 @@
-"""Holds a client's view of the cluster: brokers, topics and leaders, from Metadata responses. Pure.
+"""Maintains a client's view of brokers, topics and leaders, from Metadata responses. Pure.
 
 A view is never changed, only replaced; its generation grows by one with each response. If two
-responses differ on a partition, the one with the higher leader epoch wins (KIP-320), because a
+responses differ about a partition, the one with the higher leader epoch wins (KIP-320), because a
 broker that lags behind must not send clients back to a deposed leader.
 """
 
@@ -32,7 +32,7 @@ class TopicView(NamedTuple):
     topic_id: bytes  # 16 bytes; zeros: unknown
     is_internal: bool
     partitions: Mapping[int, PartitionView]  # ascending
-    choice: Partitions  # for the partitioner
+    choice: Partitions  # the partitions as the partitioner needs them
 
 
 class ClusterView(NamedTuple):
@@ -49,7 +49,7 @@ class ClusterView(NamedTuple):
         return None if partition is None else self.nodes.get(partition.leader)
 
     def leader_epoch(self, topic_partition: TopicPartition) -> int:
-        """Return the epoch of that leader; -1: unknown."""
+        """Return the epoch of the partition's leader, or -1 if it is unknown."""
         partition = self._partition(topic_partition)
         return -1 if partition is None else partition.leader_epoch
 
@@ -58,7 +58,7 @@ class ClusterView(NamedTuple):
         return None if topic is None else topic.partitions.get(topic_partition.partition)
 
     def topic_error(self, name: str) -> KafkaError | None:
-        """Return the brokers' error for a topic without a view."""
+        """Return the error that brokers reported for a topic without a view, if any."""
         code = self.errors.get(name, 0)
         return broker_error(code, f"topic {name!r}") if code else None
 
@@ -69,7 +69,7 @@ class ClusterView(NamedTuple):
         return self._replace(topics=topics, errors=errors)
 
     def after(self, response: MetadataResponse) -> ClusterView:
-        """Return the view after a response; topics that it does not mention are unchanged."""
+        """Return the view updated by a response; topics that it does not contain are unchanged."""
         generation = self.generation + 1
         topics = dict(self.topics)
         errors = dict(self.errors)
@@ -112,8 +112,7 @@ def _topic_view(
             offline=tuple(partition.offline_replicas),
         )
         older = before.get(number)
-        # A broker older than KIP-320 sends -1, which is not an epoch; then use the later
-        # response.
+        # A broker older than KIP-320 sends -1, which is not an epoch, so use the later response.
         stale = older is not None and 0 <= view.leader_epoch < older.leader_epoch
         partitions[number] = older if older is not None and stale else view
     available = tuple(number for number, view in partitions.items() if view.leader >= 0)

@@ -53,7 +53,7 @@ class AclAdmin(AdminCalls):
     """Adds, lists and removes access control rules."""
 
     async def create_acls(self, bindings: AclBinding | Iterable[AclBinding]) -> None:
-        """Add rules; a rule that already exists stays as it is.
+        """Add rules; rules that already exist are left unchanged.
 
         Raises the first KafkaError (InvalidRequest, ClusterAuthorizationFailed, or SecurityDisabled
         if a broker has no authorizer); the other rules of the call are still added.
@@ -75,7 +75,7 @@ class AclAdmin(AdminCalls):
             check(result.error_code, f"adding a rule of {creation.principal}", result.error_message)
 
     async def describe_acls(self, wanted: AclFilter | None = None) -> list[AclBinding]:
-        """Return the rules that a filter matches; without a filter, all rules.
+        """Return the rules that match the filter, or all rules if there is no filter.
 
         Raises ClusterAuthorizationFailed, SecurityDisabled if a broker has no authorizer, or
         UnsupportedVersion if a rule has a code that this client does not know.
@@ -108,10 +108,10 @@ class AclAdmin(AdminCalls):
         ]
 
     async def delete_acls(self, filters: AclFilter | Iterable[AclFilter]) -> list[AclBinding]:
-        """Remove the rules that the filters match, and return the removed rules.
+        """Remove the rules that match the filters, and return them.
 
         Raises the first KafkaError (ClusterAuthorizationFailed, or SecurityDisabled if a broker has
-        no authorizer); the rules that the other filters match are still removed.
+        no authorizer); rules that match the other filters are still removed.
 
             await admin.delete_acls(AclFilter(principal="User:alice"))
         """
@@ -153,8 +153,8 @@ def _checked_binding(given: object, argument: str) -> AclBinding:
     for code in (pattern.resource_type, pattern.pattern_type, entry.operation, entry.permission):
         if any(code is each for each in _FOR_FILTERS):
             kind = type(code).__name__
-            # They are compared by identity, because ANY and MATCH numerically equal members of
-            # other enums.
+            # Compare by identity, because ANY and MATCH have the same numbers as members of other
+            # enums.
             raise ValueError(f"{argument}: {kind}.{code.name} is for filters, not for rules")
     for text in (pattern.name, entry.principal, entry.host):
         if not arguments.text(text, argument):
@@ -226,7 +226,7 @@ def _entry(acl: AclDescription | DeleteAclsMatchingAcl) -> AclEntry:
 
 
 def _known(kind: type[C], code: int) -> C:
-    # This raises instead of skipping the rule: a list without it would misstate the protection.
+    # Raise instead of skipping the rule: an incomplete list would misrepresent what is protected.
     try:
         return kind(code)
     except ValueError:

@@ -115,7 +115,7 @@ __all__ = [
 ]
 
 _LEAST_TIMESTAMP = -5  # the special timestamps are negative
-_DELETE_BY_NAME = 5  # the last version of DeleteTopics that identifies topics by name only
+_DELETE_BY_NAME = 5  # the last DeleteTopics version that identifies topics only by name
 
 
 class NewTopic(NamedTuple):
@@ -147,12 +147,12 @@ class BrokerDescription(NamedTuple):
 
 
 class ClusterDescription(NamedTuple):
-    """The cluster as a whole."""
+    """A cluster's id, its controller and its live brokers."""
 
     cluster_id: str
     controller_id: int
     brokers: tuple[BrokerDescription, ...]
-    left_out: tuple[str, ...] = ()  # a line for each broker that the controller cannot use
+    left_out: tuple[str, ...] = ()  # one line about each broker that the controller cannot use
 
 
 class Admin(
@@ -167,11 +167,11 @@ class Admin(
 ):
     """Reads and changes topics, partitions, configs, groups, transactions and credentials.
 
-    Options are those of every client (see `ClientOptions`). A method that takes names or partitions
-    also accepts a single one. Every method raises TypeError or ValueError if an argument is
-    invalid, Unreachable if no response arrives within `default.api.timeout.ms`, and, in addition to
-    the errors listed with the method, any other KafkaError of the broker, such as
-    ClusterAuthorizationFailed. Transient errors are retried for `default.api.timeout.ms`.
+    It takes the options of every client (see `ClientOptions`). A method that takes names or
+    partitions also accepts a single name or partition. Every method raises TypeError or ValueError
+    if an argument is invalid, Unreachable if no response arrives within `default.api.timeout.ms`,
+    and, in addition to the errors listed with the method, any other KafkaError of the broker, such
+    as ClusterAuthorizationFailed. Transient errors are retried for `default.api.timeout.ms`.
 
         async with Admin("localhost:9092") as admin:
             await admin.create_topics([NewTopic("test", num_partitions=3), "other"])
@@ -217,7 +217,7 @@ class Admin(
     async def create_topics(
         self, topics: NewTopic | str | Iterable[NewTopic | str], *, validate_only: bool = False
     ) -> None:
-        """Create topics, or only validate them; a name is a topic with the broker's defaults.
+        """Create topics, or only validate them. A topic given by name gets the broker's defaults.
 
         Raises the first KafkaError (TopicAlreadyExists, InvalidTopic, InvalidPartitions,
         InvalidReplicationFactor, InvalidReplicaAssignment, InvalidConfig, PolicyViolation); the
@@ -317,7 +317,7 @@ class Admin(
         ]
 
     async def describe_topics(self, names: Names | None = None) -> list[TopicDescription]:
-        """Return partitions, leaders, replicas and ISR of these topics (or of all), sorted by name.
+        """Describe the partitions, leaders, replicas and ISRs of these topics (or of all), sorted.
 
         Raises the first topic's KafkaError, such as UnknownTopicOrPartition. The broker that is
         asked may also raise it because it does not know a new topic yet.
@@ -330,7 +330,7 @@ class Admin(
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
         async def attempt() -> ClusterView:
-            # The result is not stored in the client's own view, which holds the topics that the
+            # Do not store the result in the client's own view, which contains the topics that the
             # client uses.
             answer = await self._cluster.call_any(METADATA, request, MetadataResponse)
             return ClusterView().after(answer)
@@ -355,8 +355,8 @@ class Admin(
         """Return each partition's first offset whose record is not older than a time (ms).
 
         A time may also be LATEST, EARLIEST or MAX_TIMESTAMP from `client.offsets`. With
-        `read_committed` the end is the last stable offset. Offset -1 means that all records are
-        older. Raises the first KafkaError.
+        `read_committed`, LATEST returns the last stable offset. An offset of -1 means that all
+        records are older. Raises the first KafkaError.
 
             partition = TopicPartition("test", 0)
             end = (await admin.list_offsets({partition: LATEST}))[partition].offset
@@ -376,8 +376,7 @@ class Admin(
             await admin.delete_records({TopicPartition("test", 0): 1_000})
         """
         offsets = admin_arguments.numbers_by_partition(offsets, "offsets", least=-1)
-        # The deletions run concurrently, because each waits until followers learn of it by their
-        # next fetch.
+        # Run the deletions concurrently, because each waits until the followers' next fetches.
         begins = await asyncio.gather(
             *(
                 self._persist(partial(self._delete_records, name, offset))
@@ -386,8 +385,8 @@ class Admin(
             return_exceptions=True,
         )
         found = {}
-        # All results are gathered before the first error is raised, because the other deletions
-        # have been made in any case.
+        # Gather all results before raising the first error, because the other deletions have been
+        # made in any case.
         for name, begin in zip(offsets, begins, strict=True):
             if isinstance(begin, BaseException):
                 raise begin
@@ -442,14 +441,14 @@ class Admin(
         """Return the configs of a resource, or of each resource in a list, in the broker's order.
 
         `names` selects configs. `include_synonyms` adds every place that sets a value;
-        `include_documentation` adds a sentence about each config. Raises the first KafkaError, such
+        `include_documentation` adds a description of each config. Raises the first KafkaError, such
         as BrokerNotAvailable if the broker is not alive.
 
             for entry in await admin.describe_configs(ConfigResource(BROKER, "0")):
                 print(entry.name, entry.value)
         """
         wanted = None if names is None else admin_arguments.names(names, "names")
-        # Each broker gets a separate request, because only it knows its own configs.
+        # Send each broker a separate request, because only the broker itself knows its configs.
         described = {
             each: await self._configs.describe(
                 admin_arguments.resource(each), wanted, include_synonyms, include_documentation
@@ -465,7 +464,7 @@ class Admin(
         *,
         validate_only: bool = False,
     ) -> None:
-        """Set, delete, append to or subtract from configs of a resource, all or nothing.
+        """Apply operations to the configs of a resource: either all of them or none.
 
         A mapping sets each name to its value; None restores the default:
 
@@ -500,7 +499,8 @@ class Admin(
             BrokerDescription(each.broker_id, each.host, each.port, each.rack)
             for each in sorted(answer.brokers, key=lambda broker: broker.broker_id)
         )
-        # Kafka sends a message only with an error; a Barnabas controller names brokers in it.
+        # Kafka sends a message only with an error; a Barnabas controller lists unusable brokers in
+        # it.
         left_out = tuple((answer.error_message or "").splitlines())
         return ClusterDescription(answer.cluster_id, answer.controller_id, brokers, left_out)
 
@@ -519,7 +519,7 @@ def _new_topic(topic: object) -> NewTopic:
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
-    """Build the request's topic; with an assignment, which implies them, both counts are -1."""
+    """Build the request's topic; both counts are -1 if an assignment implies them."""
     if topic.assignment is not None and not isinstance(topic.assignment, Mapping):
         kind = type(topic.assignment).__name__
         raise TypeError(f"assignment: must map partitions to lists of brokers, not {kind}")
@@ -530,7 +530,7 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
         )
         for partition, brokers in (topic.assignment or {}).items()
     ]
-    # Kafka rejects counts next to an assignment, which already implies both.
+    # Kafka rejects counts given together with an assignment, which already implies both.
     num_partitions = admin_arguments.count(topic.num_partitions, "num_partitions")
     replication_factor = admin_arguments.count(topic.replication_factor, "replication_factor")
     return CreatableTopic(

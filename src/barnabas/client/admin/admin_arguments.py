@@ -12,27 +12,27 @@ from barnabas.client.admin.configs import ConfigOperation, ConfigOperationType, 
 from barnabas.types import TopicPartition
 
 Names = str | Iterable[str]
-"""One name or several, of topics, groups or transactions."""
+"""One or more names of topics, groups or transactions."""
 
 ConfigText = str | int | float | bool | Sequence[str]
-"""A config's value: a value other than text is converted; a sequence becomes a Kafka list."""
+"""A config's value; numbers and booleans become text, and a sequence becomes a Kafka list."""
 
 ConfigOperations = ConfigOperation | Iterable[ConfigOperation] | Mapping[str, ConfigText | None]
-"""Changes of configs; a mapping sets each name to its value, and None restores the default."""
+"""Changes to configs. A mapping sets each name to its value, and None restores the default."""
 
 _INT32_MIN = -(2**31)
 
 
 def names(value: object, argument: str) -> list[str]:
-    """Return the names, given as one name or several, in the given order."""
+    """Return the given name or names as a list, in the given order."""
     given = [value] if isinstance(value, str) else arguments.several(value, argument)
     return [arguments.text(name, argument) for name in given]
 
 
 def partitions(value: object, argument: str = "partitions") -> list[TopicPartition]:
-    """Return the partitions, given as one or several, each a TopicPartition or another pair."""
+    """Return one or more partitions as a list; each may be a TopicPartition or another pair."""
     if isinstance(value, str):
-        return arguments.topic_partitions(value, argument)  # raises because it is not a list
+        return arguments.topic_partitions(value, argument)  # raises, because it is not a list
     return arguments.partitions([value], argument)
 
 
@@ -45,13 +45,13 @@ def brokers(value: object, argument: str) -> list[int]:
 
 
 def producer_ids(value: object) -> list[int]:
-    """Return the producer ids, given as one or several."""
+    """Return the given producer id or ids as a list."""
     given = [value] if isinstance(value, int) else arguments.several(value, "producer_ids")
     return [arguments.whole_number(each, "producer_ids") for each in given]
 
 
 def numbers_by_partition(value: object, argument: str, least: int) -> dict[TopicPartition, int]:
-    """Return a mapping of partitions to offsets or timestamps, each at least `least`."""
+    """Return a mapping of partitions to offsets or timestamps, each not less than `least`."""
     return {
         name: arguments.whole_number(number, argument, least=least)
         for name, number in arguments.by_partition(value, argument).items()
@@ -74,7 +74,7 @@ def count(value: object, argument: str) -> int:
 
 
 def config_texts(configs: object, argument: str) -> dict[str, str]:
-    """Return configs as text: `True` becomes `true`, and a sequence its items joined by commas."""
+    """Return configs as text: `True` becomes `true`, and a sequence is joined by commas."""
     if not isinstance(configs, Mapping):
         raise TypeError(f"{argument}: must be a mapping of names, not {type(configs).__name__}")
     return {
@@ -107,7 +107,7 @@ def resource(value: object) -> ConfigResource:
 
 
 def operations(value: object) -> list[ConfigOperation]:
-    """Return config operations, given as one, as several, or as a mapping (None: the default)."""
+    """Return config operations, given as one, several, or a mapping (None restores the default)."""
     argument = "operations"
     if isinstance(value, Mapping):
         return [

@@ -1,4 +1,4 @@
-"""Sends and retries the requests of the parts of `Admin`."""
+"""Sends and retries requests for the classes of which `Admin` consists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class AdminCalls:
-    """Provides the parts of `Admin` with calls to brokers."""
+    """The base of the classes of which `Admin` consists; it sends and retries their requests."""
 
     _cluster: Cluster
 
@@ -23,6 +23,6 @@ class AdminCalls:
         return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)
 
     async def _ask_each_broker(self, ask: Callable[[BrokerAddress], Awaitable[None]]) -> None:
-        """Ask all brokers concurrently, each until it has answered."""
+        """Ask all brokers concurrently, and retry each until it has answered."""
         nodes = self._cluster.metadata.view.nodes.values()
         await asyncio.gather(*(self._persist(partial(ask, node)) for node in nodes))

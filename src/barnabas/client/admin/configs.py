@@ -40,8 +40,11 @@ DYNAMIC_DEFAULT_BROKER_CONFIG: Final = 3
 STATIC_BROKER_CONFIG: Final = 4
 DEFAULT_CONFIG: Final = 5
 DYNAMIC_BROKER_LOGGER_CONFIG: Final = 6
-"""The sources of a config's value: set for the topic, for the broker, for all brokers, or in the
-broker's properties file; Kafka's own default; and a logger's level."""
+"""The sources of a config's value.
+
+A value can be set for a topic, for a broker, for all brokers, or in a broker's properties file; it
+can be Kafka's own default; or it is the level of a logger.
+"""
 
 CONFIG_TYPES: Final = (
     "unknown",
@@ -61,7 +64,7 @@ M = TypeVar("M", bound=Message)
 
 
 class ConfigResource(NamedTuple):
-    """A topic or a broker, which has configs, or the loggers of a broker, which have levels."""
+    """A topic or broker whose configs are meant, or a broker whose loggers' levels are meant."""
 
     type: int  # TOPIC, BROKER or BROKER_LOGGER
     name: str  # the topic, the broker's id, or "" for the defaults of all brokers
@@ -85,7 +88,7 @@ class ConfigOperation(NamedTuple):
 
 
 class ConfigSynonym(NamedTuple):
-    """A place where a value is set; the first one wins."""
+    """One of the places that set a config; the first in a list takes effect."""
 
     name: str
     value: str | None
@@ -168,11 +171,10 @@ class Configs:
         return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)
 
     def _node_of(self, resource: ConfigResource) -> BrokerAddress | None:
-        """Return the broker to ask; None: any broker."""
+        """Return the broker to ask, or None if any broker can answer."""
         if resource.type == TOPIC or (resource.type == BROKER and not resource.name):
             return None
-        # A request with an invalid broker id is not sent: any other broker would answer about
-        # itself.
+        # Reject an invalid broker id here: any other broker would answer about itself.
         node = None
         if resource.name.isascii() and resource.name.isdigit():
             node = self._cluster.metadata.view.nodes.get(int(resource.name))
@@ -189,7 +191,7 @@ def _subject(resource: ConfigResource) -> str:
 
 
 def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
-    # Do not fail on types of a newer broker that this client does not know.
+    # Accept config types that only newer brokers know, rather than fail.
     known = 0 <= config.config_type < len(CONFIG_TYPES)
     return ConfigEntry(
         name=config.name,

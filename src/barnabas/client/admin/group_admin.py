@@ -70,7 +70,8 @@ class GroupListing(NamedTuple):
 
     group_id: str
     protocol_type: str  # "consumer", "connect" ...; "": a simple consumer's offsets only
-    state: str  # "Stable", "PreparingRebalance", "CompletingRebalance", "Empty", "Dead"; "": ?
+    # "Stable", "PreparingRebalance", "CompletingRebalance", "Empty", "Dead"; "": unknown
+    state: str
     group_type: str  # "Classic" ...; "": unknown
 
 
@@ -80,9 +81,9 @@ class MemberDescription(NamedTuple):
     member_id: str
     instance_id: str | None  # None unless the member is static
     client_id: str
-    host: str  # as the broker writes it, "/127.0.0.1"
-    topics: tuple[str, ...]  # subscribed to; empty unless the protocol type is "consumer"
-    partitions: tuple[TopicPartition, ...]  # assigned; sorted, empty as above
+    host: str  # as the broker reports it, such as "/127.0.0.1"
+    topics: tuple[str, ...]  # the subscribed topics; empty unless the protocol type is "consumer"
+    partitions: tuple[TopicPartition, ...]  # the assigned partitions, sorted; empty as above
 
 
 class RebalanceEvent(NamedTuple):
@@ -103,14 +104,14 @@ class GroupDescription(NamedTuple):
     group_id: str
     state: str  # as in GroupListing; "Dead": the group does not exist
     protocol_type: str
-    assignor: str  # the protocol that the members voted for
+    assignor: str  # the assignor that the members chose by vote
     coordinator: BrokerAddress
     members: tuple[MemberDescription, ...]
     events: tuple[RebalanceEvent, ...]  # oldest first; empty unless requested
 
 
 class GroupAdmin(AdminCalls):
-    """Asks group coordinators about groups and their offsets, and changes them."""
+    """Reads and changes groups and their offsets through their coordinators."""
 
     _groups: CoordinatorFinder
 
@@ -129,7 +130,7 @@ class GroupAdmin(AdminCalls):
 
         async def ask(node: BrokerAddress) -> None:
             answer = await self._cluster.call(node, LIST_GROUPS, request, ListGroupsResponse)
-            # Without its groups the list would be incomplete, so the broker is asked again.
+            # The list would be incomplete without this broker's groups, so ask it again.
             if answer.error_code == CoordinatorLoadInProgress.code:
                 raise CoordinatorLoadInProgress(f"listing groups of {node}: still loading")
             self._groups.check("", answer.error_code, f"listing groups of {node}")
@@ -166,7 +167,7 @@ class GroupAdmin(AdminCalls):
         return {group_id: described[group_id] for group_id in wanted}
 
     async def delete_groups(self, group_ids: Names) -> None:
-        """Delete groups without members, with their offsets.
+        """Delete groups that have no members, together with their offsets.
 
         Raises the first KafkaError, such as NonEmptyGroup or GroupIdNotFound; the other groups are
         still deleted.
@@ -218,11 +219,11 @@ class GroupAdmin(AdminCalls):
         *,
         require_stable: bool = False,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the group's committed offsets of these partitions, or of all; sorted.
+        """Return the group's committed offsets for these partitions, or for all, sorted.
 
         Partitions without an offset are left out; a group that does not exist has no offsets. With
-        `require_stable` it waits for transactions that may still change an offset (KIP-447). Raises
-        GroupAuthorizationFailed.
+        `require_stable`, it waits for transactions that may still change an offset (KIP-447).
+        Raises GroupAuthorizationFailed.
 
             for partition, committed in (await admin.list_group_offsets("readers")).items():
                 print(partition, committed.offset)
@@ -246,7 +247,7 @@ class GroupAdmin(AdminCalls):
         arguments.text(group_id, "group_id")
         wanted = as_offsets(offsets)
 
-        # No member or generation is given, which a coordinator accepts only for an empty group.
+        # Omit the member and generation; a coordinator accepts this only if the group is empty.
         who = GroupMetadata(group_id)
         unknown = await self._persist(lambda: commit_offsets(self._groups, who, wanted))
         if unknown:
@@ -280,7 +281,7 @@ class GroupAdmin(AdminCalls):
     async def _at_coordinators(
         self, group_ids: Iterable[str], ask: Callable[[Sequence[str]], Awaitable[dict[str, int]]]
     ) -> None:
-        """Use `ask` to query each coordinator about its groups; it returns an error code per group.
+        """Call `ask` for each coordinator's groups; it returns an error code for each group.
 
         Transient errors are retried at the group's current coordinator. Raises the first other
         error once all groups have been answered.
@@ -292,9 +293,8 @@ class GroupAdmin(AdminCalls):
             by_node: dict[BrokerAddress, list[str]] = {}
             for group_id, node in (await self._groups.nodes(left)).items():
                 by_node.setdefault(node, []).append(group_id)
-            # Each coordinator gets one request. Groups that were answered are removed from `left`,
-            # so if some groups had a transient error, the next attempt does not repeat finished
-            # work.
+            # Each coordinator gets one request. Groups with a result are removed from `left`, so a
+            # retry after a transient error does not repeat finished work.
             again: dict[str, int] = {}
             for own in by_node.values():
                 for group_id, code in (await ask(own)).items():
@@ -349,7 +349,7 @@ def _member(member: DescribedGroupMember, *, is_consumer: bool) -> MemberDescrip
                 topics = tuple(sorted(subscription.topics))
             partitions = decode_assignment(member.member_assignment)
         except CorruptData:
-            pass  # bytes written by the members; those that cannot be decoded are not shown
+            pass  # members wrote these bytes; if they cannot be decoded, they are not shown
     return MemberDescription(
         member_id=member.member_id,
         instance_id=member.group_instance_id,

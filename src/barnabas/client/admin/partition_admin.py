@@ -39,14 +39,17 @@ from barnabas.protocol.messages.list_partition_reassignments import (
 from barnabas.types import TopicPartition, by_topic
 
 PREFERRED, UNCLEAN = 0, 1
-"""The types of election: of the first replica, if in sync; or of any live replica, if
-leaderless."""
+"""The types of election.
+
+PREFERRED elects the first replica if it is in sync; UNCLEAN elects any live replica if there is no
+leader.
+"""
 
 
 class Reassignment(NamedTuple):
-    """A partition under reassignment."""
+    """The replicas of a partition that is being reassigned."""
 
-    replicas: tuple[int, ...]  # the old and the new replicas
+    replicas: tuple[int, ...]  # both old and new replicas
     adding: tuple[int, ...]
     removing: tuple[int, ...]
 
@@ -57,7 +60,7 @@ class PartitionAdmin(AdminCalls):
     async def elect_leaders(
         self, election_type: int, partitions: Partitions | None = None
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Hold an election, PREFERRED or UNCLEAN, for these partitions, or all that need one.
+        """Hold a PREFERRED or UNCLEAN election for these partitions, or for all that need one.
 
         Returns for each partition None or its error: ElectionNotNeeded,
         PreferredLeaderNotAvailable, EligibleLeadersNotAvailable or UnknownTopicOrPartition. Raises
@@ -100,7 +103,7 @@ class PartitionAdmin(AdminCalls):
     ) -> dict[TopicPartition, KafkaError | None]:
         """Start moving partitions to these replicas, preferred replica first; None cancels.
 
-        Returns for each partition None (the move has started, or was already complete) or its
+        Returns, for each partition, None (the move has started or was already complete) or its
         error: InvalidReplicaAssignment, NoReassignmentInProgress or UnknownTopicOrPartition. Raises
         ClusterAuthorizationFailed.
 
@@ -144,7 +147,7 @@ class PartitionAdmin(AdminCalls):
     async def list_partition_reassignments(
         self, partitions: Partitions | None = None
     ) -> dict[TopicPartition, Reassignment]:
-        """Return the reassignments of these partitions (or of all) that are in progress, sorted."""
+        """Return the reassignments in progress of these partitions (or of all), sorted."""
         numbers = None
         if partitions is not None:
             numbers = by_topic(admin_arguments.partitions(partitions))
@@ -177,8 +180,8 @@ class PartitionAdmin(AdminCalls):
 
 
 def refuse_wrong_controller(codes: Iterable[int]) -> None:
-    """Raise NotController, the only error that another broker might not return."""
-    # Every other error is the result for a topic or partition, and is left to the caller.
+    """Raise NotController if a code says so: only this error would go away at another broker."""
+    # Every other error is the result for one topic or partition, so it is left to the caller.
     for code in codes:
         if code == NotController.code:
             raise NotController

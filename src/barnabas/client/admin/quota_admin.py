@@ -24,7 +24,10 @@ from barnabas.protocol.messages.describe_client_quotas import (
 _EXACT, _DEFAULT, _ANY = 0, 1, 2
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
-"""Pairs of a type (`user`, `client-id`, `ip`) and a name; None: all names without an entry."""
+"""Pairs of a type (`user`, `client-id` or `ip`) and a name.
+
+None as a name stands for all names that have no entry of their own.
+"""
 
 
 class QuotaAdmin(AdminCalls):
@@ -37,7 +40,7 @@ class QuotaAdmin(AdminCalls):
         types: Collection[str] = (),
         is_strict: bool = False,
     ) -> dict[QuotaEntity, dict[str, float]]:
-        """Return the quotas that are set, by entity.
+        """Return the quotas that have been set, by entity.
 
         `entity` gives names by type (`user`, `client-id`, `ip`; None: the default) that an entity
         must contain; `types` gives types that it must contain with any name; with `is_strict` it
@@ -95,7 +98,7 @@ class QuotaAdmin(AdminCalls):
                         for kind, name in entity.items()
                     ],
                     ops=[
-                        # A quota of 0 is a quota, unlike None, which removes it.
+                        # A quota of 0 is a valid quota; only None removes it.
                         OpData(key=key, value=float(value or 0), remove=value is None)
                         for key, value in quotas.items()
                     ],

@@ -37,7 +37,7 @@ from barnabas.protocol.messages.fetch import (
 )
 from barnabas.types import TopicPartition, by_topic
 
-_VERSION = 12  # the first version with diverging epochs, the last that identifies topics by name
+_VERSION = 12  # the first version with diverging epochs, and the last to identify topics by name
 _ANY_REPLICA = -2
 _BEYOND_ALL = 2**62
 _AFTER_ALL = 2**31 - 1
@@ -47,8 +47,8 @@ class ReplicaEnd(NamedTuple):
     """The end of one broker's replica."""
 
     end_offset: int
-    epoch: int  # of the last batch; -1: there is no batch
-    high_watermark: int  # as far as this broker knows: a follower learns of a new one later
+    epoch: int  # the last batch's epoch; -1: there is no batch
+    high_watermark: int  # as this broker knows it; a follower lags behind the leader
 
 
 class ReplicaSize(NamedTuple):
@@ -56,18 +56,18 @@ class ReplicaSize(NamedTuple):
 
     size_bytes: int
     offset_lag: int  # records behind the high watermark, or behind the replica it will replace
-    is_future: bool  # being moved here from another directory
+    is_future: bool  # the replica is being moved to this directory
 
 
 class LogDirDescription(NamedTuple):
     """A log directory of a broker."""
 
     path: str
-    error: str | None  # why the broker cannot use it
+    error: str | None  # why the broker cannot use the directory
     replicas: Mapping[TopicPartition, ReplicaSize]
     total_bytes: int  # of the volume; -1: unknown
     usable_bytes: int
-    strays: Mapping[str, int] = {}  # logs that were set aside (`-stray`), with their sizes in bytes
+    strays: Mapping[str, int] = {}  # bytes of each log that was set aside (`-stray`)
 
 
 class ReplicaAdmin(AdminCalls):
@@ -95,10 +95,10 @@ class ReplicaAdmin(AdminCalls):
         """Start moving a broker's replicas to other log directories of the broker (KIP-113).
 
         `log_dirs` gives absolute paths, as `describe_log_dirs` returns them; that method also shows
-        the progress of a move (`is_future`). Naming a replica's present directory cancels its move.
-        Returns for each partition None (the move has started, or there is nothing to do) or its
+        the progress of a move (`is_future`). Giving a replica's current directory cancels its move.
+        Returns, for each partition, None (the move has started, or there is nothing to do) or its
         error: LogDirNotFound, KafkaStorageError (a directory is offline), UnknownTopicOrPartition,
-        ReplicaNotAvailable (the replica is on other brokers; if it comes to this broker, it will be
+        ReplicaNotAvailable (this broker has no replica; if it gets one later, the replica is
         created in that directory) or ClusterAuthorizationFailed. Raises BrokerNotAvailable if the
         broker does not exist.
 
@@ -124,7 +124,7 @@ class ReplicaAdmin(AdminCalls):
         async def attempt() -> AlterReplicaLogDirsResponse:
             node = self._cluster.metadata.view.nodes.get(broker_id)
             if node is None:
-                self._cluster.metadata.request_refresh()  # it may exist by the next attempt
+                self._cluster.metadata.request_refresh()  # the broker may exist by the next attempt
                 raise BrokerNotAvailable(f"there is no broker {broker_id}")
             return await self._cluster.call(
                 node, ALTER_REPLICA_LOG_DIRS, request, AlterReplicaLogDirsResponse
@@ -146,9 +146,9 @@ class ReplicaAdmin(AdminCalls):
     ) -> dict[TopicPartition, dict[int, ReplicaEnd]]:
         """Return the ends of partitions' replicas on these brokers, by partition and broker.
 
-        A broker is left out if it does not answer within `request.timeout.ms` or does not hold the
-        replica. Barnabas brokers always answer; Kafka brokers answer only if a replica is in a
-        known epoch.
+        A broker is omitted if it does not answer within `request.timeout.ms` or does not have the
+        replica. A Barnabas broker always reports the end; a Kafka broker does so only if the
+        replica is in a known epoch.
 
             ends = await admin.replica_ends({TopicPartition("test", 0): [1, 2, 3]})
         """
@@ -159,7 +159,7 @@ class ReplicaAdmin(AdminCalls):
                 by_broker.setdefault(broker_id, []).append(name)
         nodes = self._cluster.metadata.view.nodes
         if not by_broker.keys() <= nodes.keys():
-            self._cluster.metadata.request_refresh()  # it may be back by the next attempt
+            self._cluster.metadata.request_refresh()  # the broker may be back by the next attempt
         answers = await asyncio.gather(
             *(
                 self._ask_ends(nodes[broker_id], names)
@@ -179,7 +179,7 @@ class ReplicaAdmin(AdminCalls):
         try:
             answer = await self._cluster.call(node, FETCH, _request(names), FetchResponse, _VERSION)
         except Unreachable:
-            # A broker that is down is not an error here: its replicas simply have no end.
+            # A broker that is down causes no error: its replicas are omitted from the result.
             self._cluster.metadata.request_refresh()
             return node.node_id, {}
         return node.node_id, {

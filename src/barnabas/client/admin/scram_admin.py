@@ -59,14 +59,15 @@ class ScramAdmin(AdminCalls):
     async def describe_user_scram_credentials(
         self, users: Names | None = None
     ) -> dict[str, dict[str, int]]:
-        """Return the iterations of users' credentials by mechanism; of all users by default.
+        """Return the iteration count of each mechanism for these users, or for all users.
 
         Raises ResourceNotFound if a user has no credentials, or DuplicateResource if a user is
         named twice.
 
             await admin.describe_user_scram_credentials("alice")  # {"alice": {"SCRAM-SHA-256": ...
         """
-        # On the wire an empty list means all users, as null does; here it means no users.
+        # On the wire, both null and an empty list mean all users; in this API, an empty list means
+        # none.
         named = [] if users is None else admin_arguments.names(users, "users")
         if users is not None and not named:
             return {}
@@ -96,7 +97,7 @@ class ScramAdmin(AdminCalls):
     async def alter_user_scram_credentials(
         self, alterations: ScramAlteration | Iterable[ScramAlteration]
     ) -> None:
-        """Set and remove credentials; either all changes of a user are made or none.
+        """Set and remove credentials; for each user, either all changes are made or none.
 
         Raises the first KafkaError (UnacceptableCredential, ResourceNotFound or DuplicateResource);
         the credentials of the other users of the call are still altered.
@@ -134,7 +135,7 @@ def _several(given: ScramAlteration | Iterable[ScramAlteration]) -> list[ScramAl
 
 
 def _request(alterations: list[ScramAlteration]) -> AlterUserScramCredentialsRequest:
-    # This is imported here so that other uses of the admin client do not load it.
+    # Import this here so that other uses of the admin client do not load it.
     from barnabas.security.scram import MAX_ITERATIONS, kind_of, new_salt, salted_password
 
     request = AlterUserScramCredentialsRequest()

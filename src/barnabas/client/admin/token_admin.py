@@ -55,7 +55,7 @@ class DelegationToken(NamedTuple):
 
     @property
     def jaas_config(self) -> str:
-        """The `sasl.jaas.config` of a client that authenticates with this token by SCRAM."""
+        """The `sasl.jaas.config` for a client that authenticates with this token by SCRAM."""
         return (
             "org.apache.kafka.common.security.scram.ScramLoginModule required "
             f'username="{self.token_id}" password="{b64encode(self.hmac).decode()}" '
@@ -76,9 +76,9 @@ class TokenAdmin(AdminCalls):
         renewers: str | Iterable[str] = (),
         max_lifetime_ms: int = -1,
     ) -> DelegationToken:
-        """Create a token with which clients authenticate as `owner`; None: as this client's user.
+        """Create a token with which clients authenticate as `owner` (None: this client's user).
 
-        A `max_lifetime_ms` of -1 means as long as the brokers allow. Raises
+        A `max_lifetime_ms` of -1 selects the longest lifetime that the brokers allow. Raises
         DelegationTokenAuthDisabled, DelegationTokenRequestNotAllowed (this client did not
         authenticate, or did so with a token) or DelegationTokenAuthorizationFailed.
 
@@ -92,7 +92,7 @@ class TokenAdmin(AdminCalls):
             renewers=[CreatableRenewers(principal_type=_USER, principal_name=u) for u in users],
             max_lifetime_ms=arguments.whole_number(max_lifetime_ms, "max_lifetime_ms", least=-1),
         )
-        # This makes only one attempt: if the response is lost, the token cannot be read later, and
+        # Make only one attempt: if the response is lost, the token cannot be read later, and
         # another attempt would create a second token. The lost token simply expires.
         answer = await self._cluster.call_any(
             CREATE_DELEGATION_TOKEN, request, CreateDelegationTokenResponse
@@ -112,10 +112,10 @@ class TokenAdmin(AdminCalls):
         )
 
     async def renew_delegation_token(self, hmac: bytes, renew_period_ms: int = -1) -> int:
-        """Renew a token for this period from now, and return its new expiry time.
+        """Renew a token for this period (ms) from now, and return its new expiry time (ms).
 
-        -1 means the brokers' `delegation.token.expiry.time.ms`. Raises DelegationTokenNotFound,
-        DelegationTokenOwnerMismatch or DelegationTokenExpired.
+        A period of -1 selects the brokers' `delegation.token.expiry.time.ms`. Raises
+        DelegationTokenNotFound, DelegationTokenOwnerMismatch or DelegationTokenExpired.
         """
         request = RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=renew_period_ms)
 
@@ -129,7 +129,7 @@ class TokenAdmin(AdminCalls):
         return (await self._persist(attempt)).expiry_timestamp_ms
 
     async def expire_delegation_token(self, hmac: bytes, expiry_period_ms: int = -1) -> int:
-        """Expire a token after this period, immediately if it is negative; returns its expiry time.
+        """Make a token expire after this period (ms), or now if negative; return its expiry time.
 
         Raises the same errors as `renew_delegation_token`.
         """
@@ -143,7 +143,7 @@ class TokenAdmin(AdminCalls):
     async def describe_delegation_tokens(
         self, owners: str | Iterable[str] | None = None
     ) -> list[DelegationToken]:
-        """Return the tokens of these users (None: of all users) that this client's user may see."""
+        """Return those tokens of `owners` (None: all users) that this client's user may see."""
         users = None if owners is None else _users(owners, "owners")
         request = DescribeDelegationTokenRequest(
             owners=None

@@ -99,17 +99,18 @@ class TransactionAdmin(AdminCalls):
         producer_ids: int | Iterable[int] = (),
         longer_than_ms: int = -1,
     ) -> list[TransactionListing]:
-        """Return the transactional ids that coordinators keep, all or the selected ones, sorted.
+        """Return all transactional ids known to the coordinators, or the selected ones, sorted.
 
-        `longer_than_ms` selects transactions that have been open for longer (KIP-994; raises
-        ValueError if a broker does not support it).
+        `longer_than_ms` selects transactions that have been open for longer than this (KIP-994).
+        Raises ValueError if a broker does not support it.
         """
         request = ListTransactionsRequest(
             state_filters=admin_arguments.names(states, "states"),
             producer_id_filters=admin_arguments.producer_ids(producer_ids),
             duration_filter=arguments.whole_number(longer_than_ms, "longer_than_ms", least=-1),
         )
-        # Each broker lists the transactional ids whose partition of __transaction_state it leads.
+        # Each broker lists the transactional ids on the partitions of __transaction_state that it
+        # leads.
         found: dict[str, TransactionListing] = {}
 
         async def ask(node: BrokerAddress) -> None:
@@ -164,7 +165,7 @@ class TransactionAdmin(AdminCalls):
     async def describe_producers(
         self, partitions: Partitions
     ) -> dict[TopicPartition, tuple[ProducerState, ...]]:
-        """Return the active producers of each partition, by producer id.
+        """Return the active producers of each partition, sorted by producer id.
 
         Raises the first KafkaError, such as UnknownTopicOrPartition.
         """
@@ -206,15 +207,15 @@ class TransactionAdmin(AdminCalls):
     ) -> None:
         """Write an abort marker for this producer to this partition, bypassing its coordinator.
 
-        Meant for a hanging transaction; take the numbers from `describe_producers`. Raises
-        InvalidProducerEpoch, TransactionCoordinatorFenced or ClusterAuthorizationFailed.
+        This is meant for a hanging transaction; take the ids and epochs from `describe_producers`.
+        Raises InvalidProducerEpoch, TransactionCoordinatorFenced or ClusterAuthorizationFailed.
         """
         partition = arguments.topic_partition(partition, "partition")
         topic = WritableTxnMarkerTopic(
             name=partition.topic, partition_indexes=[partition.partition]
         )
-        # This is the request that a coordinator would send. A leader accepts it from anyone with
-        # the right to alter the cluster, unless it has seen a higher coordinator epoch (KIP-664).
+        # This is the request that a coordinator would send. A leader accepts it from anyone who may
+        # alter the cluster, unless it has seen a higher coordinator epoch (KIP-664).
         marker = WritableTxnMarker(
             producer_id=arguments.whole_number(producer_id, "producer_id"),
             producer_epoch=arguments.whole_number(producer_epoch, "producer_epoch"),
@@ -245,7 +246,7 @@ class TransactionAdmin(AdminCalls):
             await self._persist(partial(self._fence, transactional_id))
 
     async def _fence(self, transactional_id: str) -> None:
-        # This acts like a new producer with this id: the epoch rises, and the open transaction is
+        # Act like a new producer with this id: the epoch rises, and the open transaction is
         # aborted.
         request = InitProducerIdRequest(
             transactional_id=transactional_id, transaction_timeout_ms=_FENCING_TIMEOUT_MS

@@ -1,12 +1,12 @@
 """Holds a consumer's partitions: the position in each, and the state from its last fetch. Pure.
 
 Each partition has two offsets: `position`, the next record for the user, and `fetch_offset`, the
-next record to fetch, which is ahead by the number of buffered offsets. A seek starts a new
+next record to fetch, which is ahead of it by the number of buffered offsets. A seek starts a new
 generation, and results of older fetches are dropped.
 
 The position is kept together with the leader epoch of the record before it. A newer leader may
 never have had that record (an unclean election, a lost disk). The position is then doubtful, and
-nothing is fetched, until the leader has said where that epoch ends in its log (KIP-320).
+nothing is fetched until the leader has reported where that epoch ends in its log (KIP-320).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from barnabas.types import TopicPartition
 
 
 class AssignedPartition:
-    """One partition's offsets, its leader if known, and the reasons not to fetch it.
+    """The state of one partition: its offsets, its leader if known, and any reason not to fetch it.
 
     reset set --(looked up)--> position known --> fetched, buffered, read
         ^                           |
@@ -55,19 +55,19 @@ class AssignedPartition:
         self.position = -1  # -1: unknown
         self.epoch = -1  # the leader epoch of the last record before the position; -1: unknown
         self.fetch_offset = -1
-        self.topic_id = b""  # of the topic to which the position belongs; empty: unknown
-        self.leader_epoch = -1  # of the leader to fetch from
+        self.topic_id = b""  # the id of the topic that the position refers to; empty: unknown
+        self.leader_epoch = -1  # the leader epoch to fetch in
         self.refused_in = -1  # the metadata generation in which the position was out of range
         self.is_doubtful = False  # set if that leader's log may end below the position
         self.reset: str | None = reset  # where to start: earliest, latest or none; None: known
         self.generation = 0
-        self.sought_in = -1  # the generation whose position is being looked up; -1: none
+        self.sought_in = -1  # the generation for which a position is being looked up; -1: none
         self.is_dropped = False  # no longer assigned
         self.paused = False
         self.fetching = False
         self.buffered = 0  # chunks waiting for the user
         self.not_before_ms = 0
-        self.error: BarnabasError | None = None  # for the user's next poll
+        self.error: BarnabasError | None = None  # raised by the user's next poll
         self.high_watermark = -1
         self.last_stable_offset = -1
         self.log_start_offset = -1
@@ -78,20 +78,20 @@ class AssignedPartition:
         self.reset = None
 
     def seek_by(self, reset: str) -> None:
-        """Look up the position by this rule before the next fetch."""
+        """Require a look-up of the position by this rule before the next fetch."""
         self._go_to(-1, -1)
         self.reset = reset
 
     def refetch(self) -> None:
-        """Drop the records that were fetched but not yet given to the user."""
+        """Drop the records that were fetched but not yet returned to the user."""
         self._restart()
 
     def follow(self, topic_id: bytes, leader_epoch: int) -> bool:
         """Follow the partition's leader in the current metadata.
 
-        Returns False if the topic was deleted and recreated: position and epoch then belong to the
-        old topic, and the caller decides where to start in the new topic. An id of zeros means
-        unknown and is ignored.
+        Returns False if the topic was deleted and recreated. The position and epoch then refer to
+        the old topic, and the caller decides where to start in the new one. An id of zeros means
+        that the id is unknown, and is ignored.
         """
         if not any(topic_id):
             topic_id = self.topic_id  # the broker is older than KIP-516
@@ -102,13 +102,13 @@ class AssignedPartition:
                 self.leader_epoch = leader_epoch
                 self.epoch = -1
                 self.is_doubtful = False
-                # A position that has not been looked up yet does not belong to the old topic.
+                # A position that has not been looked up yet does not refer to the old topic.
                 return self.reset is not None
         elif leader_epoch == self.leader_epoch:
             return True
         self.leader_epoch = leader_epoch
-        # The leader that wrote the last record read need not be asked. Any other leader, newer or
-        # older, may not have that record in its log (KIP-320).
+        # If the leader wrote the last record read, there is no need to ask it. Any other leader,
+        # newer or older, may lack that record (KIP-320).
         if 0 <= leader_epoch != self.epoch >= 0:
             self._restart()
             self.is_doubtful = True
@@ -117,12 +117,12 @@ class AssignedPartition:
         return True
 
     def advance(self, offset: int, epoch: int) -> None:
-        """Move past records given to the user; epochs never decrease along a log."""
+        """Move past records returned to the user; epochs never decrease along a log."""
         self.position = offset
         self.epoch = max(self.epoch, epoch)
 
     def is_current(self, generation: int) -> bool:
-        """Return whether results of a request from this generation are still valid."""
+        """Return whether the results of a request sent in this generation are still valid."""
         return not self.is_dropped and self.generation == generation
 
     def _go_to(self, offset: int, epoch: int) -> None:
@@ -141,7 +141,7 @@ class AssignedPartition:
         self.error = None
 
     def describe(self, chunk: Chunk) -> FetchedBytes:
-        """Return a chunk as bytes, with the partition's offsets from the broker."""
+        """Return a chunk as bytes, with the offsets that the broker reported for the partition."""
         return FetchedBytes(
             records=chunk.records,
             high_watermark=self.high_watermark,
@@ -171,7 +171,7 @@ class AssignedPartition:
 def changes(
     before: Sequence[TopicPartition], after: Sequence[TopicPartition]
 ) -> tuple[list[TopicPartition], list[TopicPartition]]:
-    """Return the partitions that are kept and those that are new, each in their own order."""
+    """Return the partitions in both lists, as ordered in `before`, and those only in `after`."""
     owned, wanted = frozenset(before), frozenset(after)
     kept = [name for name in before if name in wanted]
     new = [name for name in after if name not in owned]
@@ -179,17 +179,17 @@ def changes(
 
 
 class Assignment:
-    """Holds the partitions by name, in the order of their assignment."""
+    """The assigned partitions by name, in the order of their assignment."""
 
     def __init__(self, auto_offset_reset: str) -> None:
         self._auto_offset_reset = auto_offset_reset
         self._partitions: dict[TopicPartition, AssignedPartition] = {}
 
     def replace(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Assign these partitions; partitions that were already assigned keep their positions."""
+        """Assign these partitions; those already assigned keep their positions."""
         before = self._partitions
-        # Fetches in flight refer to the states, not to the names. Removed states are marked so that
-        # their responses are ignored.
+        # Fetches in flight refer to states rather than names. Mark removed states so that their
+        # responses are ignored.
         for state in before.values():
             state.is_dropped = True
         self._partitions = {

@@ -1,6 +1,6 @@
 """Implements the four assignors of Kafka's consumer as pure functions (AS-2, AS-3).
 
-    topics (name -> number of partitions), members (subscriptions, what they own) -> assignment
+    topics (name -> number of partitions), members (with subscriptions) -> assignment
 
 A group's leader calls the assignor that the members voted for. The same members and topics yield
 the same assignment, regardless of their order. A topic without partitions does not exist and is not
@@ -23,13 +23,13 @@ Assign = Callable[[Mapping[str, int], Sequence[GroupMember]], GroupAssignment]
 
 class Assignor(NamedTuple):
     name: str  # the name that members vote for
-    java_name: str  # Kafka's class, which `partition.assignment.strategy` may also name
+    java_name: str  # the name of Kafka's class, which `partition.assignment.strategy` also accepts
     assign: Assign
     is_cooperative: bool = False  # members keep their partitions while they join (KIP-429)
 
 
 def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
-    """Assign each subscriber a range of each topic; the first subscribers take the rest (AS-2)."""
+    """Assign each subscriber a range of each topic; the first ones get the remainder (AS-2)."""
     assignment = _nothing(members)
     ranked = sorted(members, key=lambda member: member.rank)
     subscribed: dict[str, list[GroupMember]] = {}
@@ -40,7 +40,7 @@ def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> G
         subscribers = subscribed.get(topic)
         if not subscribers:
             continue
-        # This is done topic by topic, as in Kafka: with k topics, the first members get up to k
+        # Assign each topic separately, as Kafka does: with k topics, the first members get up to k
         # more partitions (AS-2).
         share, rest = divmod(topics[topic], len(subscribers))
         start = 0
@@ -52,7 +52,7 @@ def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> G
 
 
 def assign_roundrobin(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
-    """Deal all partitions of all topics in turn, skipping members that do not subscribe (AS-3)."""
+    """Deal all partitions of all topics in turn, skipping members without the topic (AS-3)."""
     partitions = [
         partition
         for topic in sorted(topics)
@@ -62,13 +62,13 @@ def assign_roundrobin(topics: Mapping[str, int], members: Sequence[GroupMember])
 
 
 def deal(partitions: Sequence[TopicPartition], members: Sequence[GroupMember]) -> GroupAssignment:
-    """Deal the partitions in this order to the members in this order."""
+    """Deal the partitions to the members, both in the given order."""
     assignment = _nothing(members)
     subscribed = [frozenset(member.topics) for member in members]
     turn = 0
     for partition in partitions:
-        # The turn goes to the member after the last taker: skipped members, which do not subscribe,
-        # do not lose a later turn (AS-3).
+        # The next turn goes to the member after the one that took the last partition. A member that
+        # was skipped because it does not subscribe keeps its later turns (AS-3).
         for step in range(len(members)):
             place = (turn + step) % len(members)
             if partition.topic in subscribed[place]:
@@ -81,11 +81,10 @@ def deal(partitions: Sequence[TopicPartition], members: Sequence[GroupMember]) -
 def assign_cooperatively(
     topics: Mapping[str, int], members: Sequence[GroupMember]
 ) -> GroupAssignment:
-    """Assign like sticky, in two steps: a moving partition is unassigned until it is revoked
-    (AS-6).
+    """Assign like sticky, but leave a moving partition unassigned until it is revoked (AS-6).
 
-    The old owner sees that it lost the partition, revokes it and rejoins; that rebalance assigns
-    the partition to the new owner (KIP-429).
+    The old owner finds that it has lost the partition, revokes it and rejoins. The rebalance that
+    follows assigns the partition to the new owner (KIP-429).
     """
     return withhold_moving(assign_sticky(topics, members), members)
 
@@ -115,7 +114,7 @@ ASSIGNORS: Final[Mapping[str, Assignor]] = MappingProxyType(
 def chosen_assignors(strategy: str) -> tuple[Assignor, ...]:
     """Return the assignors of `partition.assignment.strategy`, in order of preference.
 
-    The option lists names or Kafka's classes, separated by commas. Raises ConfigError.
+    The option lists assignor names or Kafka's class names, separated by commas. Raises ConfigError.
     """
     by_name = {**ASSIGNORS, **{assignor.java_name: assignor for assignor in ASSIGNORS.values()}}
     chosen: dict[str, Assignor] = {}

@@ -1,9 +1,9 @@
 """Queues the fetched chunks that no poll has taken yet, and counts their bytes. Pure.
 
-Invariant: the chunks of a partition leave in the order of their arrival, even if chunks of other
-partitions between them are taken. A chunk is valid as long as its partition is in the generation in
-which the chunk was fetched. A seek or a rebalance makes the chunk stale; a stale chunk is dropped
-when the queue reaches it.
+Invariant: the chunks of a partition are taken in the order in which they arrived, even if chunks of
+other partitions are taken in between. A chunk is valid as long as its partition is in the
+generation in which the chunk was fetched. A seek or a rebalance makes the chunk stale; a stale
+chunk is dropped when the queue reaches it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from barnabas.client.consumer.assignment import AssignedPartition
 from barnabas.client.consumer.fetched import Chunk
 from barnabas.types import TopicPartition
 
-_Entry = tuple[AssignedPartition, int, Chunk]  # with the generation in which the chunk was fetched
+_Entry = tuple[AssignedPartition, int, Chunk]  # the int is the generation of the fetch
 
 
 class ChunkQueue:
-    """Keeps chunks, oldest first; `AssignedPartition.buffered` counts a partition's chunks."""
+    """A queue of chunks, oldest first; `AssignedPartition.buffered` counts those of a partition."""
 
     def __init__(self) -> None:
         self._entries: deque[_Entry] = deque()
         self.size_bytes = 0
 
     def put(self, state: AssignedPartition, chunk: Chunk) -> None:
-        """Add the newest chunk of a partition."""
+        """Append a chunk, the newest of its partition."""
         state.buffered += 1
         self._entries.append((state, state.generation, chunk))
         self.size_bytes += len(chunk.records)
@@ -36,7 +36,7 @@ class ChunkQueue:
     ) -> tuple[AssignedPartition, Chunk] | None:
         """Take the oldest valid chunk whose partition is not paused.
 
-        `only`: the partitions to take from; None: any partition.
+        `only` limits this to chunks of these partitions; None means any partition.
         """
         passed: list[_Entry] = []
         found: tuple[AssignedPartition, Chunk] | None = None
@@ -50,13 +50,12 @@ class ChunkQueue:
                 self.size_bytes -= len(chunk.records)
                 state.buffered -= 1
                 found = state, chunk
-        # It is put back at the front, because a paused partition may have another chunk further
-        # back.
+        # Put it back at the front, because a paused partition may have another chunk further back.
         self._entries.extendleft(reversed(passed))
         return found
 
     def take_each(self) -> list[tuple[AssignedPartition, Chunk]]:
-        """Take the oldest such chunk of each partition; later chunks are left for the next call."""
+        """Take the oldest valid chunk of each partition that is not paused."""
         taken: dict[TopicPartition, tuple[AssignedPartition, Chunk]] = {}
         for _ in range(len(self._entries)):
             state, generation, chunk = entry = self._entries.popleft()
@@ -70,7 +69,7 @@ class ChunkQueue:
         return list(taken.values())
 
     def drop_paused(self) -> None:
-        """Drop the chunks of paused partitions, which are refetched after `resume`."""
+        """Drop the chunks of paused partitions; they are refetched after `resume`."""
         for state, generation, _ in self._entries:
             if state.paused and state.is_current(generation):
                 state.refetch()

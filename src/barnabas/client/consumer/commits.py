@@ -1,6 +1,6 @@
-"""Performs a consumer's commits: on demand, and automatically from poll to poll (CO-4).
+"""Performs a consumer's commits, on demand and automatically from poll to poll (CO-4).
 
-A consumer's commits reach the coordinator one after another, in the order of the calls, so an older
+A consumer's commits reach the coordinator one at a time, in the order of the calls, so an older
 position never overwrites a newer one.
 """
 
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata | int]
 WhenCommitted = Callable[[dict[TopicPartition, OffsetAndMetadata], BarnabasError | None], None]
-"""The callback for a commit, called with the offsets, and with the error if the commit failed."""
+"""The callback of a commit. It is called with the offsets, and the error if the commit failed."""
 
 
 def positions(assignment: Assignment) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -70,34 +70,41 @@ class Commits:
         self._assignment = assignment
         self._clock = cluster.seams.clock
         self._commits_itself = config.enable_auto_commit
-        self._line = asyncio.Lock()  # keeps background commits in the order of the calls
+        # keeps background commits in the order in which they were requested
+        self._line = asyncio.Lock()
         self._running: dict[asyncio.Task[None], None] = {}
         self._settling: asyncio.Task[None] | None = None
         self._refusals = RetryLog()
-        self._committed: dict[TopicPartition, int] = {}  # by auto commit, to skip repetitions
+        # offsets stored by auto commit, which need no further commit
+        self._committed: dict[TopicPartition, int] = {}
         self._due_ms = self._clock.monotonic_ms() + config.auto_commit_interval_ms
         self.who: Callable[[], GroupMetadata] = lambda: GroupMetadata(config.group_id)
-        """Returns the group. Raises CommitFailed or RebalanceInProgress if it cannot commit."""
+        """Returns the group's metadata.
+
+        Raises CommitFailed or RebalanceInProgress if it cannot commit.
+        """
         self.on_refused: Callable[[GroupMetadata, KafkaError], None] = lambda who, error: None
-        """Called if the coordinator refused the member's generation; it may raise a better
-        error."""
+        """Called if the coordinator rejected the member's generation.
+
+        It may raise a better error.
+        """
         self.on_committed: Callable[[Mapping[TopicPartition, OffsetAndMetadata]], None] | None = (
             None
         )
         self.follow_topics: Callable[[], None] = lambda: None
-        """Gives up the positions in topics that were deleted and recreated."""
+        """Drops the positions in topics that were deleted and recreated."""
 
     # ---- reading ----
 
     async def fetch(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the group's offsets; partitions without an offset are left out."""
+        """Return the group's offsets; partitions without an offset are omitted."""
         names = [TopicPartition(*name) for name in partitions]
         if not names:
             return {}
-        # An open transaction may still move an offset, so a read_committed consumer waits for its
-        # end (KIP-447).
+        # An open transaction may still change an offset, so a read_committed consumer waits until
+        # it ends (KIP-447).
         stable = self._config.isolation_level == "read_committed"
         return await self._cluster.persist(
             lambda: fetch_committed(
@@ -109,7 +116,10 @@ class Commits:
     # ---- on demand ----
 
     async def commit(self, offsets: Offsets | None, timeout_ms: int | None = None) -> None:
-        """Commit these offsets, or the positions; retries transient errors and raises others."""
+        """Commit these offsets (None: the positions).
+
+        Retries transient errors and raises others.
+        """
         wanted = self._positions() if offsets is None else as_offsets(offsets)
         if timeout_ms is None:
             timeout_ms = self._cluster.config.default_api_timeout_ms
@@ -122,7 +132,7 @@ class Commits:
             raise unknown_partitions(self._config.group_id, unknown)
 
     def commit_later(self, offsets: Offsets | None, when_done: WhenCommitted | None) -> None:
-        """Commit in the background, with one attempt; `when_done` is called on the loop."""
+        """Commit in the background, making one attempt; `when_done` is called on the loop."""
         wanted = self._positions() if offsets is None else as_offsets(offsets)
 
         async def commit() -> None:
@@ -151,20 +161,20 @@ class Commits:
     async def _outcome(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> tuple[list[TopicPartition], BarnabasError | None]:
-        """Attempt a commit, in order; returns the unknown partitions and the error for the rest."""
+        """Attempt a commit in its turn, and return the unknown partitions and the error, if any."""
         try:
             async with self._line:
                 return await self._attempt(offsets), None
         except BarnabasError as failure:
             return [], failure
-        except Exception as failure:  # a bug in Barnabas, which the callback also receives
+        except Exception as failure:  # a bug in Barnabas; the callback receives it as an error too
             self._cluster.tasks.fail("a commit", failure)
             return [], self._cluster.tasks.error
 
     async def _attempt(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> list[TopicPartition]:
-        """Attempt a commit; returns the partitions that do not exist and so have no offset."""
+        """Attempt a commit, and return the partitions that were omitted as nonexistent."""
         if not offsets:
             return []
         who = self.who()
@@ -188,8 +198,7 @@ class Commits:
     # ---- automatic ----
 
     def auto_commit(self) -> None:
-        """Commit, if due, at the start of a poll, when the records of earlier polls are
-        processed."""
+        """Commit at the start of a poll if due: records of earlier polls are now processed."""
         now_ms = self._clock.monotonic_ms()
         if not self._commits_itself or now_ms < self._due_ms:
             return
@@ -217,12 +226,12 @@ class Commits:
         self._commits_itself = False
 
     async def settle(self, deadline_ms: int | None = None) -> bool:
-        """Wait for ongoing commits, then auto commit the rest, before partitions are revoked.
+        """Before partitions are revoked, wait for ongoing commits and auto commit the rest.
 
         Returns False if this is not done by the deadline; the next call continues to wait.
         """
-        # This is a separate task, because a poll that runs out of time must return without ending
-        # the commit.
+        # Use a separate task, because a poll that runs out of time must return without ending the
+        # commit.
         if self._settling is None:
             self._settling = self._cluster.tasks.start("the last commit", self._settle())
         settling = self._settling
@@ -238,18 +247,19 @@ class Commits:
 
     async def _settle(self) -> None:
         await self._idle()
-        self.follow_topics()  # revoked partitions are no longer followed: report changed topics now
+        # revoked partitions are no longer followed, so report changed topics now
+        self.follow_topics()
         wanted = self._uncommitted_positions() if self._commits_itself else {}
         if wanted:
             timeout_ms = self._cluster.config.request_timeout_ms
             try:
-                async with self._line:  # this commit must not overwrite a later commit
+                async with self._line:  # so that this commit does not overwrite a later one
                     unknown = await self._cluster.persist(lambda: self._attempt(wanted), timeout_ms)
                 self._on_accepted(wanted, unknown)
             except BarnabasError as error:
                 _log.warning("auto commit of %s failed: %s", counted(len(wanted), "offset"), error)
-        # Other members can commit offsets for these partitions until they are assigned here
-        # again.
+        # Other members can commit offsets for these partitions until they are assigned to this
+        # member again.
         self._committed.clear()
 
     def _on_accepted(
@@ -276,19 +286,18 @@ class Commits:
     def _positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the positions, leaving out topics that are known to be deleted.
 
-        A commit names topics, not their ids. In a new topic of the same name, it would hide the
-        records before the offset from the whole group.
+        A commit contains topic names, not ids. If a new topic has the same name, the whole group
+        would skip its records before the offset.
         """
         self.follow_topics()
         return positions(self._assignment)
 
     def forget(self, name: TopicPartition) -> None:
-        """Forget the partition's committed offset, because the partition now belongs to another
-        topic."""
+        """Forget the partition's committed offset, because its topic was replaced by another."""
         self._committed.pop(name, None)
 
     def start_at(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Start at the group's own offsets, which need no commit."""
+        """Record that these offsets are the group's own, so they need no commit."""
         self._note(offsets)
 
     def _note(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
@@ -297,7 +306,8 @@ class Commits:
 
     async def _idle(self) -> None:
         """Return when no background commit is in progress."""
-        # A finished commit leaves the list one turn later, and awaiting it would not yield a turn.
+        # A finished commit leaves the list one loop turn later, and awaiting it would not yield a
+        # turn.
         while under_way := [task for task in self._running if not task.done()]:
             await shielded(asyncio.gather(*under_way, return_exceptions=True))
 

@@ -1,6 +1,7 @@
 """Reads and writes a group's offsets at its coordinator (CO-4).
 
-A committed offset is the offset of the next record to read, one above the last processed record's.
+A committed offset is the offset of the next record to read, one above the offset of the last
+processed record.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from barnabas.types import TopicPartition, by_topic
 
 _MANY_FROM = 8  # the first OffsetFetch version for several groups (KIP-709)
 _STABLE_FROM = 7  # ... and for offsets that no open transaction will change (KIP-447)
-_MOST_SHOWN = 3  # partitions in an error's message
+_MOST_SHOWN = 3  # partitions in an error message
 
 P = TypeVar("P", OffsetCommitPartition, TxnOffsetCommitPartition)
 
@@ -45,7 +46,7 @@ class AnsweredPartition(Protocol):
 
 
 class AnsweredTopic(Protocol):
-    """A topic's outcomes: the common shape of OffsetCommit, TxnOffsetCommit and OffsetDelete."""
+    """A topic in a response of OffsetCommit, TxnOffsetCommit or OffsetDelete."""
 
     @property
     def name(self) -> str: ...
@@ -54,15 +55,15 @@ class AnsweredTopic(Protocol):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A group's offset in a partition."""
+    """A group's committed offset in a partition."""
 
     offset: int  # the offset of the next record to read
-    metadata: str = ""  # the group's own note
-    leader_epoch: int = -1  # of the last record read; -1: unknown
+    metadata: str = ""  # any text that the group stores with it
+    leader_epoch: int = -1  # the epoch of the last record read; -1: unknown
 
 
 class GroupMetadata(NamedTuple):
-    """The member that commits, and its generation: a stale generation is rejected (KIP-447)."""
+    """The group, member and generation of a commit; a stale generation is rejected (KIP-447)."""
 
     group_id: str
     generation: int = -1  # -1: not a member; the group must have no members
@@ -77,20 +78,20 @@ async def fetch_committed(
     *,
     require_stable: bool = False,
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return the group's offsets for these partitions, or all; those without one are omitted.
+    """Return the group's offsets for these partitions, or all, omitting those without one.
 
     Makes one attempt. Raises Unreachable or the first KafkaError, such as the retriable
     UnstableOffsetCommit.
     """
     topics: list[OffsetFetchTopic] | None = None
     if partitions is not None:
-        # An empty list means no partitions; only null means all, from version 2 on.
+        # An empty list means no partitions; only null means all (from version 2 on).
         topics = [
             OffsetFetchTopic(name=topic, partition_indexes=numbers)
             for topic, numbers in by_topic(partitions).items()
         ]
-    # The version determines the request's form, so the channel is opened first; `call` uses the
-    # same channel.
+    # The request's form depends on the version, so open the channel first; `call` uses the same
+    # channel.
     version = (await coordinators.channel(group_id)).version(OFFSET_FETCH)
     request = OffsetFetchRequest(require_stable=require_stable and version >= _STABLE_FROM)
     if version >= _MANY_FROM:
@@ -120,8 +121,9 @@ async def commit_offsets(
     """Commit these offsets in one attempt. Raises the first KafkaError, or Unreachable.
 
     The coordinator accepts or rejects each partition separately; partitions without an error are
-    committed. Returns the partitions that the coordinator does not know: a repeated commit does not
-    bring back a deleted topic, and the other partitions need not wait (see `unknown_partitions`).
+    committed. Returns the partitions that the coordinator does not know, rather than raising:
+    retrying does not bring back a deleted topic, and the other partitions need not wait (see
+    `unknown_partitions`).
     """
     request = OffsetCommitRequest(
         group_id=who.group_id,
@@ -167,7 +169,7 @@ def unknown_partitions(
 def commit_entries(
     offsets: Mapping[TopicPartition, OffsetAndMetadata], partition: type[P]
 ) -> dict[str, list[P]]:
-    """Return the offsets by topic; `partition` is the class of OffsetCommit or TxnOffsetCommit."""
+    """Return the request's entries by topic; `partition` is the entries' class."""
     topics: dict[str, list[P]] = {}
     for (topic, number), committed in offsets.items():
         entry = partition(
@@ -211,7 +213,7 @@ def _raise_first(
 def as_offsets(
     offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return a user's offsets, plain or with metadata, after checking them."""
+    """Return the offsets given by a user, plain or with metadata, after checking them."""
     return {
         name: OffsetAndMetadata(*arguments.offset(given, "offsets"))
         for name, given in arguments.by_partition(offsets, "offsets").items()
@@ -219,7 +221,7 @@ def as_offsets(
 
 
 def checked_group(group: GroupMetadata | str) -> GroupMetadata:
-    """Return a group, given as a consumer's metadata or as a plain id."""
+    """Return the group, given as a consumer's metadata or a plain group id."""
     if not isinstance(group, GroupMetadata):
         return GroupMetadata(arguments.text(group, "group"))
     arguments.text(group.group_id, "group")

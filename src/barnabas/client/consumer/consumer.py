@@ -1,12 +1,12 @@
-"""The consumer: reads partitions that the user (`assign`) or the group (`subscribe`) chooses.
+"""Provides the consumer, which reads partitions chosen by `assign` or by a group (`subscribe`).
 
     async with Consumer("localhost:9092", group_id="readers") as consumer:
         consumer.subscribe(["test"])
         records = await consumer.poll(1_000)
 
-Records of a partition come in order, each once, starting at its position: the group's committed
-offset if there is one, otherwise the offset that `auto.offset.reset` selects. The consumer serves
-one task at a time.
+Each record of a partition is returned once, in order, starting at the position: the group's
+committed offset if there is one, otherwise the offset that `auto.offset.reset` selects. The
+consumer serves one task at a time.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class Consumer(Polls):
-    """Reads partitions, within one event loop, for one task at a time.
+    """Reads partitions within one event loop, for one task at a time.
 
     Args:
         bootstrap_servers: "host:port,..." or a list of such texts; or a mapping of options that
@@ -75,8 +75,8 @@ class Consumer(Polls):
         self._cluster.metadata.creates_topics = self._config.allow_auto_create_topics
         self._clock = self._cluster.seams.clock
         self._api_timeout_ms = common.default_api_timeout_ms
-        # A group's offset decides where to start; the rule is for partitions without an offset
-        # (CO-5).
+        # The group's offset decides where to start; the rule applies to partitions without an
+        # offset (CO-5).
         self._assignment = Assignment(
             COMMITTED if self._config.group_id else self._config.auto_offset_reset
         )
@@ -109,7 +109,7 @@ class Consumer(Polls):
         key, value = self._config.key_deserializer, self._config.value_deserializer
         if key is None and value is None:
             return None
-        from barnabas.client.serialization import deserializer  # only for those who use it
+        from barnabas.client.serialization import deserializer  # imported only if used
 
         return deserialization(
             None if key is None else deserializer(key, "key.deserializer"),
@@ -124,7 +124,7 @@ class Consumer(Polls):
         return interceptor_classes(self._config.interceptor_classes, CONSUMER_METHODS)
 
     def _make_group(self) -> None:
-        # Imported only here: consumers without a group, such as Spark's, start without it.
+        # Import this here: consumers without a group, such as Spark's, start without it.
         from barnabas.client.consumer.commits import Commits
         from barnabas.client.consumer.group import Group
         from barnabas.client.coordinator import GROUP, CoordinatorFinder
@@ -156,9 +156,9 @@ class Consumer(Polls):
     async def close(self, *, autocommit: bool = True) -> None:
         """Commit (with `enable.auto.commit`, unless `autocommit` is false), leave and disconnect.
 
-        A static member does not leave, since it may be back within `session.timeout.ms`. Leaving is
-        best effort and waits at most a second for a response. An iteration in another task ends,
-        and a poll there raises ClientClosed. Further calls do nothing.
+        A static member does not leave, since it may return within `session.timeout.ms`. Leaving is
+        best effort and waits at most one second for a response. An iteration in another task ends,
+        and a poll in another task raises ClientClosed. Further calls do nothing.
         """
         if not arguments.flag(autocommit, "autocommit"):
             self.stop_auto_commit()
@@ -167,8 +167,8 @@ class Consumer(Polls):
         self._cluster.metadata.check_loop()
         self._has_ended = self._is_closed = True
         await self.interrupt()
-        # Commit and leave while all connections are still open. Then end the tasks from the user's
-        # side towards the network, so that no task outlives what it uses.
+        # Commit and leave while all connections are still open. Then end the tasks in order, from
+        # the user's side towards the network, so that no task outlives what it uses.
         try:
             with self._cluster.tasks.slow(
                 f"close waits for the coordinator of group {self._config.group_id!r}: to commit, "
@@ -184,10 +184,10 @@ class Consumer(Polls):
             if self._interceptors is not None:
                 self._interceptors.close()
 
-    stop = close  # as in other clients
+    stop = close  # the name in other clients
 
     async def interrupt(self) -> None:
-        """End another task's poll with ClientClosed and reject further polls; `close` follows."""
+        """End another task's poll with ClientClosed, and reject further polls, before `close`."""
         self._credit = 0
         self._is_closed = True
         if self._poller is None or self._poller is asyncio.current_task():
@@ -197,7 +197,7 @@ class Consumer(Polls):
         await shielded(self._poll_over)
 
     def stop_auto_commit(self) -> None:
-        """Stop auto commit, because records that were read may not have been processed."""
+        """Stop auto commit, because some records that were read may not have been processed."""
         if self._commits is not None:
             self._commits.stop_auto_commit()
 
@@ -211,7 +211,7 @@ class Consumer(Polls):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close; after an exception without auto commit, as some records may not be processed."""
+        """Close without auto commit if there was an exception: records may be unprocessed."""
         await self.close(autocommit=kind is None)
 
     # ---- what to read ----
@@ -228,7 +228,7 @@ class Consumer(Polls):
         Args:
             topics: names, or a compiled pattern that must match a whole name; topics created later
                 are found within `metadata.max.age.ms`.
-            listener: called in `poll`, `unsubscribe` and `close` with partitions that come and go.
+            listener: called in `poll`, `unsubscribe` and `close` with partitions gained or lost.
 
         Raises:
             InvalidGroupId: there is no `group.id`.
@@ -260,9 +260,10 @@ class Consumer(Polls):
     def assign(self, topic_partitions: arguments.Partitions) -> None:
         """Read these partitions from now on; those already assigned keep their positions.
 
-        Other consumers have no influence: a `group.id` only selects the offsets to start at and to
-        commit. A partition that cannot be read yet (its topic does not exist, or it has no leader)
-        does not delay other partitions; the consumer keeps looking for it and logs a warning.
+        Other consumers do not affect this: a `group.id` only determines where committed offsets are
+        read and stored. A partition that cannot be read yet (its topic does not exist, or it has no
+        leader) does not delay other partitions; the consumer keeps looking for it and logs a
+        warning.
 
         Raises:
             ValueError: after `subscribe`.
@@ -278,7 +279,7 @@ class Consumer(Polls):
         self._cluster.metadata.hold([topic for topic, _ in names], create=True)
 
     def assignment(self) -> list[TopicPartition]:
-        """Return the partitions being read: assigned by hand, or by the group in the last poll."""
+        """Return the partitions being read, assigned by hand or, in the last poll, by the group."""
         return self._assignment.names()
 
     def seek(self, topic_partition: tuple[str, int], offset: int) -> None:
@@ -298,7 +299,7 @@ class Consumer(Polls):
         await self._seek_by("latest", topic_partitions)
 
     async def seek_to_committed(self, *topic_partitions: arguments.Partitions) -> None:
-        """Go to the group's offsets; by `auto.offset.reset` where there are none, as at the start.
+        """Go to the group's offsets, or where there are none, follow `auto.offset.reset`.
 
         Raises:
             InvalidGroupId: there is no `group.id`.
@@ -315,7 +316,7 @@ class Consumer(Polls):
         await self._positions.find(states)
 
     async def position(self, topic_partition: tuple[str, int]) -> int:
-        """Return the offset of the next record of this partition that `poll` returns.
+        """Return the offset of the next record of this partition that `poll` will return.
 
         Raises:
             ValueError: the partition is not assigned.
@@ -329,18 +330,18 @@ class Consumer(Polls):
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the position in each assigned partition whose position is known.
 
-        Each position has the leader epoch of the last record, as in `commit_sync()`. It is meant
-        for `send_offsets_to_transaction`: a consumer that starts there recognizes a leader that has
-        been replaced, and waits for its successor (KIP-320).
+        Each position has the leader epoch of the last record, as in `commit_sync()`. This method is
+        meant for `send_offsets_to_transaction`: with the epoch, a consumer that starts there
+        recognizes a leader that has been replaced, and waits for its successor (KIP-320).
         """
         from barnabas.client.consumer.commits import (
-            positions,  # needed only for groups, as in the constructor
+            positions,  # imported only if needed, as in the constructor
         )
 
         return positions(self._assignment)
 
     async def lag(self, *topic_partitions: arguments.Partitions) -> dict[TopicPartition, int]:
-        """Return how many offsets lie between the position and the end that the brokers report now.
+        """Return the number of offsets from the position to the end that brokers report now.
 
         Args:
             topic_partitions: assigned partitions; if none are given, all that are assigned.
@@ -395,12 +396,12 @@ class Consumer(Polls):
         """
         await self._required_commits().commit(offsets)
 
-    commit = commit_sync  # as in other clients
+    commit = commit_sync  # the name in other clients
 
     def commit_async(
         self, offsets: Offsets | None = None, when_done: WhenCommitted | None = None
     ) -> None:
-        """Commit in the background, in one attempt and in the order of the calls.
+        """Commit in the background, making one attempt, in the order of the calls.
 
         The event loop calls `when_done(offsets, error)`; without a callback an error is only
         logged.
@@ -431,8 +432,8 @@ class Consumer(Polls):
     async def _let_go(self, reason: str) -> None:
         if self._group is not None and self._group.is_subscribed:
             await self._group.leave(reason)
-        # With partitions assigned by hand, the offsets are also the group's. Generation 0: never
-        # connected.
+        # With partitions assigned by hand, the offsets also belong to the group. Generation 0:
+        # never connected.
         elif self._commits is not None and self._cluster.metadata.view.generation:
             await self._commits.settle()
 

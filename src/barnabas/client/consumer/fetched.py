@@ -2,8 +2,8 @@
 
 Brokers send whole batches, so a chunk consists of whole batches, and the first may begin before the
 requested offset. With `read_committed`, the records of aborted transactions are left out: the
-broker lists the aborted producers and where each aborted transaction began, and the abort marker in
-the data ends it (KIP-98).
+broker lists the producers with the offset at which each aborted transaction began, and an abort
+marker in the data shows its end (KIP-98).
 """
 
 from __future__ import annotations
@@ -60,17 +60,17 @@ class FetchedBytes(NamedTuple):
     `records` is a view of the response and keeps all of it in memory.
     """
 
-    records: memoryview  # whole batches; skip records below `offset`
+    records: memoryview  # whole batches; the caller skips records below `offset`
     high_watermark: int
     log_start_offset: int
     last_stable_offset: int
-    offset: int  # the requested offset
+    offset: int  # the offset that was requested
     next_offset: int  # the offset at which the next fetch begins
-    aborted: tuple[AbortedTransaction, ...] = ()  # with read_committed
+    aborted: tuple[AbortedTransaction, ...] = ()  # only with read_committed
 
 
 class _Taken(NamedTuple):
-    """The point up to which a chunk's batches have been taken."""
+    """The point up to which the batches of a chunk have been accepted."""
 
     end: int
     next_offset: int
@@ -78,7 +78,7 @@ class _Taken(NamedTuple):
 
 
 class Chunk:
-    """A partition's part of one fetch response."""
+    """The part of a fetch response that contains one partition's records."""
 
     __slots__ = (
         "aborted",
@@ -104,7 +104,7 @@ class Chunk:
         self.epoch = -1  # the leader epoch of the last record that `iterate` returned
         self.last_epoch = -1  # ... of the last batch
         end = self._end_of_order(records, high_watermark)
-        self.records = records[:end]  # without the torn batch that a fetch may have at the end
+        self.records = records[:end]  # without the incomplete batch that may end a response
         self.aborted = tuple(aborted)
 
     def _end_of_order(self, records: memoryview, high_watermark: int) -> int:
@@ -112,16 +112,16 @@ class Chunk:
 
         No checksum covers a batch's length and base offset. Compaction leaves gaps, but batches
         never overlap, and no batch is above the high watermark. So a batch after a gap is accepted
-        if the next batch is consistent with it. If the last batch follows a gap, it is left to the
-        next fetch, which begins with it. Raises CorruptData if the first batch is damaged.
+        if the next batch is consistent with it. A last batch after a gap is left to the next fetch,
+        which begins with it. Raises CorruptData if the first batch is damaged.
         """
         end, reason = 0, ""
-        before: _Taken | None = None  # up to a doubtful batch that follows a gap
+        before: _Taken | None = None  # up to a doubtful batch that follows a gap, if there is one
         try:
             for position, header in iterate_batches(records):
                 base_offset, last_offset = header.base_offset, header.last_offset
                 if last_offset < self.offset == self.next_offset and before is None:
-                    # The whole batch is below the position, so none of it is read; but if no other
+                    # The whole batch is below the position, so none of it is read. If no other
                     # batch follows, it is the reason why the fetch returned nothing.
                     end = position + header.size_bytes  # some brokers start a little earlier
                     reason = f"it ends at {last_offset}"
@@ -133,8 +133,8 @@ class Chunk:
                     reason = f"offset {base_offset} cannot follow {self.next_offset - 1}"
                     break
                 before, reason = None, ""
-                # This is a gap: either compaction made it, or the batch's offset is damaged. The
-                # next batch decides.
+                # This is a gap: either compaction caused it, or the batch's offset is damaged. The
+                # next batch decides which.
                 if base_offset > self.next_offset:
                     before = _Taken(end, self.next_offset, self.last_epoch)
                 end = position + header.size_bytes
@@ -144,8 +144,8 @@ class Chunk:
             # Return the intact batches first; the next fetch starts with the damaged one.
             if not end:
                 raise self._damage_error(str(error)) from error
-        # The last batch follows a gap. A batch that ends at the high watermark needs no other
-        # evidence.
+        # The last batch follows a gap. If it ends at the high watermark, no other evidence is
+        # needed.
         if before is not None and self.next_offset != high_watermark:
             if _UNKNOWN < high_watermark < self.next_offset:
                 reason = f"it ends at {self.next_offset - 1}, the log at {high_watermark}"
@@ -162,7 +162,7 @@ class Chunk:
         )
 
     def iterate(self, *, check_crcs: bool) -> Iterator[ConsumerRecord]:
-        """Yield the records from `offset` on. Raises CorruptData, which names the location."""
+        """Yield the records from `offset` on. Raises CorruptData, which gives the location."""
         for records in self.lists(check_crcs=check_crcs):
             yield from records
 
@@ -186,13 +186,13 @@ class Chunk:
             raise CorruptData(f"partition {self.topic_partition}: {error}") from error
 
     def _read(self, position: int, header: BatchHeader, found: list[ConsumerRecord]) -> None:
-        """Append the records of one batch, including those that precede a damaged record."""
+        """Append the records of one batch to `found`, including those before a damaged record."""
         if header.magic != 2:
             records = records_of(self.records, position, header)
         else:
             plain = plain_records(self.records, position, header)
             alike = read_uniform(header, plain)
-            # Records of one size and shape are read column by column.
+            # Records of the same size and shape are decoded column by column.
             if alike is not None:
                 kind = int(header.has_log_append_time)
                 rows = zip(
@@ -219,10 +219,10 @@ class Chunk:
         )
 
     def _visible_batches(self, check_crcs: bool) -> Iterator[tuple[int, BatchHeader]]:
-        """Yield the batches whose records are for the user: no markers and no aborted records."""
-        # The broker lists the aborted transactions by their first offsets. A producer is inside an
-        # aborted transaction from there until its abort marker; a later transaction of the producer
-        # counts again.
+        """Yield the batches that the user may see, which excludes markers and aborted records."""
+        # The broker lists the aborted transactions by first offset. From that offset until its
+        # abort marker, the producer is inside an aborted transaction; its later transactions are
+        # judged anew.
         ahead = sorted(self.aborted, key=lambda aborted: aborted.first_offset, reverse=True)
         aborting: dict[int, None] = {}  # producers inside an aborted transaction
         for position, header in iterate_batches(self.records):
@@ -236,7 +236,7 @@ class Chunk:
             while ahead and ahead[-1].first_offset <= header.last_offset:
                 aborting[ahead.pop().producer_id] = None
             if header.is_control:
-                # Markers are never for the user. A commit marker does not end an aborted
+                # Markers are never returned to the user. A commit marker does not end an aborted
                 # transaction.
                 marker = read_marker(self.records, position, header)
                 if marker is not None and marker.type == ABORT:

@@ -1,19 +1,19 @@
 """Fetches the assigned partitions, slightly ahead of the user (CO-1).
 
-One request per broker is in flight at a time, for every partition led there that has too little
-buffered: while the user processes one chunk, the next chunk is fetched. Fetch sessions are not used
-(session id 0, epoch -1): every request lists all its partitions.
+At most one request per broker is in flight. It fetches every partition led there that has too
+little buffered data: while the user processes one chunk, the next chunk is fetched. Fetch sessions
+are not used (session id 0, epoch -1): every request lists all its partitions.
 
-With `client.rack` a leader may name a follower to read from instead (KIP-392). The follower is used
-for `metadata.max.age.ms`, or until it fails; then the leader is asked again. The leader would keep
-naming an unreachable follower, so for a while it is asked without the rack.
+With `client.rack`, a leader may direct the consumer to a follower (KIP-392). The follower is used
+for `metadata.max.age.ms`, or until it fails; then the leader is asked again. Because the leader
+might choose an unreachable follower again, it is asked without the rack for a while.
 
-`queued.max.messages.kbytes` limits all data that has been fetched but not yet polled. Room for the
-largest possible response is reserved before a request; without room, no request is sent ahead. If
-the user is waiting, a fetch is sent in any case: if necessary, data buffered for paused partitions
-is dropped to make room, and refetched later.
+`queued.max.messages.kbytes` limits all data that has been fetched but not yet polled. Memory for
+the largest possible response is reserved before each request; without it, nothing is fetched ahead.
+If the user is waiting, a fetch is sent in any case: if necessary, data buffered for paused
+partitions is dropped to make room and refetched later.
 
-A doubtful position is validated at its leader before that broker is sent any fetch.
+Doubtful positions are validated at their leader before any fetch is sent to that broker.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ _log = logging.getLogger(__name__)
 
 _LAST_WITH_NAMES = 12  # later versions of Fetch identify topics by id (KIP-516)
 _LEADERS_ONLY_MS = 30_000
-_MOST_BUFFERED = 2  # chunks per partition: the chunk in use and the next
+_MOST_BUFFERED = 2  # chunks per partition: the one in use and the next one
 
-Requested = list[tuple[AssignedPartition, int, int]]  # state, its generation, fetch offset
+Requested = list[tuple[AssignedPartition, int, int]]  # (state, its generation, fetch offset)
 
 
 class _Preferred(NamedTuple):
-    """A follower to read from, and the time until which to use it."""
+    """A follower to read from, and the time at which to return to the leader."""
 
     broker_id: int
     until_ms: int
 
 
 class Fetcher:
-    """Sends the fetches of one consumer, and keeps their chunks until a poll takes them."""
+    """Sends a consumer's fetches, and keeps the resulting chunks until a poll takes them."""
 
     def __init__(self, cluster: Cluster, config: ConsumerConfig, assignment: Assignment) -> None:
         self._cluster = cluster
@@ -87,7 +87,7 @@ class Fetcher:
         self._leaders_only_until_ms = 0
         self._followed = 0  # the metadata generation of the leaders in use
         self._leaderless: list[AssignedPartition] = []  # paused until new metadata
-        self._reserved_bytes = 0  # for the responses to fetches in flight
+        self._reserved_bytes = 0  # memory reserved for responses to fetches in flight
         self.chunks = ChunkQueue()
         cluster.metadata.add_listener(self._resume_leaderless)
         self.on_new_topic: Callable[[TopicPartition], None] = lambda name: None
@@ -109,16 +109,15 @@ class Fetcher:
                 self._follow(state)
 
     def send_fetches(self, *, ahead: bool = False) -> None:
-        """Send a fetch to each broker whose partitions want more, unless one is already in flight.
+        """Send a fetch to each broker whose partitions need data, unless one is in flight there.
 
-        With `ahead` it fetches only records that are known to exist. The broker would park a
-        request for future records, and so delay the partitions that the user reads next.
+        With `ahead`, it fetches only records that are known to exist. The broker would hold a
+        request for future records, which would delay the partitions that the user reads next.
         """
         room = self._room()
         if room <= 0 and ahead:
             return
-        # A poll is waiting for records, so drop buffered records of paused partitions to make
-        # room for a fetch.
+        # A poll is waiting for records, so drop buffered records of paused partitions to make room.
         if room <= 0 < self.chunks.size_bytes:
             self.chunks.drop_paused()
             room = self._room()
@@ -130,7 +129,7 @@ class Fetcher:
                 continue
             source = self._source(state, now_ms)
             if source is None:
-                # Tracked again, because an idle or deleted topic may have been forgotten.
+                # Track the topics again, because an idle or deleted topic may have been forgotten.
                 metadata.track([state.topic_partition.topic])
                 metadata.request_refresh()
                 self._pause(state)
@@ -138,16 +137,18 @@ class Fetcher:
                 self._warn(state, now_ms)
                 continue
             self._unserved.over(state.topic_partition)
-            # One fetch per broker at a time: a second fetch would wait behind it, parked or not.
+            # Send one fetch per broker at a time: a second fetch would wait behind the first, which
+            # the broker may hold.
             if source.node_id not in self._fetches:
                 by_node.setdefault(source, []).append(state)
         for node, states in by_node.items():
             doubtful = [state for state in states if state.is_doubtful]
             if doubtful:
-                # A fetch sent first would be parked and delay the validation (KIP-320).
+                # A fetch sent first might be held by the broker, which would delay the validation
+                # (KIP-320).
                 work = self._work(node, doubtful, self._truncation.settle)
             else:
-                # A larger batch still arrives, but alone (KIP-74).
+                # A larger batch is still returned, but alone (KIP-74).
                 each = self._config.max_partition_fetch_bytes
                 most = max(room // len(by_node), each)
                 most = min(most, self._config.fetch_max_bytes, len(states) * each)
@@ -166,8 +167,8 @@ class Fetcher:
         for state in self._assignment:
             if now_ms < state.not_before_ms < wake_ms and not state.fetching:
                 wake_ms = state.not_before_ms
-        # It is not cleared before the wait, so that anything that arrived since the last check ends
-        # the wait immediately.
+        # Do not clear the event before the wait: anything that has arrived since the last check
+        # must end the wait immediately.
         try:
             async with asyncio.timeout(max(wake_ms - now_ms, 0) / 1000):
                 await self._arrived.wait()
@@ -177,7 +178,7 @@ class Fetcher:
         return True
 
     def wake(self) -> None:
-        """End the wait, because a position has been found or its look-up has failed."""
+        """End the wait, because the look-up of a position has succeeded or failed."""
         self._arrived.set()
 
     def raise_error(self) -> None:
@@ -190,7 +191,7 @@ class Fetcher:
     # ---- the source of a partition ----
 
     def _source(self, state: AssignedPartition, now_ms: int) -> BrokerAddress | None:
-        """Return the follower named by the leader, else the leader; None if neither is known."""
+        """Return the follower that the leader chose, or else the leader; None if unknown."""
         view = self._cluster.metadata.view
         topic_partition = state.topic_partition
         self._follow(state)
@@ -208,7 +209,7 @@ class Fetcher:
         return view.leader(topic_partition)
 
     def _warn(self, state: AssignedPartition, now_ms: int) -> None:
-        """Log why this partition is not fetched, and what to do about it."""
+        """Log why this partition cannot be fetched and what the user can do."""
         is_ahead = state.is_doubtful and state.leader_epoch < state.epoch
         kind = FencedLeaderEpoch if is_ahead else LeaderNotAvailable
         if not self._unserved.is_news(state.topic_partition, kind, now_ms):
@@ -234,8 +235,8 @@ class Fetcher:
     def _start_in_new_topic(self, state: AssignedPartition) -> None:
         """Start from the beginning, because the topic was deleted and recreated (CO-5).
 
-        No record of the new topic has been read yet. Its log may already be longer than the old
-        position, which would hide its beginning.
+        No record of the new topic has been read yet. If its log already extends past the old
+        position, continuing there would skip the beginning.
         """
         self.on_new_topic(state.topic_partition)
         reset = self._config.auto_offset_reset
@@ -256,7 +257,7 @@ class Fetcher:
         state.seek_by(reset)
 
     def _prefer(self, state: AssignedPartition, broker_id: int) -> None:
-        """Read from the follower that the leader has named (KIP-392)."""
+        """Read from the follower that the leader has chosen (KIP-392)."""
         now_ms = self._clock.monotonic_ms()
         if now_ms < self._leaders_only_until_ms:
             return  # a follower has failed since the request
@@ -282,15 +283,14 @@ class Fetcher:
         try:
             await ask(node, states)
         except AUTHENTICATION_ERRORS as error:
-            # The next poll raises this final error; all other errors are retried here.
+            # The next poll raises this permanent error; all other errors are retried here.
             for state in states:
                 state.error = error
         except BarnabasError as error:
             _log.info("%s", error)
             self._cluster.metadata.request_refresh()
             if any(state.topic_partition in self._preferred for state in states):
-                # Its leader would name the same follower again; it is asked without the rack for a
-                # while.
+                # The leader would choose the same follower again, so omit the rack for a while.
                 self._preferred.clear()
                 lasts_ms = min(_LEADERS_ONLY_MS, self._cluster.config.metadata_max_age_ms)
                 self._leaders_only_until_ms = self._clock.monotonic_ms() + lasts_ms
@@ -307,7 +307,8 @@ class Fetcher:
         self, most_bytes: int, node: BrokerAddress, states: Sequence[AssignedPartition]
     ) -> None:
         requested: Requested = [(state, state.generation, state.fetch_offset) for state in states]
-        # With topic ids, a broker rejects a position in a topic that was deleted and recreated.
+        # Because the request contains topic ids, a broker rejects a position in a topic that was
+        # deleted and recreated.
         at_most = None if all(state.topic_id for state in states) else _LAST_WITH_NAMES
         names = {state.topic_id: state.topic_partition.topic for state in states}
         response = await self._cluster.call(
@@ -340,7 +341,8 @@ class Fetcher:
                 FetchTopic(topic=topic, topic_id=topic_id or bytes(16), partitions=wanted)
                 for (topic, topic_id), wanted in topics.items()
             ],
-            # Without a rack the leader names no follower and answers itself (KIP-392).
+            # Without a rack, the leader returns the records itself instead of choosing a follower
+            # (KIP-392).
             rack_id="" if is_for_leaders else config.client_rack,
         )
 
@@ -355,8 +357,8 @@ class Fetcher:
                 if key not in by_partition:
                     continue
                 state, generation, offset = by_partition[key]
-                # Since the request, the user called seek or a rebalance happened, so the records
-                # are outdated.
+                # Since the request was sent, the user has called seek or a rebalance has happened,
+                # so the records are outdated.
                 if not state.is_current(generation):
                     continue
                 if data.error_code:
@@ -384,8 +386,8 @@ class Fetcher:
             state.error = error
             return
         if not chunk.records:
-            # The response holds only a torn batch. A broker with KIP-74 sends the first batch
-            # whole, whatever the limits; with an older broker, the user has to raise the limit.
+            # The response contains only part of a batch. A broker with KIP-74 sends the first batch
+            # whole regardless of limits; with an older broker, the user has to raise the limit.
             state.error = MessageTooLarge(
                 f"the batch at offset {offset} of {state.topic_partition} is larger than "
                 f"{self._config.max_partition_fetch_bytes} bytes: raise max.partition.fetch.bytes"
@@ -396,15 +398,15 @@ class Fetcher:
 
     def _on_error(self, state: AssignedPartition, offset: int, code: int) -> None:
         kind = error_for_code(code)
-        # After any error from a follower, ask the leader, which may name another follower.
+        # After any error from a follower, ask the leader, which may choose another follower.
         was_preferred = self._preferred.pop(state.topic_partition, None) is not None
         if kind is OffsetOutOfRange and was_preferred:
-            self._pause(state)  # a follower may lag: only the leader's response counts
+            self._pause(state)  # a follower may lag, so only the leader's response counts
         elif kind is OffsetOutOfRange:
             self._out_of_range(state, offset)
         elif kind is CorruptMessage:
-            # As in Java, this is final: another fetch would find it again, and only the user may
-            # skip records.
+            # As in Java, this is permanent: another fetch would return the same batch, and only the
+            # user may skip records.
             subject = f"fetching from offset {offset} of {state.topic_partition}"
             state.error = broker_error(code, subject, "the stored batch is damaged; seek past it")
         elif kind.retriable:
@@ -414,16 +416,16 @@ class Fetcher:
             state.error = broker_error(code, f"fetching from {state.topic_partition}")
 
     def _out_of_range(self, state: AssignedPartition, offset: int) -> None:
-        """Handle an out-of-range position once the leader confirms it in new metadata (CO-5).
+        """Handle an out-of-range position after new metadata has confirmed the leader (CO-5).
 
-        A leader that does not know its successor rejects offsets that the successor has written.
+        A deposed leader that does not know of its successor rejects offsets written there.
         """
         reset = self._config.auto_offset_reset
         metadata = self._cluster.metadata
         if state.position < state.fetch_offset:
-            self._pause(state)  # the buffered records come first; then the partition is refetched
+            self._pause(state)  # return the buffered records first, then refetch
         elif state.refused_in in (-1, metadata.view.generation):
-            # This waits until new metadata confirms that this broker still leads the partition.
+            # Wait until new metadata confirms that this broker still leads the partition.
             state.refused_in = metadata.view.generation
             metadata.track([state.topic_partition.topic])
             metadata.request_refresh()
@@ -444,7 +446,7 @@ class Fetcher:
             state.seek_by(reset)
 
     def _resume_leaderless(self) -> None:
-        """End the backoff of partitions that wait for a leader, because the metadata is new."""
+        """End the backoff of partitions without a leader, because new metadata has arrived."""
         for state in self._leaderless:
             state.not_before_ms = 0
         if self._leaderless:

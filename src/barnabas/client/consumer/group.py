@@ -1,4 +1,4 @@
-"""Carries out a consumer's part in its group: it reads the partitions that the group assigns.
+"""Carries out a consumer's part in its group, and applies the group's assignments.
 
     poll: still a member, nothing changed?  -> read on
           else: commit, call the listener, revoke everything -> join -> take the assignment
@@ -6,9 +6,9 @@
     cooperative-sticky: join, and read on meanwhile -> take the assignment: revoke what moves to
           another member, add what is new; join again if something was revoked (KIP-429)
 
-All of this happens inside `poll`, so partitions change only between two polls; only the join itself
-continues between polls. The module also watches the topics: with a pattern, the matching topics;
-for the group's leader, their numbers of partitions (AS-1).
+All of this happens inside `poll`, so the assignment never changes between polls; only the join
+itself continues between them. The module also watches the metadata for topics that match a pattern
+and, on the group's leader, for changed partition counts (AS-1).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 class Group:
-    """Carries out the rebalances of one consumer between its polls: revoke, join, assign."""
+    """Carries out a consumer's rebalances: revoke, join, assign."""
 
     def __init__(
         self,
@@ -63,11 +63,13 @@ class Group:
         self._read_as = self._membership.metadata
         self._subscription: Subscription | None = None
         self._joined_for: tuple[str, ...] = ()
-        self._may_create = False  # the topics of a subscription that has not joined yet
+        # whether to create missing topics: only at a subscription's first join
+        self._may_create = False
         self._joining: asyncio.Task[list[TopicPartition]] | None = None
         self._looking: asyncio.Task[None] | None = None
-        self._moving_to: list[TopicPartition] | None = None  # cooperative: not yet taken
-        self.is_revoking = False  # its commit is in progress; records read now are lost
+        # a cooperative assignment that has not been applied yet
+        self._moving_to: list[TopicPartition] | None = None
+        self.is_revoking = False  # the commit before a revocation is running; do not return records
         self._clock = cluster.seams.clock
         cluster.metadata.add_listener(self._on_metadata)
         commits.on_refused = self._on_commit_refused
@@ -79,7 +81,7 @@ class Group:
         return self._subscription is not None
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Subscribe from the next poll on, which revokes the last subscription's partitions."""
+        """Subscribe from the next poll on; it revokes the previous subscription's partitions."""
         self._subscription = subscription
         self._may_create = subscription.pattern is None
         self._commits.who = self._who
@@ -90,9 +92,9 @@ class Group:
     def metadata(self) -> GroupMetadata:
         """Return the member and generation of the last assignment.
 
-        They are kept after the group has removed this member and others read its partitions: a
-        transaction with those records must be rejected, but a commit without a generation would be
-        accepted (KIP-447).
+        They are kept even after the group has removed this member and reassigned its partitions. A
+        transaction with records of those partitions must be rejected, but a commit without a
+        generation would be accepted (KIP-447).
         """
         return self._read_as
 
@@ -128,11 +130,12 @@ class Group:
         the exceptions of the listener.
         """
         membership = self._membership
-        # Each turn makes one step, which the state after the previous step selects: give up,
+        # Each iteration takes one step, chosen by the state after the previous step: give up,
         # exchange, join.
         while True:
             if membership.is_fenced:
-                # Another consumer has this name and these partitions, so they are lost (KIP-345).
+                # Another consumer has this instance id and the partitions, so they are lost
+                # (KIP-345).
                 await self._give_up()
                 membership.check_fenced()
             if membership.error is not None:
@@ -167,8 +170,8 @@ class Group:
         try:
             assigned = joining.result()
         except MEMBERSHIP_OVER as error:
-            # This happens only if it kept partitions. Others read them now, so the listener hears
-            # that they are lost, and the next turn joins as a new member.
+            # This happens only if the member kept partitions. Other members read them now, so tell
+            # the listener that they are lost; the next iteration joins as a new member.
             _log.warning("group %r: partitions are lost: %s", self._group_id, error)
             await self._give_up()
             return
@@ -177,20 +180,21 @@ class Group:
             raise
         if self._membership.is_cooperative and self._membership.is_member:
             self._begin_exchange(assigned)
-        # If the group or the subscription has changed since, the next turn rejoins.
+        # If the group or the subscription has changed since, the next iteration rejoins.
         elif not self._must_join():
             await self._take(assigned)
 
     async def _wait(self, joining: asyncio.Task[list[TopicPartition]], deadline_ms: int) -> None:
-        """Wait until the join is complete or time is up; in the latter case, it continues in the
-        background.
+        """Wait until the join is complete or time is up.
+
+        A join that is not complete continues in the background.
         """
         over = asyncio.gather(joining, return_exceptions=True)
         try:
             async with asyncio.timeout(max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000):
                 await shielded(over)
         except TimeoutError:
-            return  # the join may be complete too: both can happen at once
+            return  # the join may also be complete: both can happen at once
 
     def poll_began(self) -> None:
         self._membership.poll_began()
@@ -213,15 +217,14 @@ class Group:
             timeout_ms = self._cluster.config.default_api_timeout_ms
             await self._cluster.persist(lambda: self._look(subscription), timeout_ms)
         self._joined_for = subscription.names
-        # This is done only now, and not at a later join, because a deleted topic must remain
-        # deleted.
+        # Only the first join may create topics, because a topic deleted later must remain deleted.
         create, self._may_create = self._may_create, False
         self._cluster.metadata.hold(subscription.names, create=create)
         owned = self._assignment.names()
         return await self._membership.join(subscription.names, self._count_partitions, owned)
 
     async def _give_up_before_join(self, until_ms: int) -> bool:
-        """Give up all partitions; if cooperative, only those of topics no longer subscribed to."""
+        """Give up all partitions or, if cooperative, those of topics no longer subscribed to."""
         subscription = self._subscription
         assert subscription is not None
         kept: list[TopicPartition] = []
@@ -234,7 +237,7 @@ class Group:
     ) -> bool:
         """Give up all partitions except `kept` to other members.
 
-        Returns False if the preceding commit is not done when time is up; the caller then calls
+        Returns False if time is up before the preceding commit is done; the caller then tries
         again.
         """
         remaining = frozenset(kept)
@@ -258,7 +261,7 @@ class Group:
         return True
 
     async def _take(self, assigned: Sequence[TopicPartition]) -> None:
-        """Read the partitions of an eager assignment: everything was revoked before the join."""
+        """Read the partitions of an eager assignment; all others were revoked before the join."""
         self._read_as = self._membership.metadata
         self._assignment.replace(assigned)
         self._cluster.metadata.track(name.topic for name in assigned)
@@ -267,7 +270,7 @@ class Group:
     def _begin_exchange(self, assigned: list[TopicPartition]) -> None:
         self._read_as = self._membership.metadata
         self._moving_to = assigned
-        # Revoked partitions reach their new owners in the next rebalance (KIP-429).
+        # Revoked partitions are reassigned in the next rebalance (KIP-429).
         moved = len(frozenset(self._assignment.names()) - frozenset(assigned))
         if moved:
             self._membership.ask_rejoin(f"revoked {counted(moved, 'partition')}")
@@ -275,8 +278,8 @@ class Group:
     async def _exchange(self, assigned: Sequence[TopicPartition], until_ms: int) -> bool:
         """Revoke the partitions that this member has lost, and add the new ones (KIP-429).
 
-        A revoked partition is free for its new owner only once this member has joined without it.
-        Returns False if the preceding commit is not done when time is up; the caller then calls
+        The new owner gets a revoked partition only after this member has rejoined without it.
+        Returns False if time is up before the preceding commit is done; the caller then tries
         again.
         """
         kept, new = changes(self._assignment.names(), assigned)
@@ -291,9 +294,9 @@ class Group:
     async def _call(
         self, method: Callable[[list[TopicPartition]], ListenerResult], names: list[TopicPartition]
     ) -> None:
-        """Call the listener; max.poll.interval.ms counts meanwhile, as between two polls.
+        """Call the listener; as between two polls, max.poll.interval.ms limits this time.
 
-        A member whose listener hangs leaves the group, as in the Java client.
+        As in the Java client, a member whose listener hangs leaves the group.
         """
         is_polling = self._membership.is_polling
         self.poll_ended()
@@ -314,7 +317,8 @@ class Group:
     def _who(self) -> GroupMetadata:
         self._membership.check_fenced()
         if self._joining is not None and len(self._assignment):
-            return self._read_as  # cooperative: can commit kept partitions until the join ends
+            # a cooperative member can commit kept partitions until the join ends
+            return self._read_as
         if self._joining is not None:
             raise RebalanceInProgress(
                 f"group {self._group_id!r} is rebalancing: poll until that is over"
@@ -327,8 +331,10 @@ class Group:
         return self._membership.metadata
 
     def _on_commit_refused(self, who: GroupMetadata, error: KafkaError) -> None:
-        """Judge a rejected commit; if a rebalance has overtaken it, the rebalance is the only
-        reason.
+        """Handle a rejected commit.
+
+        If a rebalance has started since, that is the reason, so raise RebalanceInProgress;
+        otherwise, rejoin or end the membership.
         """
         membership = self._membership
         is_overtaken = membership.is_member and who != membership.metadata
@@ -359,8 +365,8 @@ class Group:
         view = self._cluster.metadata.view
         for topic, count in (self._membership.counts or {}).items():
             known = view.topics.get(topic)
-            # A topic missing from the metadata may only lack a leader for a moment; do not treat
-            # that as a change.
+            # A topic missing from the metadata may lack a leader only briefly, so do not treat it
+            # as a change.
             if known is not None:
                 now = len(known.partitions)
             else:
@@ -373,8 +379,8 @@ class Group:
 
     async def _look(self, subscription: Subscription) -> None:
         """Look up the topics that match the pattern now."""
-        # All topics are requested: in the classic protocol the client matches the pattern, which
-        # brokers do not know.
+        # Request all topics: in the classic protocol, the client applies the pattern, which brokers
+        # do not know.
         request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
         response = await self._cluster.call_any(METADATA, request, MetadataResponse)
         known = {

@@ -1,4 +1,4 @@
-"""Encodes the messages that a coordinator relays between a group's members and its leader. Pure.
+"""Encodes the messages that a coordinator relays between a group's members and leader. Pure.
 
     member -> leader: subscription    leader -> member: assignment
 
@@ -29,29 +29,29 @@ from barnabas.protocol.wire import INT32, Array
 from barnabas.types import TopicPartition, by_topic
 
 STICKY: Final = "sticky"
-"""The assignor whose members list their former partitions in the user data."""
+"""The name of the assignor whose members list their former partitions in the user data."""
 
 
 class GroupMember(NamedTuple):
-    """A member as the group's leader sees it."""
+    """A group member, as described to the group's leader."""
 
     member_id: str
     topics: tuple[str, ...]
-    owned: tuple[TopicPartition, ...] = ()  # its partitions before this rebalance
-    generation: int = -1  # of the assignment in `owned`; -1: unknown
+    owned: tuple[TopicPartition, ...] = ()  # the member's partitions before this rebalance
+    generation: int = -1  # the generation that assigned `owned`; -1: unknown
     instance_id: str | None = None  # None unless the member is static
 
     @property
     def rank(self) -> tuple[bool, str]:
-        """Static members rank first, by the name that outlives a restart (KIP-345)."""
+        """Ranks static members first, by the id that survives a restart (KIP-345)."""
         return self.instance_id is None, self.instance_id or self.member_id
 
 
 class Held(NamedTuple):
-    """The partitions that a joining member had, and those that it still owns."""
+    """The partitions that a joining member had and those that it still owns."""
 
-    had: Sequence[TopicPartition] = ()  # according to its last assignment
-    generation: int = -1  # of that assignment; -1: none
+    had: Sequence[TopicPartition] = ()  # the partitions of its last assignment
+    generation: int = -1  # the generation of that assignment; -1: none
     owned: Sequence[TopicPartition] = ()  # empty with the eager protocol
 
 
@@ -60,7 +60,7 @@ GroupAssignment = dict[str, list[TopicPartition]]
 
 
 class StickyUserData(Message):
-    """Kafka's StickyAssignorUserData; its oldest form has no generation."""
+    """Kafka's StickyAssignorUserData, whose oldest form has no generation."""
 
     previous_assignment: list[TopicPartitions] = field(Array(TopicPartitions))
     generation: int = field(INT32, versions="1+", default=-1)
@@ -72,7 +72,7 @@ def encode_subscription(
     held: Held,
     rack_id: str | None = None,
 ) -> bytes:
-    """Encode a subscription; for sticky, with the partitions that the member had."""
+    """Encode a subscription; for the sticky assignor, include the member's former partitions."""
     user_data = None
     if assignor == STICKY:
         out = bytearray()
@@ -91,11 +91,12 @@ def encode_subscription(
 
 
 def decode_member(assignor: str, member: JoinGroupResponseMember) -> GroupMember:
-    """Decode a member of a join response. Raises CorruptData if its subscription is unreadable."""
+    """Decode a member in a join response. Raises CorruptData if the subscription is unreadable."""
     _, subscription = decode_consumer_protocol(ConsumerProtocolSubscription, member.metadata)
     owned, generation = subscription.owned_partitions, subscription.generation_id
     if assignor == STICKY:
-        # The eager sticky assignor puts them in its user data; see the module's docstring.
+        # With the eager sticky assignor, the partitions are in the user data; see the module's
+        # docstring.
         had = _decode_user_data(subscription.user_data)
         owned, generation = had.previous_assignment, had.generation
     return GroupMember(
@@ -108,9 +109,9 @@ def decode_member(assignor: str, member: JoinGroupResponseMember) -> GroupMember
 
 
 def _decode_user_data(data: bytes | None) -> StickyUserData:
-    """Decode the user data; unreadable data counts as no former partitions, as in Kafka."""
-    # The generation came with version 1 (KIP-341). The bytes do not contain the version, so the
-    # longer form is tried first.
+    """Decode the user data; as in Kafka, unreadable data means no former partitions."""
+    # Version 1 added the generation (KIP-341). The data does not contain its version, so try the
+    # longer form first.
     for version in (1, 0):
         try:
             return decode_prefix(StickyUserData, data or b"", version)

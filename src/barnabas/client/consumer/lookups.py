@@ -1,4 +1,4 @@
-"""Asks brokers for offsets of partitions, by end or by time, and for topics."""
+"""Asks brokers for topics and for offsets of partitions: the first, the last, or by time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Lookups:
-    """The methods of `Consumer` that read no records and change no position."""
+    """Provides the methods of `Consumer` that neither read records nor change positions."""
 
     _cluster: Cluster
     _offsets: OffsetFinder
@@ -35,7 +35,7 @@ class Lookups:
         """Return the offset of each partition's first record (or of its end, if it is empty).
 
         Args:
-            topic_partitions: one or a list; they need not be assigned.
+            topic_partitions: one partition or a list; they need not be assigned.
 
         Raises:
             UnknownTopicOrPartition, UnknownPartition: a partition does not exist.
@@ -48,8 +48,8 @@ class Lookups:
     ) -> dict[TopicPartition, int]:
         """Return the offset after each partition's last record that this consumer may read.
 
-        With `read_committed` it is the offset at which the first open transaction begins. Arguments
-        and errors are those of `beginning_offsets`.
+        With `read_committed`, this is the start of the first open transaction, if there is one.
+        Arguments and errors are those of `beginning_offsets`.
         """
         return await self._ends(topic_partitions, LATEST)
 
@@ -86,13 +86,13 @@ class Lookups:
         Raises:
             UnknownTopicOrPartition: the topic does not exist; the call does not create it.
         """
-        # The topic is forgotten first, so that a broker is asked: the view may be as old as
+        # Forget the topic first, so that a broker is asked: the known metadata may be as old as
         # metadata.max.age.ms.
         self._cluster.metadata.forget(arguments.topic_name(topic))
         view = await self._cluster.metadata.topic(topic, self._api_timeout_ms, create=False)
         return list(view.partitions)
 
-    partitions_for_topic = partitions_for  # as in other clients
+    partitions_for_topic = partitions_for  # the name in other clients
 
     async def available_partitions_for(self, topic: str) -> list[int]:
         """Return the numbers of the partitions that have a leader, as the consumer knows them.
@@ -105,7 +105,7 @@ class Lookups:
         )
         return list(view.choice.available)
 
-    available_partitions_for_topic = available_partitions_for  # as in other clients
+    available_partitions_for_topic = available_partitions_for  # the name in other clients
 
     async def topics(self) -> set[str]:
         """Return the names of all topics, including internal topics."""

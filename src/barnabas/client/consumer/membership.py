@@ -4,12 +4,12 @@ protocol).
     join:  JoinGroup (waits for the other members) -> leader: assign -> SyncGroup -> partitions
     then:  Heartbeat every heartbeat.interval.ms, independent of the user's calls
 
-Invariant: a generation is valid until the coordinator ends it. Commits and heartbeats of an ended
-generation are rejected, so no partition has two readers that the group knows of. `group` revokes
-partitions and calls the listener. With the eager protocol, a member owns nothing while it joins.
-With the cooperative protocol, it keeps its partitions until an assignment removes them (KIP-429). A
-join that finds the membership over therefore raises instead of joining as a new member, because
-those partitions are lost.
+Invariant: a generation is valid until the coordinator ends it. The coordinator rejects commits and
+heartbeats from an ended generation, so it never recognizes two readers of a partition. `group`
+revokes partitions and calls the listener. With the eager protocol, a member owns nothing while it
+joins. With the cooperative protocol, it keeps its partitions until an assignment removes them
+(KIP-429). If such a member's membership ends during a join, those partitions are lost; the join
+therefore raises instead of joining as a new member.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
-_MANY_LEAVE_FROM = 3  # the first LeaveGroup with a list of members (KIP-345)
-_JOIN_LAPSE_MS = 5_000  # how much longer than the rebalance timeout a join's response may take
+_MANY_LEAVE_FROM = 3  # the first LeaveGroup version with a list of members (KIP-345)
+_JOIN_LAPSE_MS = 5_000  # the time for a join's response, in addition to the rebalance timeout
 _LEAVE_S = 1.0  # how long to wait for a response to LeaveGroup
 _NO_GENERATION = -1
 
@@ -76,7 +76,7 @@ CountPartitions = Callable[[Sequence[str]], Awaitable[dict[str, int]]]
 
 
 class Membership:
-    """Holds a member's identity in its group, and sends the requests that get, keep and end it."""
+    """A member's identity in its group; sends the requests that acquire, keep and end it."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Membership:
         self._cluster = cluster
         self._config = config
         self._coordinators = coordinators
-        self._on_news = on_news  # called when the next poll has something to do
+        self._on_news = on_news  # called when the next poll has to react
         self._clock = cluster.seams.clock
         self._assignors = chosen_assignors(config.partition_assignment_strategy)
         self._instance_id = config.group_instance_id or None
@@ -101,26 +101,27 @@ class Membership:
         self._polled_at_ms = 0
         self.is_polling = False
         self.counts: dict[str, int] | None = (
-            None  # the leader's: the partition counts that it assigned
+            None  # the partition counts used for the assignment, if this is the leader
         )
         self.rejoin_reason = ""  # "": no rejoin is needed
-        self.error: BarnabasError | None = None  # the next poll raises it; the membership is over
-        self.is_fenced = False  # another consumer has this one's group.instance.id: final
+        # the error that ended the membership; the next poll raises it
+        self.error: BarnabasError | None = None
+        self.is_fenced = False  # permanent: another consumer has taken this group.instance.id
 
     # ---- state ----
 
     @property
     def is_cooperative(self) -> bool:
-        """This is true if the member keeps its partitions while it joins (KIP-429).
+        """Is true if the member keeps its partitions while it joins (KIP-429).
 
-        All of its assignors must be cooperative, as in Kafka: an eager assignor, which may be
-        chosen next time, reassigns partitions without asking who owns them.
+        As in Kafka, this requires that all of its assignors are cooperative: an eager assignor,
+        which the group may choose next time, reassigns partitions regardless of their owners.
         """
         return all(assignor.is_cooperative for assignor in self._assignors)
 
     @property
     def metadata(self) -> GroupMetadata:
-        """The metadata for commits; it has no generation while this is not a member."""
+        """The metadata for commits, without a generation while this consumer is not a member."""
         return GroupMetadata(
             self._config.group_id, self._generation, self._member_id, self._instance_id
         )
@@ -144,13 +145,13 @@ class Membership:
             self._on_news()
 
     def lose(self, error: KafkaError) -> None:
-        """End the membership here, as the group has done: its partitions now have other readers."""
+        """End the membership here, as the group has done; others now read its partitions."""
         if isinstance(error, FencedInstanceId):
             self._fence()
             return
         _log.warning("group %r: no longer a member: %s", self._config.group_id, error)
         self._generation = _NO_GENERATION
-        # With a stale generation the group still knows the member id, so it is used to rejoin.
+        # If only the generation is stale, the group still knows the member id, so rejoin with it.
         if not isinstance(error, IllegalGeneration):
             self._member_id = ""
         self.rejoin_reason = ""
@@ -159,8 +160,8 @@ class Membership:
     def check_fenced(self) -> None:
         """Raise FencedInstanceId, on this and every later call, if this consumer has been fenced.
 
-        Rejoining would take the name back from the other consumer, which would do the same: the two
-        would process the same records alternately, indefinitely (KIP-345).
+        Rejoining would take the instance id back from the other consumer, which would do the same.
+        The two would alternate forever, processing the same records (KIP-345).
         """
         if self.is_fenced:
             raise FencedInstanceId(
@@ -188,32 +189,33 @@ class Membership:
         count_partitions: CountPartitions,
         owned: Sequence[TopicPartition] = (),
     ) -> list[TopicPartition]:
-        """Take part in rebalances until one ends with an assignment, and return the assignment.
+        """Take part in rebalances until one yields an assignment, and return it.
 
         Retries transient errors. Raises other errors, such as GroupMaxSizeReached,
-        InconsistentGroupProtocol or FencedInstanceId. With `owned` partitions it also raises an
-        error of MEMBERSHIP_OVER: the partitions no longer belong to this member.
+        InconsistentGroupProtocol or FencedInstanceId. If there are `owned` partitions, it also
+        raises the errors of MEMBERSHIP_OVER, because these partitions no longer belong to this
+        member.
         """
         await self._stop_heart()
         self._held = self._held._replace(owned=owned)
-        # The consumer keeps reading and committing, which must not wait for the JoinGroup
-        # response.
+        # The consumer continues to read and commit, which must not wait for the JoinGroup response.
         self._joins_at = self._aside if owned else self._coordinators
         failures = 0
         reason = ""
         while True:
-            # Cleared before the join: a reason that arises during it requests another join.
+            # Clear the reason before the join: a reason that arises during the join requests
+            # another one.
             reason, self.rejoin_reason = self.rejoin_reason or reason, ""
             try:
                 assigned = await self._join_once(topics, reason, count_partitions)
             except MemberIdRequired:
-                continue  # immediately, with the id that the coordinator has given (KIP-394)
+                continue  # immediately, with the id that the coordinator assigned (KIP-394)
             except (Unreachable, KafkaError) as error:
                 if isinstance(error, FencedInstanceId):
                     self._fence()
                     self.check_fenced()
                 self._forget(error, keep_generation=bool(owned))
-                # A new member owns no partitions, so the caller gives them up before it joins.
+                # A new member owns no partitions, so the caller must give them up before it joins.
                 if owned and isinstance(error, MEMBERSHIP_OVER):
                     raise
                 if not (isinstance(error, _AGAIN) or error.retriable):
@@ -235,7 +237,7 @@ class Membership:
             return assigned
 
     def _forget(self, error: BarnabasError, *, keep_generation: bool) -> None:
-        """Drop the parts of the identity that an error invalidates."""
+        """Drop those parts of the identity that an error invalidates."""
         if isinstance(error, UnknownMemberId):
             self._member_id = ""
         is_passing = isinstance(error, Unreachable | RebalanceInProgress) or (
@@ -262,8 +264,8 @@ class Membership:
             reason=reason or None,
         )
         # The coordinator responds when all members have joined or the rebalance timeout has passed.
-        # The timeout is max.poll.interval.ms, the longest time that a member may process between
-        # polls (KIP-62).
+        # That timeout is max.poll.interval.ms, the longest time that a member may take to process
+        # records between polls (KIP-62).
         wait_ms = max(
             self._cluster.config.request_timeout_ms, config.max_poll_interval_ms + _JOIN_LAPSE_MS
         )
@@ -275,7 +277,7 @@ class Membership:
         self._joins_at.check(config.group_id, joined.error_code)
         self._member_id = joined.member_id
         self._generation = joined.generation_id
-        # The leader computes all assignments; each member gets its own through SyncGroup (GC-2).
+        # The leader computes all assignments; each member gets its own in SyncGroup (GC-2).
         is_leader = joined.leader == joined.member_id
         assignments: dict[str, list[TopicPartition]] = {}
         self.counts = None
@@ -296,10 +298,11 @@ class Membership:
             raise InconsistentGroupProtocol(f"the group chose {joined.protocol_name!r}")
         members = [decode_member(assignor.name, member) for member in joined.members]
         topics = sorted({topic for member in members for topic in member.topics})
-        # Topics that do not exist count as 0 partitions, so their creation is also a change (AS-1).
+        # Topics that do not exist count as having 0 partitions, so that their creation is also a
+        # change (AS-1).
         self.counts = dict.fromkeys(topics, 0) | await count_partitions(topics)
         if joined.skip_assignment:
-            return {}  # a static leader has rejoined: keep the assignment (KIP-814)
+            return {}  # the static leader has rejoined, so keep the assignment (KIP-814)
         return assignor.assign(self.counts, members)
 
     async def _sync(
@@ -338,13 +341,13 @@ class Membership:
     async def _live(self) -> None:
         """Send heartbeats until the group ends the membership or the user stops polling.
 
-        An unanswered heartbeat changes nothing: `max.poll.interval.ms` does not wait for it.
+        An unanswered heartbeat does not delay the check of `max.poll.interval.ms`.
         """
-        # Two tasks run: one sends heartbeats, and this one watches the polls.
+        # Two tasks run: one sends heartbeats, and this one monitors the polls.
         beating = asyncio.create_task(self._beat())
         try:
             while not self._is_poll_overdue():
-                # A poll may end at any moment; its interval begins then.
+                # If a poll is running, it may end at any moment, and the interval begins then.
                 since_ms = self._clock.monotonic_ms() if self.is_polling else self._polled_at_ms
                 wait_ms = since_ms + self._config.max_poll_interval_ms - self._clock.monotonic_ms()
                 try:
@@ -372,8 +375,8 @@ class Membership:
             try:
                 await self._heartbeat()
             except RebalanceInProgress:
-                # The member is still known to the group; heartbeats keep it alive until the next
-                # poll rejoins.
+                # The group still knows the member; heartbeats keep it alive until the next poll
+                # rejoins.
                 self.ask_rejoin("the group is rebalancing")
             except (UnknownMemberId, IllegalGeneration, FencedInstanceId) as error:
                 self.lose(error)
@@ -383,13 +386,12 @@ class Membership:
                     self.lose(error)
                     self.error = error
                     return
-                # Do this before the next heartbeat is due, because session.timeout.ms is
-                # running.
+                # Retry before the next heartbeat is due, because session.timeout.ms is running.
                 _log.info("group %r: %s", config.group_id, error)
                 pause_ms = self._cluster.config.retry_backoff_ms
                 continue
-            # The interval is measured from the sending, so that a slow response does not stretch
-            # it.
+            # Measure the interval from the time of sending, so that a slow response does not
+            # lengthen it.
             next_ms = sent_at_ms + config.heartbeat_interval_ms
             pause_ms = max(next_ms - self._clock.monotonic_ms(), 0)
 
@@ -408,7 +410,7 @@ class Membership:
         self._coordinators.check(group_id, answer.error_code)
 
     async def _leave_overdue(self) -> None:
-        """Leave, because the user has taken too long between two polls (KIP-62)."""
+        """Leave the group, because the user has taken too long between two polls (KIP-62)."""
         limit_ms = self._config.max_poll_interval_ms
         reason = (
             f"no poll within {limit_ms} ms (max.poll.interval.ms): process faster, raise it, or "
@@ -427,12 +429,11 @@ class Membership:
     # ---- leaving ----
 
     def abandon_join(self) -> None:
-        """Close the connection of an unanswered join: the broker reads no request behind it."""
+        """Close the connection of an unanswered join, behind which the broker reads no requests."""
         self._joins_at.hang_up(self._config.group_id)
 
     async def leave(self, reason: str) -> None:
-        """Stop the heartbeats; a dynamic member leaves its group, while a static one may come
-        back."""
+        """Stop the heartbeats and leave the group, unless the member is static."""
         await self._stop_heart()
         await self._send_leave(reason)
         self._member_id = ""
@@ -443,11 +444,12 @@ class Membership:
         self.error = None
 
     async def _send_leave(self, reason: str) -> None:
-        """Send LeaveGroup as a best effort: without it, the session times out.
+        """Send LeaveGroup as a best effort; if it fails, the session times out.
 
-        A coordinator that does not respond still reads it later; nothing depends on when.
+        A coordinator that does not respond in time still reads the request later.
         """
-        # A static member stays in its group for session.timeout.ms: it may come back (KIP-345).
+        # A static member stays in its group for session.timeout.ms, because it may return
+        # (KIP-345).
         if not self._member_id or self._instance_id is not None:
             return
         group_id = self._config.group_id
@@ -472,6 +474,6 @@ class Membership:
 
 
 MEMBERSHIP_OVER = (UnknownMemberId, IllegalGeneration)
-"""The group has removed this member, which may rejoin."""
+"""The errors that mean that the group has removed this member, which may rejoin."""
 
 _AGAIN = (Unreachable, RebalanceInProgress, *MEMBERSHIP_OVER)

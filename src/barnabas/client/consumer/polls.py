@@ -1,9 +1,9 @@
-"""Implements a consumer's polls, which bring records to its user in every form.
+"""Implements a consumer's polls, which return records in every form.
 
-    poll -> auto commit -> rebalance, if one is due -> buffered records, else fetch and wait
+    poll -> auto commit -> rebalance if one is due -> buffered records, else fetch and wait
 
 One poll runs at a time. Records come from the chunks that the fetcher has buffered. `_reading` is
-the chunk in use; an iteration takes records from it without a poll for each.
+the chunk in use; an iteration takes records from it without a poll for each record.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ITERATION_POLL_MS = 60_000  # how long one poll of an iteration waits before th
 
 
 class Polls(Lookups):
-    """The methods of `Consumer` that read records."""
+    """Provides the methods of `Consumer` that read records."""
 
     _clock: Clock
     _config: ConsumerConfig
@@ -56,7 +56,7 @@ class Polls(Lookups):
         self._set_aside: list[Reading] = []  # started chunks of partitions that were not requested
         self._poller: asyncio.Task[Any] | None = None  # the task that is inside a poll
         self._poll_over: asyncio.Future[None] | None = None
-        self._nap: asyncio.Timeout | None = None  # around a wait that the group may end
+        self._nap: asyncio.Timeout | None = None  # the timeout of a wait that the group may end
         self._credit = 0  # records that an iteration may take before its next poll
         self._has_started = False
         self._has_source = False  # true once anything was subscribed to or assigned
@@ -77,10 +77,10 @@ class Polls(Lookups):
     async def poll(
         self, timeout_ms: float = 0, max_records: int | None = None
     ) -> list[ConsumerRecord]:
-        """Return at most `max.poll.records` records, as soon as there is one; empty if time is up.
+        """Return up to `max.poll.records` records as soon as there are any; none if time is up.
 
-        Takes part in the group's rebalances; for auto commit, records of earlier polls count as
-        processed.
+        A poll takes part in the group's rebalances. For auto commit, records of earlier polls count
+        as processed.
 
         Args:
             timeout_ms: how long to wait for the first record.
@@ -118,7 +118,7 @@ class Polls(Lookups):
         return found
 
     async def getone(self, *topic_partitions: arguments.Partitions) -> ConsumerRecord:
-        """Return the next record as soon as there is one; only of these partitions, if given.
+        """Return the next record, of these partitions if any are given, as soon as there is one.
 
         Errors are those of `poll`. The position moves record by record.
         """
@@ -126,8 +126,8 @@ class Polls(Lookups):
         while True:
             records = await self._poll_records(1, only, _ITERATION_POLL_MS)
             if records:
-                # The records after it are taken without a poll for each, unless an interceptor has
-                # to see them one by one as they are returned.
+                # Take the following records without a poll for each, unless an interceptor has to
+                # see them one by one as they are returned.
                 if only is None and self._interceptors is None:
                     self._credit = self._config.max_poll_records - 1
                 return records[0]
@@ -135,8 +135,8 @@ class Polls(Lookups):
     def __aiter__(self) -> Self:
         """Iterate over all records until the consumer is closed: `async for record in consumer`.
 
-        For auto commit, a record counts as processed when the next record is requested. So a
-        `break` in the middle of its processing leaves it unprocessed until the next poll or
+        For auto commit, a record counts as processed when the next record is requested. After a
+        `break` during its processing, it therefore counts as processed only at the next poll or
         `close`. Errors are those of `poll`; the iteration may continue after them.
         """
         return self
@@ -153,9 +153,9 @@ class Polls(Lookups):
             raise
 
     def next_buffered(self) -> ConsumerRecord | None:
-        """Return the next record of an iteration if no poll is due for it, otherwise None.
+        """Return the next record of an iteration, or None if a poll is due first.
 
-        A poll is due after `max.poll.records` records. Needs no event loop.
+        A poll is due after `max.poll.records` records. This method needs no event loop.
         """
         # During a poll, such as another task's, the chunk in use may be given back at any time.
         if self._credit <= 0 or self._reading is None or self._poller is not None:
@@ -189,8 +189,8 @@ class Polls(Lookups):
     async def fetch_batches(self, timeout_ms: float = 0) -> dict[TopicPartition, FetchedBytes]:
         """Return whole record batches as bytes, by partition; empty if there are none in time.
 
-        Positions move past them, as with `poll`. The first batch may begin before the position:
-        skip records below `FetchedBytes.offset`. Checksums are not verified here.
+        Positions move past the batches, as with `poll`. The first batch may begin before the
+        position: skip records below `FetchedBytes.offset`. Checksums are not verified here.
         """
         return await self._poll(self._take_raw, timeout_ms)
 
@@ -202,8 +202,9 @@ class Polls(Lookups):
         `with_headers` headers, a list of structs of key and value.
 
         Like `poll`, it takes part in rebalances and commits, and positions move past the table's
-        records. It takes whole fetches, however many records they hold (`max.partition.fetch.bytes`
-        of each partition), as bytes: deserializers and interceptors are not used.
+        records. It returns whole fetches (up to `max.partition.fetch.bytes` per partition)
+        regardless of the number of records. Keys and values are bytes: deserializers and
+        interceptors are not used.
 
         Raises:
             MissingLibrary: pyarrow or numpy is not installed.
@@ -219,7 +220,7 @@ class Polls(Lookups):
         try:
             return table_of(fetched, with_headers=with_headers, check_crcs=check_crcs)
         except CorruptData:
-            # The positions are already past the whole fetch; reset them to the last returned
+            # The positions are already past the whole fetch, so reset them to the last returned
             # record.
             for name, chunk in fetched.items():
                 self._state(name).seek(chunk.offset)
@@ -252,7 +253,7 @@ class Polls(Lookups):
         return frame
 
     async def _poll(self, take: Callable[[], T], timeout_ms: float) -> T:
-        """Return the result of `take` as soon as there is one, or when time is up."""
+        """Return the result of `take` as soon as it is not empty, or when time is up."""
         arguments.duration(timeout_ms, "timeout_ms")
         if self._poller is not None:
             raise ConcurrentUse("another task is polling with this consumer: one at a time")
@@ -283,7 +284,7 @@ class Polls(Lookups):
             raise ClientClosed("the consumer is closed: make a new one")
 
     async def _poll_in_group(self, take: Callable[[], T], deadline_ms: int) -> T:
-        """Poll, telling the group when the poll starts and ends (`max.poll.interval.ms`)."""
+        """Poll, and tell the group when the poll starts and ends (`max.poll.interval.ms`)."""
         if self._commits is not None:
             self._commits.auto_commit()
         if self._group is None or not self._group.is_subscribed:
@@ -295,15 +296,16 @@ class Polls(Lookups):
             self._group.poll_ended()
 
     async def _take_or_wait(self, take: Callable[[], T], deadline_ms: int) -> T:
-        # A poll may find everything it needs in the buffers. Fetches that the last poll began are
-        # sent now, so that the broker works on them while the user works; heartbeats also get a
-        # turn.
+        # A poll may find all it needs in the buffers. Fetches started by the last poll are sent
+        # now, so that the broker works on them while the user processes records. Heartbeats also
+        # get a turn.
         await asyncio.sleep(0)
         while True:
             self._cluster.tasks.check()
             if not await self._is_settled(deadline_ms):
-                return take()  # time is up; buffered records of kept partitions are returned
-            # This precedes any return, because a new leader makes positions doubtful (KIP-320).
+                return take()  # time is up: return buffered records of kept partitions
+            # Do this before returning anything, because a new leader makes positions doubtful
+            # (KIP-320).
             self._fetcher.follow_leaders()
             found = take()
             if found:
@@ -322,7 +324,7 @@ class Polls(Lookups):
         """Look up missing positions, fetch the others and wait; returns False if time is up."""
         self._positions.look_up(self._assignment)
         self._fetcher.send_fetches()
-        # This is a timeout without an end, which `_wake` sets; it is cheaper than a task for each
+        # Use a timeout without a deadline, which `_wake` sets; it costs less than one task per
         # wait.
         try:
             async with asyncio.timeout(None) as self._nap:
@@ -354,8 +356,9 @@ class Polls(Lookups):
         return records
 
     def _next_reading(self, only: Container[TopicPartition] | None) -> Reading | None:
-        """Return a chunk of one of these partitions, to continue or to start."""
-        # Put a started chunk first, or the partition's records would be out of order.
+        """Return a chunk of one of these partitions, which may be partly read."""
+        # Use a chunk that was started before any other; otherwise, the partition's records would be
+        # out of order.
         if self._reading is not None:
             if only is None or self._reading.state.topic_partition in only:
                 return self._reading
@@ -374,8 +377,8 @@ class Polls(Lookups):
         )
 
     def _take_raw(self) -> dict[TopicPartition, FetchedBytes]:
-        """Return a fetched chunk of each partition; if there are none, raise a pending error."""
-        # Part of a chunk cannot be returned as bytes, so the rest is refetched.
+        """Return one fetched chunk of each partition; if there are none, raise a pending error."""
+        # Part of a chunk cannot be returned as bytes, so refetch the rest.
         for reading in (*self._set_aside, *filter(None, [self._reading])):
             reading.give_back()
         self._reading = None

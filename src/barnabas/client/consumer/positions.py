@@ -1,10 +1,10 @@
-"""Finds the positions at which a consumer starts: its group's offsets, or those of a rule (CO-5).
+"""Finds the positions at which a consumer starts, from its group's offsets or by a rule (CO-5).
 
-For polls, partitions are looked up independently: one request goes to the coordinator for all
-partitions that start at the group's offsets, and one to each leader for the others, all
-concurrently. A partition that lacks its topic, a leader or a response does not delay the others. It
-is retried after the backoff, or as soon as the metadata is new; meanwhile, polls return the records
-that have arrived. The next poll raises any error that is not transient.
+For polls, look-ups run concurrently: the coordinator gets one request for all partitions that start
+at the group's offsets, and each leader gets one for its other partitions. A partition without a
+topic, a leader or a response does not delay the others. It is retried after the backoff or as soon
+as new metadata arrives; meanwhile, polls return the available records. The next poll raises any
+permanent error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COMMITTED: Final = "committed"  # start at the group's offset, otherwise by auto
 
 
 class _Sought(NamedTuple):
-    """A partition being looked up; the response is valid only if its generation is unchanged."""
+    """A partition being looked up; its response is valid only while the generation is unchanged."""
 
     state: AssignedPartition
     generation: int
@@ -44,7 +44,7 @@ class _Sought(NamedTuple):
 
 
 class Positions:
-    """Looks up where to start, in the background for polls and directly for waiting callers."""
+    """Looks up starting positions, in the background for polls or while the caller waits."""
 
     def __init__(
         self, cluster: Cluster, offsets: OffsetFinder, fetcher: Fetcher, auto_offset_reset: str
@@ -56,7 +56,7 @@ class Positions:
         self._auto_offset_reset = auto_offset_reset
         self._timeout_ms = cluster.config.default_api_timeout_ms
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self._waiting: list[AssignedPartition] = []  # waiting for their topics
+        self._waiting: list[AssignedPartition] = []  # partitions whose topics do not exist yet
         self._retries = RetryLog(MOMENT_MS)
         self.commits: Commits | None = None  # None unless the consumer is in a group
         cluster.metadata.add_listener(self._resume)
@@ -70,8 +70,7 @@ class Positions:
     # ---- for a poll ----
 
     def look_up(self, states: Iterable[AssignedPartition]) -> None:
-        """Start looking up the missing positions that are due; each response ends the fetcher's
-        wait.
+        """Start the look-ups that are due; each response ends the fetcher's wait.
 
         Positions are set as the responses arrive; errors are stored with their partitions.
         """
@@ -85,8 +84,8 @@ class Positions:
             if state.sought_in == state.generation:
                 continue  # under way
             # The coordinator knows the group's offset; the leader, which may have to be found
-            # first, knows an end of the log. With auto.offset.reset=none there is nothing to ask
-            # (CO-5).
+            # first, knows both ends of the log. With auto.offset.reset=none, there is nothing to
+            # ask (CO-5).
             sought = _Sought(state, state.generation)
             leader = self._cluster.metadata.view.leader(state.topic_partition)
             if state.reset == COMMITTED:
@@ -105,8 +104,7 @@ class Positions:
             self._begin(f"a look-up of offsets at {node}", those, self._start_by_rule(node, those))
 
     def _needs_metadata(self, state: AssignedPartition) -> bool:
-        """Return whether to ask for its leader; otherwise, it waits for its topic or has an
-        error."""
+        """Return whether metadata must be requested to find the partition's leader."""
         metadata = self._cluster.metadata
         name = state.topic_partition
         topic = metadata.view.topics.get(name.topic)
@@ -128,7 +126,7 @@ class Positions:
         if self._is_news(state, kind):
             self._warn(state, reason(kind))
         if kind is UnknownTopicOrPartition and metadata.is_awaited(name.topic):
-            # Metadata keeps looking for the topic at the pace of the backoff; `_resume` ends the
+            # The metadata task keeps requesting the topic after each backoff; `_resume` ends the
             # wait.
             self._pause(state)
             self._waiting.append(state)
@@ -148,7 +146,8 @@ class Positions:
                 for state, generation in those:
                     if state.sought_in == generation:
                         state.sought_in = -1
-            # This precedes any fetch to the same leaders, which might delay the look-up.
+            # Do this before sending any fetch to the same leaders, because a fetch might delay the
+            # look-up.
             self.look_up(sought.state for sought in those if not sought.state.is_dropped)
             self._fetcher.wake()
 
@@ -170,7 +169,7 @@ class Positions:
                 continue
             state = sought.state
             at = answers.get(state.topic_partition)
-            if at is None:  # the broker left it out
+            if at is None:  # the broker omitted it
                 self._retry(state, LeaderNotAvailable("no answer"))
             elif isinstance(at, BarnabasError):
                 self._on_failure([sought], at)
@@ -190,19 +189,19 @@ class Positions:
                 self._fail(sought.state, error)
 
     def _retry(self, state: AssignedPartition, error: BarnabasError) -> None:
-        """Ask again after the backoff, with new metadata."""
+        """Request metadata, and retry after the backoff."""
         if self._is_news(state, type(error)):
             self._warn(state, str(error))
         self._pause(state)
         self._cluster.metadata.request_refresh()
 
     def _fail(self, state: AssignedPartition, error: BarnabasError) -> None:
-        """Give the error to the next poll; later polls read the others until the backoff ends."""
+        """Let the next poll raise the error; later polls skip this partition for the backoff."""
         state.error = error
         self._pause(state)
 
     def _resume(self) -> None:
-        """End the backoff of partitions whose topics did not exist, because the metadata is new."""
+        """End the backoff of partitions whose topics did not exist: new metadata has arrived."""
         for state in self._waiting:
             state.not_before_ms = 0
         if self._waiting:
@@ -223,7 +222,7 @@ class Positions:
     # ---- for a caller who waits ----
 
     async def find(self, states: Sequence[AssignedPartition]) -> None:
-        """Set the positions to the group's offset, or by each partition's rule.
+        """Set the positions to the group's offsets, or by each partition's rule.
 
         Raises the error of a partition without a position, after `default.api.timeout.ms` at most.
         """
@@ -237,7 +236,7 @@ class Positions:
         generations = [state.generation for state in states]
         found = await self._offsets.find(timestamps, self._timeout_ms)
         for state, generation in zip(states, generations, strict=True):
-            # Otherwise, the user has called seek in the meantime, which is newer than the response.
+            # Otherwise, the user has called seek in the meantime, which overrides the response.
             if state.generation == generation:
                 at = found[state.topic_partition]
                 state.seek(at.offset, at.leader_epoch)

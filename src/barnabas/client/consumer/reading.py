@@ -1,4 +1,4 @@
-"""Returns a chunk to the user piece by piece, and deserializes each record as it is returned. Pure.
+"""Returns a chunk's records to the user in portions, deserializing each when returned. Pure.
 
 Corrupt data and a failing deserializer become the partition's error, after the preceding records.
 The position stays at the record in question, so that the user can seek past it.
@@ -20,10 +20,10 @@ Deserialize = Callable[[ConsumerRecord], ConsumerRecord]
 def deserialization(
     key: Callable[[bytes], Any] | None, value: Callable[[bytes], Any] | None
 ) -> Deserialize | None:
-    """Return the function that converts a record's key and value; None if both stay bytes."""
+    """Return a function that deserializes a record's key and value; None if both stay bytes."""
     if key is None and value is None:
         return None
-    from barnabas.client.serialization import deserialize  # only for those who use it
+    from barnabas.client.serialization import deserialize  # imported only if used
 
     def convert(record: ConsumerRecord) -> ConsumerRecord:
         place = f"offset {record.offset} of {record.topic_partition}"
@@ -43,7 +43,7 @@ def deserialization(
 
 
 class Reading:
-    """Tracks a chunk being read, and how far the user has got."""
+    """Tracks a chunk that is being read and how far the user has read."""
 
     __slots__ = ("_at", "_chunk", "_deserialize", "_generation", "_lists", "_records", "state")
 
@@ -60,7 +60,7 @@ class Reading:
         self._chunk = chunk
         self._deserialize = deserialize
         self._lists = chunk.lists(check_crcs=check_crcs)
-        self._records: list[ConsumerRecord] = []  # of the batch in use
+        self._records: list[ConsumerRecord] = []  # the records of the batch in use
         self._at = 0  # the index of the next record
 
     def next_record(self) -> ConsumerRecord | None:
@@ -79,10 +79,10 @@ class Reading:
         return record
 
     def take_into(self, records: list[ConsumerRecord], most: int) -> bool:
-        """Fill `records` up to `most`; returns False when the chunk is exhausted or given back."""
+        """Fill `records` up to `most`; return False if the chunk is exhausted or was given back."""
         state = self.state
         if not state.is_current(self._generation):
-            return False  # the user has moved elsewhere
+            return False  # the user called seek, or the partition was revoked
         if state.paused:
             self.give_back()
             return False
@@ -116,6 +116,6 @@ class Reading:
             state.advance(record.offset + 1, epoch)
 
     def give_back(self) -> None:
-        """Give the remaining records back, to be refetched."""
+        """Give the remaining records back, so that they are refetched."""
         if self.state.is_current(self._generation):
             self.state.refetch()

@@ -1,8 +1,8 @@
-"""Finds the offsets at which partitions have records, because not every offset has one.
+"""Finds the offsets at which partitions have records, because some offsets have none.
 
 Transaction markers occupy offsets, compaction removes records without renumbering the others, and a
-read_committed consumer does not see aborted records. So only the batches themselves show how many
-records a range holds, or where the last ten begin.
+read_committed consumer does not see aborted records. Therefore, only the batches show how many
+records a range contains, or where the last ten begin.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ async def record_offsets(
 ) -> dict[TopicPartition, array[int]]:
     """Return the offsets of the records in these ranges, at the consumer's isolation level.
 
-    The consumer is assigned the partitions to read them, and has no assignment afterwards. `most`
-    is the number of records of each partition that is enough; more may be returned. Raises
-    CorruptData, or Unreachable if nothing arrives for a minute.
+    This changes the consumer's assignment, and leaves it empty. Reading a partition stops after
+    `most` records, but more may be returned. Raises CorruptData, or Unreachable if nothing arrives
+    for a minute.
     """
     found = {name: array("q") for name in spans}
     unread = {name: span for name, span in spans.items() if span.begin < span.end}
@@ -52,7 +52,7 @@ async def record_offsets(
         for name, answer in answers.items():
             _take_offsets(found[name], name, answer, unread[name].end)
         for name, span in list(unread.items()):
-            # This compares the position, which also advances if the range was deleted in the
+            # Compare the position, which also advances if the range has been deleted in the
             # meantime.
             is_over = await consumer.position(name) >= span.end
             if is_over or (most is not None and len(found[name]) >= most):
@@ -65,17 +65,18 @@ async def record_offsets(
 async def last_records(
     consumer: Consumer, spans: Mapping[TopicPartition, Span], count: int
 ) -> dict[TopicPartition, int]:
-    """Return the offset of each range's `count`-th last record, or its begin if it has fewer.
+    """Return the offset of each range's `count`-th last record, or its start if it has fewer.
 
-    It reads backwards, in ranges that double until they hold enough records, so a long tail of
-    aborted records costs no more than its length. Assignment and errors are as in `record_offsets`.
+    It reads backwards in ranges that double in size until they contain enough records, so a long
+    tail of aborted records costs no more than its length. Assignment and errors are as in
+    `record_offsets`.
     """
     starts: dict[TopicPartition, int] = {}
     missing = dict.fromkeys(spans, count)
     unread = dict(spans)
     width = count
     while unread:
-        # No more offsets than wanted records: take them all, without counting.
+        # If there are no more offsets than wanted records, take all of them without counting.
         starts |= {
             name: begin for name, (begin, end) in unread.items() if end - begin <= missing[name]
         }

@@ -1,13 +1,12 @@
-"""Implements the sticky assignor: balance first, then as few moves as possible (AS-4, AS-5;
-KIP-54).
+"""Implements the sticky assignor, which balances first and then minimizes moves (AS-4, AS-5).
 
-It works in three steps. First, members keep their partitions. Next, each unassigned partition,
-starting with those that have the fewest subscribers, goes to the subscriber with the fewest
-partitions. Finally, partitions move as long as this makes the distribution more even, if necessary
-along a chain of members: A may have to give to B, which shares a topic with it, so that B can give
-to C. Once no chain ends at a member with at least two partitions fewer than the member where it
-starts, no assignment is more even (a semi-matching without a cost-reducing path is optimal). The
-outcome is therefore balanced for any subscriptions.
+The algorithm (KIP-54) has three steps. First, members keep their partitions. Next, each unassigned
+partition, starting with those that have the fewest subscribers, goes to the subscriber with the
+fewest partitions. Finally, partitions move as long as this makes the distribution more even, if
+necessary along a chain of members: A may have to give to B, which shares a topic with it, so that B
+can give to C. Once no chain ends at a member with at least two partitions fewer than the member
+where it starts, no assignment is more even (a semi-matching without a cost-reducing path is
+optimal). The outcome is therefore balanced for any subscriptions.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from heapq import heapreplace
 from barnabas.client.consumer.group_protocol import GroupAssignment, GroupMember
 from barnabas.types import TopicPartition
 
-_Step = tuple[int, str, int]  # from a member, a partition of this topic, to a member
+_Step = tuple[int, str, int]  # (giver, topic of the partition, taker)
 
 
 def assign_sticky(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
     distribution = _Distribution(topics, members)
-    distribution.keep()  # the partitions that a member has and still subscribes to
+    distribution.keep()  # each member keeps the partitions that it still subscribes to
     distribution.place_orphans()
     distribution.level()
     return {
@@ -34,7 +33,7 @@ def assign_sticky(topics: Mapping[str, int], members: Sequence[GroupMember]) -> 
 
 
 def withhold_moving(assignment: GroupAssignment, members: Sequence[GroupMember]) -> GroupAssignment:
-    """Return the assignment without the partitions that another member still owns."""
+    """Return the assignment without partitions that another member still owns."""
     owned = {member.member_id: frozenset(member.owned) for member in members}
     claims: dict[TopicPartition, int] = {}
     for partitions in owned.values():
@@ -53,7 +52,7 @@ def withhold_moving(assignment: GroupAssignment, members: Sequence[GroupMember])
 
 
 class _Distribution:
-    """An assignment in progress. Members are identified by their index in the order of ranks."""
+    """An assignment in progress. Members are identified by their index in rank order."""
 
     def __init__(self, topics: Mapping[str, int], members: Sequence[GroupMember]) -> None:
         self.members = sorted(members, key=lambda member: member.rank)
@@ -65,10 +64,10 @@ class _Distribution:
                 if topic in topics:
                     self._subscribers[topic] += (place,)
         self._before = self._owners()
-        self._shelves: list[_Shelf] = []  # while partitions move
+        self._shelves: list[_Shelf] = []  # used while partitions move
 
     def _owners(self) -> dict[TopicPartition, int]:
-        """Return the owner of each partition: among several claims, that of the latest generation.
+        """Return the owner of each partition; of several claims, the latest generation's is valid.
 
         Two claims of the same generation contradict each other; the partition then has no owner.
         """
@@ -77,7 +76,7 @@ class _Distribution:
         for place, member in enumerate(self.members):
             for partition in dict.fromkeys(member.owned):
                 if partition.partition >= self._topics.get(partition.topic, 0):
-                    continue  # deleted meanwhile
+                    continue  # the partition was deleted meanwhile
                 if member.generation > latest.get(partition, -2):
                     owners[partition], latest[partition] = place, member.generation
                 elif member.generation == latest[partition]:
@@ -94,11 +93,11 @@ class _Distribution:
     def place_orphans(self) -> None:
         """Give each unassigned partition to the subscriber with the fewest partitions (AS-4)."""
         taken = {partition for held in self.held for partition in held}
-        # A heap by number of partitions for each set of subscribers. Numbers only grow, so an
-        # outdated entry is too small and comes up early enough to be corrected.
+        # Keep one heap, ordered by number of partitions, for each set of subscribers. The numbers
+        # only grow, so an outdated entry is too small and surfaces early enough to be corrected.
         heaps: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-        # Topics with few subscribers come first: the others can still even out the imbalance that
-        # they leave.
+        # Start with topics that have few subscribers: topics with more subscribers can still even
+        # out the imbalance that these leave.
         by_choice = sorted(self._topics, key=lambda topic: (len(self._subscribers[topic]), topic))
         for topic in by_choice:
             subscribers = self._subscribers[topic]
@@ -131,8 +130,8 @@ class _Distribution:
                 return
             chain, reached = self._chain(giver)
             if not chain:
-                # All reachable members have as many partitions, or one fewer, so a member with
-                # fewer will never find a taker among them: they are settled for good.
+                # All reachable members have as many partitions or one fewer, so a member with fewer
+                # will never find a taker among them: they are final.
                 settled |= reached
             for source, topic, target in chain:
                 partition = self._shelves[source].take(topic, target)
@@ -141,7 +140,7 @@ class _Distribution:
                 self.held[target][partition] = None
 
     def _chain(self, giver: int) -> tuple[list[_Step], set[int]]:
-        """Return `giver`'s chain that moves the fewest kept partitions, and the members reached.
+        """Return the chain from `giver` that moves the fewest kept partitions, and members reached.
 
         The search is by cost: 0 for a partition that its holder did not have before, otherwise 1.
         Topics are also nodes, because the holder of a topic's partition can give it to any
@@ -179,7 +178,7 @@ class _Distribution:
         return [], {node for node in done if isinstance(node, int)}
 
     def _steps(self, giver: int, taker: int, came: Mapping[int, tuple[int, str]]) -> list[_Step]:
-        # The chain is applied from its end, so that a member along it gives before it receives, and
+        # Apply the chain from its end, so that each member along it gives before it receives and
         # does not pass on a partition that it has just received.
         steps: list[_Step] = []
         while taker != giver:
@@ -191,7 +190,7 @@ class _Distribution:
     def _direct(self, giver: int, limit: int) -> _Step | None:
         """Return the first step that the search would consider, if that step is sufficient.
 
-        Usually it is, and then the giver's other topics need not be considered.
+        It usually is, and then the giver's other topics need not be considered.
         """
         shelf = self._shelves[giver]
         topic = next(reversed(shelf.moved), None) or next(iter(shelf.topics))
@@ -203,8 +202,8 @@ class _Distribution:
 class _Shelf:
     """A member's partitions by topic, and within a topic by the member that had them before.
 
-    A member may hold thousands of partitions and gives them away one by one; this avoids searching
-    among them.
+    A member may hold thousands of partitions and gives them away one by one; this class avoids
+    searching among them.
     """
 
     __slots__ = ("moved", "place", "topics")
@@ -212,7 +211,7 @@ class _Shelf:
     def __init__(self, place: int) -> None:
         self.place = place
         self.topics: dict[str, dict[int | None, dict[TopicPartition, None]]] = {}
-        self.moved: dict[str, None] = {}  # topics with a partition that is new to the member
+        self.moved: dict[str, None] = {}  # topics of which the member has a new partition
 
     def put(self, partition: TopicPartition, before: int | None) -> None:
         origins = self.topics.setdefault(partition.topic, {})
@@ -223,7 +222,7 @@ class _Shelf:
     def take(self, topic: str, target: int) -> TopicPartition:
         """Remove the partition to give to `target`.
 
-        Prefers a partition that `target` had before, then one that is new here, then the last.
+        It prefers a partition that `target` had before, then one that is new here, then the last.
         """
         origins = self.topics[topic]
         origin: int | None = self.place

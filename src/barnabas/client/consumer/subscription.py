@@ -13,28 +13,28 @@ ListenerResult = Awaitable[None] | None
 
 
 class RebalanceListener:
-    """Called inside `poll`, `unsubscribe` and `close` with partitions that come and go.
+    """Is notified within `poll`, `unsubscribe` and `close` of partitions gained and lost.
 
-    With an eager assignor all partitions go before each rebalance and come after it. With only
-    cooperative-sticky, just the moving partitions go and just the new ones come: the others stay
-    assigned, and are also read during the rebalance (KIP-429).
+    With an eager assignor, all partitions are revoked before each rebalance and assigned after it.
+    With only cooperative-sticky, just the partitions that change owners are revoked and assigned:
+    the others stay assigned, and are read even during the rebalance (KIP-429).
 
-    Subclass it and override the methods that matter, each as `def` or as `async def`.
+    Subclass it and override the methods that you need, each as `def` or `async def`.
     """
 
     def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
-        """Called with partitions before others get them; processed records can be committed."""
+        """Called with partitions before others get them, so processed records can be committed."""
         return None
 
     def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
-        """Called with assigned partitions before anything is read from them: the moment for `seek`.
+        """Called with assigned partitions before anything is read from them; `seek` here if needed.
 
         Called after every rebalance; the list is empty if this member got no new partitions.
         """
         return None
 
     def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
-        """Called with partitions that others already have, so nothing can be committed.
+        """Called with partitions that other members already have, so nothing can be committed.
 
         By default it calls `on_partitions_revoked`.
         """
@@ -43,7 +43,7 @@ class RebalanceListener:
 
 def checked_listener(listener: object) -> None:
     """Raise TypeError unless the listener is a RebalanceListener or None."""
-    # Check the methods, because the listener's class need not derive from RebalanceListener.
+    # Check the methods: the listener's class need not derive from RebalanceListener.
     names = ("on_partitions_revoked", "on_partitions_assigned", "on_partitions_lost")
     if listener is not None and not all(callable(getattr(listener, name, None)) for name in names):
         kind = type(listener).__name__
@@ -51,7 +51,7 @@ def checked_listener(listener: object) -> None:
 
 
 class Subscription:
-    """Topics by name, or a pattern that matches whole names; `names` holds the current ones."""
+    """A subscription to topics by name or by a pattern; `names` contains the current topics."""
 
     __slots__ = ("_wanted", "exclude_internal", "listener", "names", "pattern")
 
@@ -62,12 +62,12 @@ class Subscription:
         *,
         exclude_internal: bool,
     ) -> None:
-        """Raises TypeError if a single name is given, ValueError if no name is given."""
+        """Raises TypeError if a single name is given, or ValueError if no name is given."""
         self.listener = listener or RebalanceListener()
         self.exclude_internal = exclude_internal
         self.pattern: re.Pattern[str] | None = None
         self.names: tuple[str, ...] = ()
-        self._wanted: frozenset[str] = frozenset()  # by name
+        self._wanted: frozenset[str] = frozenset()  # the topics subscribed to by name
         if isinstance(topics, re.Pattern):
             if not isinstance(topics.pattern, str):
                 raise TypeError("topics: a pattern of text, not of bytes")
@@ -89,7 +89,7 @@ class Subscription:
         return self.pattern.fullmatch(topic) is not None
 
     def match(self, topics: Mapping[str, bool]) -> bool:
-        """Match all topics (name -> whether internal, TP-8); returns True if `names` changed."""
+        """Match all topics (name -> is internal, TP-8), and return whether `names` has changed."""
         if self.pattern is None:
             return False
         names = tuple(

@@ -1,6 +1,6 @@
 """Decodes fetched records into an Arrow table column by column, without Python work per record.
 
-It needs pyarrow and numpy, which only this module imports, at the first `poll_arrow`; a frame also
+The module needs pyarrow and numpy, which are imported at the first `poll_arrow`; a data frame also
 needs pandas.
 """
 
@@ -25,7 +25,10 @@ PANDAS = (*ARROW, "pandas")
 
 
 def require(method: str, libraries: Sequence[str]) -> None:
-    """Import the libraries of a method. Raises MissingLibrary, which says how to install them."""
+    """Import the libraries that a method needs.
+
+    Raises MissingLibrary, which says how to install.
+    """
     for name in libraries:
         try:
             import_module(name)
@@ -38,7 +41,7 @@ def require(method: str, libraries: Sequence[str]) -> None:
 def table_of(
     fetched: Mapping[TopicPartition, FetchedBytes], *, with_headers: bool, check_crcs: bool
 ) -> pa.Table:
-    """Return the records of these chunks, partition after partition. Raises CorruptData."""
+    """Return the records of these chunks, grouped by partition. Raises CorruptData."""
     import pyarrow as pa
 
     schema = _schema(with_headers)

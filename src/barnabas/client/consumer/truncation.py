@@ -1,8 +1,8 @@
-"""Asks leaders whether their logs still hold what a consumer has read (KIP-320).
+"""Asks leaders whether their logs still contain the records that a consumer has read (KIP-320).
 
 If a leader was elected without being in sync, or its disk lost the end of its log, the position's
-epoch ends below the position in that log. To continue reading would skip the records written in
-their place.
+epoch ends below the position in that log. A consumer that continued there would skip the records
+written instead.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
-_CONSUMERS_FROM = 3  # earlier versions require the right to act for the cluster
+_CONSUMERS_FROM = 3  # earlier versions require permission for cluster actions
 
 
 class Truncation:
-    """Validates doubtful positions, and moves the positions whose records were cut off."""
+    """Validates doubtful positions, and moves those whose records were truncated."""
 
     def __init__(self, cluster: Cluster, config: ConsumerConfig) -> None:
         self._cluster = cluster
         self._config = config
 
     async def settle(self, node: BrokerAddress, states: list[AssignedPartition]) -> None:
-        """Validate doubtful positions at this leader, and move those that its log cut off.
+        """Validate doubtful positions at this leader, and move those beyond its truncated log.
 
         Makes one attempt, after which positions may still be doubtful. Raises Unreachable.
         """
@@ -51,10 +51,10 @@ class Truncation:
         answers = await self._ask(node, states) if is_able else {}
         for state, generation in doubtful:
             if not state.is_current(generation):
-                continue  # the user called seek, or the leader moved
+                continue  # the user called seek, or the leader changed
             answer = answers.get(state.topic_partition)
             if not is_able:
-                state.is_doubtful = False  # as before epochs existed
+                state.is_doubtful = False  # as in versions without epochs
             elif answer is None or answer.error_code:
                 self._on_error(state, 0 if answer is None else answer.error_code)
             else:
@@ -97,9 +97,9 @@ class Truncation:
         state.not_before_ms = now_ms + self._cluster.config.retry_backoff_ms
 
     def _judge(self, state: AssignedPartition, answer: EpochEndOffset) -> None:
-        """Apply a response: the epoch, or the one before, ends at `end_offset`."""
+        """Apply a leader's response about the end of the position's epoch."""
         # The response gives the end of the largest epoch in the leader's log that is not above
-        # ours. If that is at or after the position, the log has all records that were read.
+        # ours. If that end is not below the position, the log has all records that were read.
         is_known = answer.leader_epoch >= 0 and answer.end_offset >= 0
         if is_known and answer.end_offset >= state.position:
             state.is_doubtful = False

@@ -6,11 +6,10 @@
                   |  `-- expire, fail_waiting --> failed
                   `------- put back in its old place, or split into its parts (KIP-126)
 
-The module is pure: `now_ms` is an argument, and nothing here waits. It owns the memory limit
-(`buffer.memory` counts appended records without an outcome), the rules for when a batch may be
-sent, and the idempotent producer's identity. Every appended record gets exactly one outcome. A
-failure does not guarantee that the record is not stored: after an unanswered attempt, the client
-cannot know.
+The module is pure: `now_ms` is an argument, and nothing here waits. It enforces the memory limit
+(`buffer.memory` counts appended records without an outcome), decides when a batch may be sent, and
+manages the idempotent producer's identity. Every appended record gets exactly one outcome. A failed
+record may nevertheless be stored: after an unanswered attempt, the client cannot know.
 """
 
 from __future__ import annotations
@@ -42,21 +41,21 @@ from barnabas.records.batch import HEADER_BYTES
 from barnabas.records.compression import CODEC_NAMES
 from barnabas.types import TopicPartition
 
-_REMEMBERED_BATCHES = 5  # that the broker remembers, per producer and partition
+_REMEMBERED_BATCHES = 5  # the broker remembers this many batches per producer and partition
 
 # An attempt that was rejected with one of these errors appended nothing.
 SEQUENCE_ERRORS = (OutOfOrderSequenceNumber, UnknownProducerId, InvalidProducerEpoch)
 
 
 class Ready(NamedTuple):
-    """Names the partitions to send for, and the time at which to ask again."""
+    """The partitions to send for, and the time at which to ask again."""
 
     queues: list[PartitionQueue]  # partitions with a batch that can be sent now
     next_ms: int | None  # when the next batch becomes ready or expires
 
 
 class Statistics:
-    """Counts a producer's work by batch and request, never by record."""
+    """Counts a producer's work per batch and request, never per record."""
 
     __slots__ = (
         "acknowledged_batches",
@@ -108,8 +107,8 @@ class Accumulator:
         self._codec = CODEC_NAMES.index(config.compression_type)
         self._most_in_flight = config.max_in_flight_requests_per_connection
         if config.enable_idempotence:
-            # A sixth batch in flight would push the first out of the broker's memory, so a
-            # repetition of the first could not be recognized (PR-6).
+            # A sixth batch in flight would make the broker forget the first, and then a repetition
+            # of the first could not be recognized (PR-6).
             self._most_in_flight = min(self._most_in_flight, _REMEMBERED_BATCHES)
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._active: dict[TopicPartition, PartitionQueue] = {}  # partitions with a waiting batch
@@ -123,8 +122,10 @@ class Accumulator:
         self.needs_producer_id = config.enable_idempotence
         self.is_transactional = bool(config.transactional_id)
         self.check_loop: Callable[[], None] = lambda: None
-        """Raises an error unless called where the producer runs; called once per batch, not per
-        record."""
+        """Raises an error unless called on the producer's loop.
+
+        Called once per batch, not per record.
+        """
 
     # ---- in ----
 
@@ -148,13 +149,14 @@ class Accumulator:
         size_bytes = record.size_bytes
         queue = self._queues.get(topic_partition) or self._new_queue(topic_partition)
         batch = queue.open_batch()
-        # `size_bytes` is an upper bound, so a batch may end a few bytes early, but never too late.
+        # `size_bytes` is an upper bound, so a batch may be closed a few bytes early, but never too
+        # late.
         if batch is None or batch.size_bytes + size_bytes > self._config.batch_size:
             limit = self._config.batch_size
             batch = ProducerBatch(topic_partition, self._begin(), self._codec, now_ms, limit)
         index = batch.append(timestamp_ms, record.key, record.value, record.headers, size_bytes)
         self.used_bytes += size_bytes
-        if index == 0:  # only now, so that a record that fails does not leave an empty batch
+        if index == 0:  # only now, so that a record that fails leaves no empty batch
             self._enqueue(queue, batch)
             self.used_bytes += HEADER_BYTES
         return batch, index
@@ -196,7 +198,7 @@ class Accumulator:
         self._batches_made += 1
         self._unfinished[batch.number] = batch
         if queue.waiting:
-            queue.waiting[-1].limit_bytes = 0  # later records go behind this batch
+            queue.waiting[-1].limit_bytes = 0  # later records go into a batch after this one
         queue.waiting.append(batch)
         self._active[batch.topic_partition] = queue
 
@@ -212,14 +214,14 @@ class Accumulator:
         return sum(len(queue.in_flight) for queue in self._queues.values())
 
     def ready(self, now_ms: int) -> Ready:
-        """Return the partitions with a batch to send now, and when to ask again at the latest."""
+        """Return the partitions with a batch to send now, and the latest time to ask again."""
         queues = []
         next_ms: int | None = None
         for queue in self._active.values():
             first = queue.waiting[0]
             due_ms = first.created_ms + self._config.delivery_timeout_ms
-            # A partition that is held, or has its share in flight, becomes ready through a
-            # response, which wakes the sender. Until then only the expiry of the batch is due.
+            # If a partition is held or has the maximum in flight, only a response can make it
+            # ready, and that wakes the sender. Until then, only the expiry of its batch is due.
             if not queue.is_held and len(queue.in_flight) < self._most_of(queue):
                 leave_ms = max(queue.not_before_ms, self._leaves_at_ms(queue, first))
                 if leave_ms <= now_ms:
@@ -231,15 +233,15 @@ class Accumulator:
 
     def _most_of(self, queue: PartitionQueue) -> int:
         """Return how many of the partition's batches can be in flight."""
-        # A leader accepts any first sequence from a producer that it does not know, so the first
-        # batch is sent alone; see the invariants of `partition_queue`.
+        # A leader accepts any first sequence from a producer that it does not know, so send the
+        # first batch alone; see the invariants of `partition_queue`.
         is_first = self._config.enable_idempotence and not queue.is_known
         return 1 if is_first else self._most_in_flight
 
     def _leaves_at_ms(self, queue: PartitionQueue, first: ProducerBatch) -> int:
         full = len(queue.waiting) > 1 or first.size_bytes >= self._config.batch_size
-        full = full or not first.limit_bytes  # no record can join the batch
-        # A full buffer sends its batches; otherwise, a long linger would block the caller.
+        full = full or not first.limit_bytes  # no more records can join the batch
+        # If the buffer is full, send its batches; otherwise, a long linger would block the caller.
         crowded = self.used_bytes + self._config.batch_size >= self._config.buffer_memory
         # A retry waits for its backoff (`not_before_ms`), not for more records.
         if full or first.attempts or self.flushing or crowded:
@@ -247,13 +249,11 @@ class Accumulator:
         return first.created_ms + self._config.linger_ms
 
     def take(self, queue: PartitionQueue) -> ProducerBatch:
-        """Take the partition's next batch to send, and move the partition to the end of the
-        queue.
-        """
+        """Take the partition's next batch, and move the partition to the end of the queue."""
         assert not self.needs_producer_id, "an idempotent batch needs a producer id"
         batch = queue.take(self._config.enable_idempotence)
-        # A dict keeps the order of insertion, so a broker's partitions take turns if a request has
-        # no room for all of them.
+        # A dict keeps the order of insertion, so the partitions of a broker take turns if a request
+        # cannot contain all of them.
         del self._active[queue.topic_partition]
         if queue.waiting:
             self._active[queue.topic_partition] = queue
@@ -264,11 +264,11 @@ class Accumulator:
     def acknowledge(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
         queue = self._queues[batch.topic_partition]
         queue.acknowledge(batch)
-        # The broker rejects gaps: a batch stored under a later sequence follows all earlier
-        # batches.
+        # The broker rejects gaps, so if a batch is stored, all batches with earlier sequences are
+        # too.
         stored = queue.take_stored()
         self._resolve(queue)
-        for older in stored:  # only the broker that first stored the batch knew the offset
+        for older in stored:  # its offset was only in a response that was lost
             self._complete(older, -1, -1)
         if not queue.waiting:
             self._active.pop(queue.topic_partition, None)
@@ -282,32 +282,31 @@ class Accumulator:
         batch.complete(base_offset, log_append_time_ms)
 
     def fail_attempt(self, batch: ProducerBatch, error: BarnabasError, retry_at_ms: int) -> None:
-        """Take back a failed attempt; the batch is retried in order or fails for good (PR-5).
+        """Take back a batch whose attempt failed; retry it in order, or fail it for good (PR-5).
 
-        If the broker's state is in doubt, or the broker does not accept our sequences, a new
-        producer id is needed: no batch is taken until none is in flight and `identify` has been
-        called.
+        If the broker's state is in doubt, or the broker rejects our sequences, a new producer id is
+        needed. Then no batch is taken until none is in flight and `identify` has been called.
         """
         queue = self._queues[batch.topic_partition]
         batch.last_failure = error
         if isinstance(error, MessageTooLarge) and batch.is_divisible:
-            # `batch.size` is above the topic's max.message.bytes. Nothing was appended, so the
-            # parts are sent under the sequences of the whole (KIP-126).
+            # `batch.size` is larger than the topic's max.message.bytes. Nothing was appended, so
+            # the parts are sent with the sequences of the whole (KIP-126).
             self._split(queue, batch)
             return
         batch.in_doubt |= isinstance(error, Unreachable)
         if isinstance(error, OutOfOrderSequenceNumber):
-            # A batch that moved up while in flight was rejected for its old sequence, which says
+            # If a batch moved up while in flight, it was rejected for its old sequence, which says
             # nothing about the new one.
             batch.is_out_of_order = batch.sent_sequence == batch.base_sequence
-            # A batch before an acknowledged one is stored, even if the broker no longer
+            # A batch older than an acknowledged one is stored, even if the broker no longer
             # remembers it.
             if batch.is_out_of_order and batch.number < queue.last_acknowledged:
                 self.acknowledge(batch, -1, -1)
                 return
         if batch.attempts <= self._config.retries and self._may_pass(batch, queue, error):
-            # Any other error may follow the append: NOT_ENOUGH_REPLICAS_AFTER_APPEND, or
-            # REQUEST_TIMED_OUT while the replicas were fetching it (PR-4).
+            # Any other error may occur after the append, such as NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+            # or REQUEST_TIMED_OUT while replicas were fetching the batch (PR-4).
             batch.in_doubt |= not isinstance(error, SEQUENCE_ERRORS)
             queue.put_back(batch, retry_at_ms)
             self.statistics.retries += 1
@@ -333,14 +332,14 @@ class Accumulator:
         self._active[batch.topic_partition] = queue
 
     def _may_pass(self, batch: ProducerBatch, queue: PartitionQueue, error: BarnabasError) -> bool:
-        """Return whether another attempt can succeed."""
+        """Return whether another attempt may succeed."""
         if isinstance(error, Unreachable):
             return True
         if batch.base_sequence >= 0 and isinstance(error, SEQUENCE_ERRORS):
-            # The broker must return this error for a batch behind an older one that must be retried
-            # or was rejected, and also if it remembers only younger batches. Otherwise, its state
-            # and ours differ, which requires a new identity. A transaction cannot change its
-            # identity half-way, so this error ends it.
+            # The broker must return this error for a batch that follows an older one that must be
+            # retried or was rejected, and also if it remembers only younger batches. In all other
+            # cases, its state and ours differ, which requires a new identity. A transaction cannot
+            # change its identity half-way, so the error ends it.
             if self._is_out_of_step(batch, queue, error):
                 self._lose_sequences(queue)
                 return not self.is_transactional
@@ -351,16 +350,15 @@ class Accumulator:
         self, batch: ProducerBatch, queue: PartitionQueue, error: BarnabasError
     ) -> bool:
         if isinstance(error, OutOfOrderSequenceNumber) and not self.is_transactional:
-            # The other batches in flight may still be acknowledged, which would prove this batch
-            # stored.
+            # The other batches in flight may still be acknowledged, which would prove that this
+            # batch is stored.
             return queue.is_out_of_step(batch)
-        # A transaction does not wait for such proof: any doubt ends it, and its abort settles
-        # everything.
+        # A transaction does not wait for such proof, because its abort settles every doubt.
         moved_up = batch.sent_sequence != batch.base_sequence
         return not moved_up and queue.is_first_unacknowledged(batch)
 
     def _resolve(self, queue: PartitionQueue) -> None:
-        """Drop the sequences if a batch was given up in doubt and no other can resolve the doubt.
+        """Drop the sequences if a batch was given up in doubt and no other batch can resolve that.
 
         Such a batch ends a transaction, whatever its outcome.
         """
@@ -373,7 +371,7 @@ class Accumulator:
     def identify(self, producer_id: int, producer_epoch: int) -> None:
         """Take a new identity while no batch is in flight.
 
-        Lost sequences restart at 0; in a transaction all sequences do.
+        Lost sequences restart at 0; for a transactional producer, all sequences do.
         """
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
@@ -387,8 +385,8 @@ class Accumulator:
         expired = []
         limit_ms = self._config.delivery_timeout_ms
         missing = "producer id yet" if self.needs_producer_id else "leader, no broker"
-        # This concerns only waiting batches. A batch in flight comes back here after its response,
-        # or unanswered after request.timeout.ms, and is then too old to be retried.
+        # Only waiting batches expire. A batch in flight comes back here after its response, or
+        # unanswered after request.timeout.ms, and is then too old to be retried.
         for queue in list(self._active.values()):
             while queue.waiting and queue.waiting[0].created_ms + limit_ms <= now_ms:
                 expired.append(queue.waiting[0])

@@ -2,8 +2,8 @@
 
 A batch is open (records are added), then closed (encoded once, sent, and on a retry resent with the
 same bytes), then done (acknowledged or failed). It is done exactly once. A split batch is done when
-its parts are, and each record has the outcome of its part. Pure: it neither waits nor reads a
-clock.
+its parts are, and each of its records has the outcome of its part. Pure: it neither waits nor reads
+a clock.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ GivenHeaders = Iterable[tuple[str, bytes | str | None]] | Mapping[str, bytes | s
 
 
 class ProducerRecord(NamedTuple):
-    """A record to send (PR-1); by default the partitioner chooses, and the timestamp is now.
+    """A record to send (PR-1).
+
+    By default, the partitioner chooses a partition and the timestamp is now.
 
     A bytearray or memoryview is copied when the record is accepted.
     """
@@ -37,7 +39,7 @@ class ProducerRecord(NamedTuple):
 
 
 class CheckedRecord(NamedTuple):
-    """A record that can be sent (see `arguments.checked_record`), with its own copies of bytes."""
+    """A checked record with its own copies of all bytes (see `arguments.checked_record`)."""
 
     topic: str
     value: bytes | None
@@ -45,7 +47,7 @@ class CheckedRecord(NamedTuple):
     partition: int | None
     timestamp_ms: int | None
     headers: Headers
-    size_bytes: int  # its largest possible size in a batch
+    size_bytes: int  # the record's maximum size in a batch
 
 
 class RecordOptions(TypedDict, total=False):
@@ -71,7 +73,7 @@ class ColumnOptions(TypedDict, total=False):
 
 
 class Identity(NamedTuple):
-    """The producer id and epoch that a batch's sequence belongs to."""
+    """The producer id and epoch to which a batch's sequence belongs."""
 
     producer_id: int
     producer_epoch: int
@@ -79,18 +81,20 @@ class Identity(NamedTuple):
 
 SEQUENCE_LIMIT = 2**31  # sequences wrap to 0 after the largest int32
 NUMBER_STEP = 2**32
-"""The distance between two batches' numbers; the parts of a split batch get the numbers in
-between."""
+"""The distance between two batches' numbers.
+
+The parts of a split batch get the numbers in between.
+"""
 
 NO_IDENTITY = Identity(-1, -1)
 
 
 def _on_any_loop() -> None:
-    """Do nothing: the batch belongs to no loop."""
+    """Do nothing, because the batch belongs to no loop."""
 
 
 class ProducerBatch:
-    """Records of one partition that are sent together and share one outcome."""
+    """A batch of records for one partition, which are sent together and share one outcome."""
 
     __slots__ = (
         "_callbacks",
@@ -128,29 +132,32 @@ class ProducerBatch:
         limit_bytes: int = 0,
     ) -> None:
         self.topic_partition = topic_partition
-        self.number = number  # grows with each batch of a partition: the order to preserve
+        self.number = number  # grows with each batch of a partition; defines the order
         self.records: OpenRecords | SealedRecords | None = OpenRecords(codec)  # None once encoded
         self.encoded: bytes | None = None
         self.sealed_count = 0  # the number of records, once encoded
         self.size_bytes = HEADER_BYTES  # an upper bound, uncompressed
-        self.limit_bytes = limit_bytes  # records may join below this size; 0: none may
-        self.counted_bytes = 0  # of the records that the partitioner has counted
+        self.limit_bytes = limit_bytes  # more records may join below this size; 0: none may
+        self.counted_bytes = 0  # the bytes of the records that the partitioner has counted
         self.created_ms = created_ms
         self.attempts = 0
         self.base_sequence = -1  # -1 until one is assigned
-        self.sent_sequence = -1  # of the last request; base_sequence may have moved since
+        # the sequence in the last request; base_sequence may have changed since
+        self.sent_sequence = -1
         self.identity = NO_IDENTITY  # the identity under which base_sequence was assigned
         self.in_doubt = False  # an attempt failed without a known outcome
         self.is_out_of_order = (
             False  # the last attempt was rejected as out of order, though our order is right
         )
         self.is_whole = False
-        self.last_failure: BarnabasError | None = None  # of a failed attempt that is retried
+        # the error of a failed attempt that will be retried
+        self.last_failure: BarnabasError | None = None
         self.base_offset = -1
         self.log_append_time_ms = -1
         self.error: BarnabasError | None = None
         self.done = False
-        self.parts: Sequence[ProducerBatch] = ()  # in the order of records, if the batch was split
+        # if the batch was split, its parts in the order of the records
+        self.parts: Sequence[ProducerBatch] = ()
         self.check_loop = _on_any_loop  # raises ClientClosed on a loop other than the producer's
         self._callbacks: list[Callable[[], None]] = []
 
@@ -178,17 +185,17 @@ class ProducerBatch:
 
     @property
     def is_divisible(self) -> bool:
-        """This is true if the batch has several records and was not made by `of_bytes`."""
+        """Is true if the batch has several records and was not created by `of_bytes`."""
         return self.attempts > 0 and self.record_count > 1 and not self.is_whole
 
     def split(self) -> list[ProducerBatch]:
-        """Split the batch into batches of about half its size, under its sequences (KIP-126).
+        """Split the batch into batches of about half its size, with its sequences (KIP-126).
 
-        Its outcome is theirs from now on.
+        From now on, its outcome is that of its parts.
         """
         assert self.encoded is not None, "the batch was never sent"
-        # The original records were dropped when the batch was encoded, so they are read back.
-        # Halves, because the broker's limit is unknown; a part that is rejected is split in turn.
+        # The original records were dropped when the batch was encoded, so decode them. Split in
+        # halves, because the broker's limit is unknown; a part that is rejected is split in turn.
         header = read_header(self.encoded)
         records = list(records_of(self.encoded, 0, header))
         sizes = [record_size_bound(each.key, each.value, each.headers) for each in records]
@@ -215,14 +222,13 @@ class ProducerBatch:
         return part
 
     def _part_done(self) -> None:
-        # The first error represents the whole batch; each record has the outcome of its own part
-        # (`at`).
+        # The first error represents the whole batch; each record has its own part's outcome (`at`).
         if all(part.done for part in self.parts):
             self.error = next((part.error for part in self.parts if part.error), None)
             self._finish()
 
     def at(self, index: int) -> tuple[ProducerBatch, int]:
-        """Return the batch that holds the record at this index, and the record's index there."""
+        """Return the batch that contains the record at this index, and the record's index there."""
         batch = self
         while batch.parts:
             for part in batch.parts:
@@ -263,7 +269,7 @@ class ProducerBatch:
             self._close()
             self.encoded = seal(self._with_identity(header, is_transactional), body)
         elif self.base_sequence >= 0:
-            # Either a batch before it was rejected, so this one moved up, or the identity has
+            # Either this batch moved up because an earlier one was rejected, or the identity has
             # changed.
             assert self.encoded is not None, "the batch is done"
             header = read_header(self.encoded)
@@ -274,7 +280,7 @@ class ProducerBatch:
         return self.encoded
 
     def _with_identity(self, header: BatchHeader, is_transactional: bool) -> BatchHeader:
-        """Return the header with identity and sequence, if the batch has them."""
+        """Return the header with the batch's identity and sequence, if it has them."""
         if self.base_sequence < 0:
             return header
         return header._replace(
@@ -300,7 +306,7 @@ class ProducerBatch:
         self._finish()
 
     def when_done(self, callback: Callable[[], None]) -> None:
-        """Call back once the outcome is known; immediately if it already is."""
+        """Call `callback` once the outcome is known, or now if it already is."""
         if self.done:
             callback()
         else:
@@ -310,7 +316,7 @@ class ProducerBatch:
         assert not self.done, "a batch has one outcome"
         self.done = True
         self._close()
-        # A Delivery that its user keeps must keep neither the bytes nor the producer alive.
+        # A Delivery that the user keeps must keep neither the bytes nor the producer alive.
         self.encoded = None
         self.check_loop = _on_any_loop
         callbacks, self._callbacks = self._callbacks, []

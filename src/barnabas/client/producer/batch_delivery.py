@@ -1,4 +1,4 @@
-"""Reports the outcome of all records of a call that share a batch, for callers that send many."""
+"""Reports outcomes per batch instead of per record, for callers that send many records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from barnabas.shielded import again
 
 
 class BatchDelivery:
-    """The outcome of several records at once; await it for the offsets, or for its error.
+    """The outcome of several records of one batch. Await it to get the offsets or the error.
 
     `indexes` are the positions of its records among the given records, in order. If the outcome is
     an error, resend the records of `failed_indexes`.
@@ -21,12 +21,12 @@ class BatchDelivery:
 
     __slots__ = ("_error", "batch", "indexes", "places")
 
-    _error: BarnabasError  # a separate copy, once requested
+    _error: BarnabasError  # a separate copy, created on request
 
     def __init__(self, batch: ProducerBatch, indexes: Sequence[int], places: Sequence[int]) -> None:
         self.batch = batch
         self.indexes = indexes
-        self.places = places  # indexes in the batch
+        self.places = places  # the records' indexes in the batch
 
     @property
     def topic(self) -> str:
@@ -42,8 +42,8 @@ class BatchDelivery:
 
     @property
     def offsets(self) -> list[int]:
-        """The records' offsets, in the order of `indexes`; -1 while unknown, and with acks=0."""
-        # Parts of a split batch are stored separately: other records may lie between them.
+        """The records' offsets, in the order of `indexes`; -1 if not known yet or with acks=0."""
+        # The parts of a split batch are stored separately, so other records may lie between them.
         if self.batch.parts:
             found = map(self.batch.at, self.places)
             return [part.base_offset + at if part.base_offset >= 0 else -1 for part, at in found]
@@ -52,7 +52,7 @@ class BatchDelivery:
 
     @property
     def failed_indexes(self) -> list[int]:
-        """Return those of `indexes` whose record is not stored.
+        """Return those of `indexes` whose records are not stored.
 
         They are all or none, unless the broker has rejected individual records as too large.
         """
@@ -63,7 +63,7 @@ class BatchDelivery:
         return self.batch.done
 
     def exception(self) -> BarnabasError | None:
-        """Return why some or all records failed; None if they are stored, or not `done()` yet."""
+        """Return why some or all records failed; None if they are stored or not `done()` yet."""
         if self.batch.error is None:
             return None
         try:
@@ -92,7 +92,7 @@ OnDelivery = Callable[[BatchDelivery], Any]
 
 
 class BatchDeliveries:
-    """Collects the deliveries of one `send_many`, and reports each batch when it is done."""
+    """Collects the deliveries of one `send_many` call, and reports each batch when it is done."""
 
     def __init__(self, on_delivery: OnDelivery) -> None:
         self._on_delivery = on_delivery
@@ -100,7 +100,7 @@ class BatchDeliveries:
         self._count = 0
 
     def add(self, delivery: Delivery) -> None:
-        """Record that the next record is queued."""
+        """Note that the next record has been queued."""
         batch = delivery.batch
         lists = self._open.get(batch)
         is_first = lists is None
@@ -110,8 +110,8 @@ class BatchDeliveries:
         lists[1].append(delivery.index)
         self._count += 1
         if is_first:
-            # This happens only now, because a batch that is already done reports immediately and
-            # needs its first index.
+            # Register the callback only now, because a batch that is already done reports
+            # immediately and needs its first index.
             batch.when_done(lambda: self._done(batch))
 
     def _done(self, batch: ProducerBatch) -> None:

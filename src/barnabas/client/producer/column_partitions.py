@@ -1,4 +1,4 @@
-"""Chooses the partitions for whole columns: as given, by key, or without a key (PR-2). Pure."""
+"""Chooses partitions for the rows of whole columns: as given, by key, or without (PR-2). Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def chosen_partitions(
 
 
 def _keyless(partitioner: Partitioner, topic: str, choice: Partitions, sizes: Integers) -> Integers:
-    """Give each partition the rows for which the partitioner stays with it."""
+    """Return the partition of each row; the partitioner stays with each for a number of bytes."""
     sums = np.cumsum(sizes)
     partitions, ends = [], [0]
     while ends[-1] < len(sizes):
@@ -48,8 +48,8 @@ def _keyless(partitioner: Partitioner, topic: str, choice: Partitions, sizes: In
         partitions.append(partitioner.partition(topic, None, choice))
         before = int(sums[first - 1]) if first else 0
         stays_bytes = partitioner.stays_bytes(topic)
-        # It stays until this number of bytes is exceeded, so the row that exceeds it still goes to
-        # this partition.
+        # The stay ends when this number of bytes is exceeded, so the row that exceeds it still goes
+        # to this partition.
         end = int(np.searchsorted(sums, before + stays_bytes, "left")) + 1
         ends.append(min(end if stays_bytes else first + 1, len(sizes)))
         partitioner.on_appended(topic, int(sums[ends[-1] - 1]) - before)
@@ -57,12 +57,12 @@ def _keyless(partitioner: Partitioner, topic: str, choice: Partitions, sizes: In
 
 
 def partitions_for_keys(keys: ByteColumn, partition_count: int) -> Integers:
-    """Return the partition of each row's key, by `murmur2`; the number of a null key is unused."""
-    # Four extra bytes, so that the last word of the last key can be read whole.
+    """Return the partition of each row's key, by `murmur2`; ignore the number for a null key."""
+    # Append four bytes, so that the last word of the last key can be read whole.
     data = np.concatenate([keys.data, np.zeros(4, np.uint8)])
     lengths, starts = keys.lengths, keys.starts
     hashed = np.uint32(_SEED) ^ lengths.astype(np.uint32)
-    # One step per word, over all keys that have this word. Very long keys would require many steps
+    # Each step processes one word of all keys that have it. Very long keys would require many steps
     # for few rows, so they are hashed one by one below.
     words = np.where(lengths <= _LONGEST, lengths >> 2, 0)
     for number in range(int(words.max(initial=0))):
@@ -73,7 +73,7 @@ def partitions_for_keys(keys: ByteColumn, partition_count: int) -> Integers:
     rest = lengths & 3
     rows = np.flatnonzero(rest)
     if len(rows):
-        # The bytes after the end belong to the next key and are masked out.
+        # Bytes after the end belong to the next key, so mask them out.
         tail = _word(data, starts[rows] + (lengths[rows] & ~3))
         kept = (np.uint32(1) << (8 * rest[rows]).astype(np.uint32)) - np.uint32(1)
         hashed[rows] = (hashed[rows] ^ (tail & kept)) * _M

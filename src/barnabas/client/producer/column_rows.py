@@ -1,4 +1,4 @@
-"""Holds some or all rows of the columns of one call, and builds their record batches. Pure.
+"""Builds record batches from the rows of columns. Pure.
 
 The rows of a partition keep their order. A few megabytes are encoded at a time.
 """
@@ -25,14 +25,14 @@ _MOST_SLICE_ROWS = 262_144
 
 
 class ColumnBatch(NamedTuple):
-    """A record batch without an identity, and the original numbers of its rows."""
+    """A record batch without an identity, with the original numbers of its rows."""
 
     records: SealedRecords
     rows: Sequence[int]
 
 
 class ColumnRows(NamedTuple):
-    """Holds some or all rows of the columns of one call."""
+    """Some or all rows of the columns passed in one call."""
 
     values: ByteColumn
     keys: ByteColumn | None
@@ -42,9 +42,9 @@ class ColumnRows(NamedTuple):
 
     @classmethod
     def of(cls, values: Any, keys: Any, timestamps_ms: Any, max_request_size: int) -> Self:
-        """Return all rows; `timestamps_ms` is one number for all rows, or one for each.
+        """Return all rows of these columns; `timestamps_ms` is one number for all or one for each.
 
-        Raises TypeError, ValueError or MessageTooLarge, which name the argument and the row.
+        Raises TypeError, ValueError or MessageTooLarge, which state the argument and the row.
         """
         column = ByteColumn.of(values, "values")
         count = len(column)
@@ -93,15 +93,15 @@ class ColumnRows(NamedTuple):
             yield partition, self.take(order[first:end])
 
     def batches(self, batch_size: int, codec: int) -> Iterator[ColumnBatch]:
-        """Yield all rows in batches of at most that size, but with at least one record each."""
+        """Yield all rows in batches of at most `batch_size` bytes, but of at least one record."""
         first = 0
         for end in _cuts(self.sizes(), _SLICE_BYTES, _MOST_SLICE_ROWS):
             yield from self.part(first, end)._encode(batch_size, codec)
             first = end
 
     def _encode(self, batch_size: int, codec: int) -> Iterator[ColumnBatch]:
-        # All rows are encoded together and then cut into batches as bytes; offset and timestamp
-        # deltas restart in each batch.
+        # Encode all rows together, and then cut the bytes into batches; offset and timestamp deltas
+        # restart in each batch.
         ends = list(_cuts(self.sizes(), batch_size - HEADER_BYTES))
         firsts = [0, *ends[:-1]]
         counts = np.diff([0, *ends])
@@ -141,7 +141,7 @@ def _sequence(numbers: Integers | range) -> Sequence[int]:
 
 
 def _cuts(sizes: Integers, limit: int, most_rows: int = 2**31) -> Iterator[int]:
-    """Yield the ends of parts of at most `limit` bytes, but of at least one row."""
+    """Yield the end of each part, which has at most `limit` bytes but at least one row."""
     sums = np.cumsum(sizes)
     first, before = 0, 0
     while first < len(sizes):

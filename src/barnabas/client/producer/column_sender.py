@@ -1,4 +1,4 @@
-"""Sends whole columns, from rows to partitions to batches to the accumulator.
+"""Sends whole columns: chooses partitions, encodes batches and passes them to the accumulator.
 
 A few megabytes are encoded at a time, and each portion waits for room, so `buffer.memory` limits
 columns as it limits records.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ColumnSender:
-    """Sends the columns of one call of `send_columns`."""
+    """Sends the columns passed to one call of `send_columns`."""
 
     def __init__(self, intake: Intake) -> None:
         self._intake = intake
@@ -56,15 +56,14 @@ class ColumnSender:
         if unknown := options.keys() - ColumnOptions.__annotations__.keys():
             raise TypeError(f"send_columns has no argument {', '.join(sorted(unknown))}")
         arguments.topic_name(topic)
-        # A user's function takes a single record, so columns have no advantage.
+        # The user's function takes a single record, so columns have no advantage.
         if self._intake.prepares or self._partitioner.is_custom:
             await self._send_each(_records(topic, values, keys, partition, timestamps_ms))
             return self._deliveries
         times = self._intake.wall_ms() if timestamps_ms is None else timestamps_ms
         rows = ColumnRows.of(values, keys, times, self._config.max_request_size)
         wanted = None if partition is None else given_partitions(partition, len(rows.times))
-        # This precedes any queueing, because a partition that does not exist makes the whole call
-        # fail.
+        # Do this before queueing anything: if a partition does not exist, the whole call must fail.
         numbers = [] if wanted is None else np.unique(wanted).tolist()
         view = await self._intake.topic_with(topic, numbers)
         if wanted is None:
@@ -76,7 +75,7 @@ class ColumnSender:
         return self._deliveries
 
     async def _send_each(self, records: Iterator[ProducerRecord]) -> None:
-        """Send row by row, for the user's own serializers, interceptors and partitioners."""
+        """Send row by row, as the user's serializers, interceptors or partitioners require."""
         found: dict[ProducerBatch, tuple[list[int], list[int]]] = {}
         for row, record in enumerate(records):
             delivery = await self._intake.send_record(record)
@@ -97,7 +96,7 @@ class ColumnSender:
             raise self._memory.full(name.topic, limit_ms) from None
         self._intake.watch(batch)
         self._keep(BatchDelivery(batch, numbers, range(records.count)))
-        await asyncio.sleep(0)  # the sender may take the batch
+        await asyncio.sleep(0)  # lets the sender take the batch
 
     def _keep(self, delivery: BatchDelivery) -> None:
         self._deliveries.append(delivery)

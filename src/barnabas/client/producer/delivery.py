@@ -1,4 +1,4 @@
-"""Provides the handle of a sent record until the broker has acknowledged it.
+"""Provides the handle for a record that was sent but may not be acknowledged yet.
 
 A record costs one small `Delivery` rather than a future, because all records of a batch share its
 outcome. A Delivery is used only on the producer's loop.
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class Placed(Protocol):
-    """Describes a delivery of any kind."""
+    """The interface that all kinds of deliveries share."""
 
     def place(self) -> str: ...
 
@@ -36,19 +36,19 @@ class RecordMetadata(NamedTuple):
 
     topic: str
     partition: int
-    offset: int  # -1 with acks=0, and if the broker no longer knows it
+    offset: int  # -1 with acks=0, or if the broker no longer knows it
     timestamp_ms: int
 
 
 class Delivery:
-    """The outcome of one record. Await it for the RecordMetadata, or for the KafkaError.
+    """The outcome of one record. Await it to get the RecordMetadata or the error.
 
     It has the methods of a future that make sense here.
     """
 
     __slots__ = ("_error", "batch", "index", "timestamp_ms")
 
-    _error: BarnabasError  # a separate copy, once requested
+    _error: BarnabasError  # a separate copy, created on request
 
     def __init__(self, batch: ProducerBatch, index: int, timestamp_ms: int) -> None:
         self.batch = batch
@@ -79,9 +79,9 @@ class Delivery:
         if batch.error is None:
             return None
         failure = self._place()[0].error
-        if failure is None:  # of another part of a split batch
+        if failure is None:  # the error belongs to another part of a split batch
             return None
-        # This is a separate copy, because each `raise` adds its frames to the raised object's
+        # Return a separate copy, because each `raise` adds its frames to the raised object's
         # traceback.
         try:
             return self._error
@@ -97,8 +97,8 @@ class Delivery:
     def add_done_callback(self, callback: Callable[[Delivery], Any]) -> None:
         """Call `callback(self)` on the producer's loop once the outcome is known (PR-8).
 
-        An exception of the callback is only logged; SystemExit and KeyboardInterrupt end the loop,
-        as from any callback of the loop.
+        An exception from the callback is only logged. SystemExit and KeyboardInterrupt end the
+        loop, as they do in any callback of a loop.
         """
         arguments.callback(callback, "callback")
         self.batch.when_done(partial(call_back, callback, self))
@@ -121,29 +121,29 @@ class Delivery:
 
 
 def call_back(callback: Callable[[D], Any], delivery: D) -> None:
-    """Call a user's callback; an exception of the callback is only logged.
+    """Call the user's callback; an exception that it raises is only logged.
 
-    The loop raises anything else, such as SystemExit, because the batch has further callbacks to
-    call.
+    Anything else, such as SystemExit, is raised by the loop instead of here, because further
+    callbacks of the batch must be called.
     """
     try:
         callback(delivery)
-    except (Exception, asyncio.CancelledError):  # CancelledError: of a future that it awaited
+    except (Exception, asyncio.CancelledError):  # CancelledError: from a future in the callback
         _log.exception("the callback of the record for %s failed", delivery.place())
     except BaseException as error:
         raise_on_loop(error)
 
 
 def until_done(batch: ProducerBatch) -> asyncio.Future[None]:
-    """Return a future of the running loop that is set once the batch has its outcome.
+    """Return a future of the running loop that completes when the batch has its outcome.
 
-    Raises ClientClosed on a loop other than the producer's, because it would never be woken there.
+    Raises ClientClosed on a loop other than the producer's, because it would never complete there.
     """
     batch.check_loop()
     waiter = asyncio.get_running_loop().create_future()
 
     def wake() -> None:
-        if not waiter.done():  # cancelled if the waiter gave up
+        if not waiter.done():  # it is cancelled if the caller gave up
             waiter.set_result(None)
 
     batch.when_done(wake)
@@ -155,7 +155,7 @@ async def wait_until_flushed(accumulator: Accumulator, wake: Callable[[], None])
     accumulator.flushing += 1
     wake()
     try:
-        # The list is copied, because records accepted meanwhile are not waited for.
+        # Copy the list, because records accepted in the meantime are not waited for.
         for batch in accumulator.unfinished_batches:
             if not batch.done:
                 await until_done(batch)

@@ -2,8 +2,8 @@
 
     ProducerRecord -- check --> CheckedRecord -- accept, or send, which waits --> Delivery
 
-This is the caller's side of a producer, beneath its public methods. It is the slow path, which
-makes every decision; most records of a busy producer need no decision and take the fast path
+This is the caller's side of a producer, beneath its public methods, and its slow path, which makes
+all decisions. Most records of a busy producer need no decision and take the fast path
 (`open_batches`). Any thread may call `check`; everything after it runs only on the loop.
 """
 
@@ -36,11 +36,13 @@ if TYPE_CHECKING:
     from barnabas.client.producer.transactions import Transactions
 
 _PATIENCE_MS: Final = 5_000
-"""The time after which the brokers' denial of a partition is final.
+"""The time after which a partition that brokers do not know is considered nonexistent.
 
-Growth reaches all brokers much sooner, and `max.block.ms` is too long for a wrong number.
+All brokers learn of new partitions much sooner, and `max.block.ms` is too long a wait for a wrong
+partition number.
 """
-_REMEMBERED_MS: Final = 1_000  # records with the same wrong number wait once in this time
+# records with the same wrong partition number wait only once in this time
+_REMEMBERED_MS: Final = 1_000
 _MOST_REMEMBERED: Final = 1_000
 
 _NO_PARTITION: Final = -1
@@ -49,9 +51,9 @@ _new_tuple = tuple.__new__
 
 
 class BufferMemory:
-    """Grants room in `buffer.memory` to one record at a time; the holder of `line` is next.
+    """Grants room in `buffer.memory` to one record at a time, the one that holds `line`.
 
-    Without the line, small records could keep slipping in front of a large one.
+    Without this lock, small records could keep overtaking a large one.
     """
 
     def __init__(
@@ -64,17 +66,17 @@ class BufferMemory:
         self.line = asyncio.Lock()
 
     def on_change(self) -> None:
-        """Check again, because a batch has its outcome or nothing may be sent."""
+        """Check for room again, because a batch has its outcome or nothing more may be sent."""
         self._changed.set()
 
     async def wait(self, size_bytes: int) -> None:
-        """Wait, holding `line`, until that much room is free. No batch lingers meanwhile."""
+        """Wait, while holding `line`, until that much room is free. Meanwhile, no batch lingers."""
         if self._accumulator.has_room(size_bytes):
             return
         self._accumulator.flushing += 1
         try:
             while not self._accumulator.has_room(size_bytes):
-                # When memory is full, a batch leaves immediately, whatever its linger.ms; see
+                # While memory is full, a batch is sent immediately, whatever its linger.ms; see
                 # `Accumulator.ready`.
                 self._changed.clear()
                 self._wake_sender()
@@ -92,12 +94,13 @@ class BufferMemory:
 
 
 class Growth:
-    """Waits for partitions that a topic does not seem to have, because it may just have grown."""
+    """Waits for partitions missing from the metadata, because the topic may just have grown."""
 
     def __init__(self, metadata: Metadata, clock: Clock) -> None:
         self._metadata = metadata
         self._clock = clock
-        self._absent: dict[tuple[str, int], int] = {}  # -> when it was last found missing
+        # (topic, partition) -> when it was last found missing
+        self._absent: dict[tuple[str, int], int] = {}
 
     async def wait_for(self, topic: TopicView, partition: int) -> TopicView:
         """Return the topic once it has the partition. Raises UnknownPartition.
@@ -115,8 +118,8 @@ class Growth:
             except Unreachable:  # the refresh is repeated with backoff
                 continue
             topic = view.topics.get(topic.name, topic)
-            # The response can come from any broker, and one that lags behind does not know the
-            # new partition yet.
+            # Any broker may have answered, and one that lags behind does not know the new partition
+            # yet.
             is_answered = self._clock.monotonic_ms() - began_ms >= _PATIENCE_MS
             if is_answered:
                 if len(self._absent) >= _MOST_REMEMBERED:
@@ -126,10 +129,10 @@ class Growth:
 
 
 class Preparation:
-    """Applies one producer's interceptors, then its serializers, to each record (PR-1, PR-10)."""
+    """Applies a producer's interceptors and then its serializers to each record (PR-1, PR-10)."""
 
     def __init__(self, config: ProducerConfig) -> None:
-        # Imported only here: most producers start without it.
+        # Import this here: most producers start without it.
         from barnabas.client.interceptors import PRODUCER_METHODS, interceptor_classes
         from barnabas.client.serialization import serialize, serializer
 
@@ -149,7 +152,7 @@ class Preparation:
 
     def prepare(self, record: ProducerRecord) -> ProducerRecord:
         """Return the record with its key and value as bytes. Raises SerializationError."""
-        # In Kafka's order (PR-1): an interceptor sees the objects, not their bytes.
+        # Follow Kafka's order (PR-1): an interceptor sees the objects, not their bytes.
         record = self._interceptors.on_send(record)
         topic, value, key = record[:3]
         if self._key is not None:
@@ -180,7 +183,7 @@ class Preparation:
 class Intake:
     """Accepts records, for the producer on its loop and for the threads of the blocking producer.
 
-    It assembles the parts of a producer and holds them for the methods of `Producer`.
+    It assembles the parts of a producer, which the methods of `Producer` use.
     """
 
     def __init__(self, cluster: Cluster, config: ProducerConfig) -> None:
@@ -195,7 +198,7 @@ class Intake:
         self.accumulator.check_loop = self._cluster.metadata.check_loop
         self.transactions: Transactions | None = None
         if self.config.transactional_id:
-            # Imported only here: most producers start without it.
+            # Import this here: most producers start without it.
             from barnabas.client.producer.transactions import Transactions
 
             self.transactions = Transactions(self._cluster, self.config, self.accumulator)
@@ -220,12 +223,12 @@ class Intake:
         self.is_running = False  # between the producer's `start` and `close`
 
     def _accept(self, record: CheckedRecord) -> Delivery | None:
-        """Queue a record without waiting; None if its topic is unknown or there is no room.
+        """Queue a record without waiting; return None if its topic is unknown or there is no room.
 
         Raises the errors of `send`.
         """
         topic = self._cluster.metadata.view.topics.get(record.topic)
-        # Others are already waiting for room, and this record may not overtake them.
+        # Other records are already waiting for room, and this record must not overtake them.
         if topic is None or self.memory.line.locked():
             return None
         if record.partition is not None and record.partition not in topic.partitions:
@@ -235,7 +238,7 @@ class Intake:
         return self._append(record, topic)
 
     def _leave(self, topic: str, size_bytes: int) -> None:
-        """Make the partitioner leave a full batch if its stay has no room for another record.
+        """Make the partitioner end its stay at a full batch if no other record would fit.
 
         Otherwise, another batch would be started there for one or two records.
         """
@@ -262,9 +265,9 @@ class Intake:
         return checked
 
     def check_plain(self, topic: str, value: Any, key: Any) -> CheckedRecord | None:
-        """Check a value and a key, as `check` does; None if a decision is needed."""
-        # Anything that does not fit goes to `check`, which raises the errors; only acceptance is
-        # certain here.
+        """Check a value and a key, as `check` does; return None if `check` must decide."""
+        # Leave anything that does not fit to `check`, which raises the errors; here, only
+        # acceptance is certain.
         if not self._joins or not self.is_running or self.tasks.error is not None:
             return None
         if self.transactions is not None and not self.transactions.is_open:
@@ -302,13 +305,13 @@ class Intake:
             self.on_refused(error, record)
             raise
         if delivery.index == 0:
-            # This is a new batch, so the previous one may leave: otherwise, a caller that never
-            # waits would keep the sender from running until the buffer is full.
+            # This is a new batch, so let the sender run and send the previous one: otherwise, a
+            # caller that never waits would keep the sender from running until the buffer is full.
             await asyncio.sleep(0)
         return delivery
 
     def accept(self, record: CheckedRecord) -> Delivery | None:
-        """Queue a checked record, as `send` does; None if that would wait."""
+        """Queue a checked record, as `send` does, or return None if that would require waiting."""
         try:
             self.check_open()
             return self._accept(record)
@@ -317,7 +320,7 @@ class Intake:
             raise
 
     def knows_place(self, record: CheckedRecord) -> bool:
-        """Return whether metadata has the record's topic, and its partition if it names one."""
+        """Return whether the metadata contains the record's topic and, if given, its partition."""
         topic = self._cluster.metadata.view.topics.get(record.topic)
         return topic is not None and (
             record.partition is None or record.partition in topic.partitions
@@ -333,8 +336,7 @@ class Intake:
 
     @property
     def prepares(self) -> bool:
-        """This is true if the producer has interceptors or serializers, through which each record
-        must pass."""
+        """Is true if the producer has interceptors or serializers, which process each record."""
         return self.preparation is not None
 
     async def topic(self, name: str) -> TopicView:
@@ -372,7 +374,7 @@ class Intake:
     def on_refused(
         self, error: BarnabasError, record: ProducerRecord | CheckedRecord | None = None
     ) -> None:
-        """Record that a record is not sent, so that an open transaction can only be aborted."""
+        """Note that a record is not sent, so an open transaction can only be aborted."""
         if self.transactions is not None:
             self.transactions.on_refused(error)
         if self.preparation is not None and record is not None:
@@ -382,8 +384,7 @@ class Intake:
         partition = record.partition
         is_free = partition is None and record.key is None
         if is_free:
-            # Records may have joined unnoticed by the partitioner, which decides by the bytes they
-            # added.
+            # Records may have joined without the partitioner, which decides by the bytes added.
             batch = self.open_batches.count(record.topic)
             if batch and batch.size_bytes + record.size_bytes > self.config.batch_size:
                 self._leave(record.topic, record.size_bytes)
@@ -404,8 +405,8 @@ class Intake:
             self.partitioner.on_appended(record.topic, record.size_bytes)
         if self._may_keep_open():
             self.open_batches.keep(batch, is_free=is_free)
-        # A growing batch waits for its linger.ms, during which the sender sleeps, so only a new
-        # batch and a full batch are news to the sender (PR-3).
+        # While a growing batch waits for its linger.ms, the sender sleeps, so wake it only for a
+        # new batch or a full batch (PR-3).
         if index == 0:
             self.watch(batch)
         elif batch.size_bytes >= self.config.batch_size:
@@ -416,14 +417,17 @@ class Intake:
         return delivery
 
     def _may_keep_open(self) -> bool:
-        """Return whether a batch may be open: only while every record passes the checks that
-        joining records skip."""
+        """Return whether a batch may be open.
+
+        It may be open only while every record would pass the checks that are skipped for records
+        that join.
+        """
         if not self._joins or not self.is_running or self.memory.line.locked():
             return False
         return self.transactions is None or self.transactions.is_open
 
     def watch(self, batch: ProducerBatch) -> None:
-        """Watch a new batch, because its end makes room and a transaction waits for its outcome."""
+        """Watch a new batch: its end frees memory, and a transaction depends on its outcome."""
         batch.when_done(self.memory.on_change)
         self._cluster.metadata.on_use(batch.topic_partition.topic)
         if self.transactions is not None:
@@ -443,7 +447,7 @@ class Intake:
                 for partition in partitions:
                     topic = await self._growth.wait_for(topic, partition)
         except TimeoutError:
-            pass  # no broker has answered: the known metadata is used
+            pass  # no broker has answered, so use the known metadata
         for partition in partitions:
             self.check_partition(topic, partition)
         return topic
@@ -460,19 +464,18 @@ class Intake:
                 if record.partition is not None:
                     topic = await self._growth.wait_for(topic, record.partition)
                 async with self.memory.line:
-                    self.open_batches.close()  # no record may overtake those in line
+                    self.open_batches.close()  # no record may overtake those that are waiting
                     await self.memory.wait(record.size_bytes)
                     return self._append(record, topic)
         except TimeoutError:
-            # The error depends on what took the time: waiting for the topic, the partition or
-            # buffer space.
+            # The error depends on what took so long: waiting for the topic, the partition or buffer
+            # space.
             if not self.knows_place(record) and self.knows_topic(record.topic):
                 topic = metadata.view.topics[record.topic]
                 raise unknown_partition(topic, record.partition) from None
             if self.knows_topic(record.topic):
                 raise self.memory.full(record.topic, limit_ms) from None
-            # The topic is no longer requested, so that a mistyped name is not looked up for five
-            # minutes.
+            # Stop requesting the topic, so that a mistyped name is not looked up for five minutes.
             last_said = metadata.view.topic_error(record.topic)
             metadata.forget(record.topic)
             raise last_said or Unreachable(
@@ -482,7 +485,7 @@ class Intake:
 
 
 def _preparation(config: ProducerConfig) -> Preparation | None:
-    """Return interceptors and serializers, if any; most producers start without them."""
+    """Return the interceptors and serializers, or None if there are none, as in most producers."""
     given = (config.key_serializer, config.value_serializer, config.interceptor_classes)
     if all(each is None for each in given):
         return None

@@ -1,8 +1,6 @@
-"""Computes Kafka's murmur2, which maps keys to partitions. All Kafka clients must agree, bit for
-bit.
+"""Computes Kafka's murmur2, which maps keys to partitions in the same way in all Kafka clients.
 
-It is 32-bit MurmurHash2 (Austin Appleby's published algorithm) with Kafka's seed, over the key's
-bytes.
+It is the 32-bit MurmurHash2 (as published by Austin Appleby) of the key's bytes, with Kafka's seed.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ _MASK = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """Return the hash as an unsigned 32-bit number (Java prints the same bits as a signed one)."""
+    """Return the hash as an unsigned 32-bit number; Java shows the same bits as a signed one."""
     size = len(data)
     hashed = _SEED ^ size
     whole = size >> 2
@@ -24,7 +22,7 @@ def murmur2(data: bytes) -> int:
         word = (word ^ word >> 24) * _M & _MASK
         hashed = hashed * _M & _MASK ^ word
     tail = data[whole << 2 :]
-    # The algorithm's switch over 3, 2 and 1 bytes left: together they form one little-endian
+    # The algorithm switches over 3, 2 or 1 remaining bytes; together they form one little-endian
     # number.
     if tail:
         hashed = (hashed ^ int.from_bytes(tail, "little")) * _M & _MASK

@@ -1,16 +1,17 @@
-"""Implements a record's fast path, on which it joins an open batch without any decision.
+"""Implements the fast path, on which a record joins an open batch without any decision.
 
     send --> join --> the open batch of its topic, or of its key's partition
                `--> None: to `Intake`, which decides, and may open the batch for those that follow
 
-A batch is open once a decision has appended a record to it, and for as long as the same decision
-holds for further records: without a key, until the partitioner leaves the partition; with a key,
-until `batch.size` is reached. New metadata, a transaction's change of state, a full buffer and a
-failure close all open batches, so that the decisions are made again. Open batches accept only
-bytes, without headers, timestamps or explicit partitions; everything else takes the slow path.
+A batch is opened when a decision appends a record to it, and stays open as long as the same
+decision applies to further records: for records without a key, until the partitioner leaves the
+partition; for those with a key, until `batch.size` is reached. New metadata, a change of a
+transaction's state, a full buffer or a failure closes all open batches, so that the decisions are
+made again. Open batches accept only bytes, without headers, timestamps or explicit partitions;
+everything else takes the slow path.
 
 Invariant: a batch closes before anything else for its partition is queued behind it (`limit_bytes`
-is then 0), so a record that joins keeps its place in the partition's order.
+is then 0), so records that join stay in the partition's order.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class OpenBatches:
-    """Holds the batches of one producer that records may join without a separate decision."""
+    """The batches of a producer that records may join without a separate decision."""
 
     def __init__(
         self,
@@ -49,14 +50,14 @@ class OpenBatches:
         self._by_partition: dict[tuple[str, int], ProducerBatch] = {}  # for records with a key
 
     def join(self, topic: str, value: Any, key: Any = None) -> Delivery | None:
-        """Queue a record in a batch that is open for it; None if a decision is needed.
+        """Queue a record in a batch that is open for it, or return None if a decision is needed.
 
-        It does what `Intake` does for an appended record, and inlines as much as possible, because
-        it is called for every record.
+        This does what `Intake` does to append a record. As much as possible is inlined, because it
+        is called for every record.
         """
         try:
             batch = self._by_topic.get(topic) if key is None else self._for_key(topic, key)
-        except TypeError:  # a topic or key that cannot be looked up: the slow path rejects it
+        except TypeError:  # the topic or key is not hashable; the slow path rejects it
             return None
         if batch is None or type(value) is not bytes:
             return None
@@ -74,8 +75,8 @@ class OpenBatches:
         timestamp_ms = self._wall_ms()
         index = len(records.values)
         if key is not None:
-            # The key determines the partition, so the record does not count for the partitioner's
-            # stay (PR-2).
+            # The key determines the partition, so the record does not count towards the
+            # partitioner's stay (PR-2).
             records.keys[index] = key
             batch.counted_bytes += added_bytes
         records.timestamps.append(timestamp_ms)
@@ -83,30 +84,30 @@ class OpenBatches:
         return Delivery(batch, index, timestamp_ms)
 
     def join_record(self, record: CheckedRecord) -> Delivery | None:
-        """Queue a checked record, as `join` does; None if a decision is needed."""
+        """Queue a checked record, as `join` does, or return None if a decision is needed."""
         topic, value, key, partition, timestamp_ms, headers, _ = record
         if partition is None and timestamp_ms is None and not headers:
             return self.join(topic, value, key)
         return None
 
     def keep(self, batch: ProducerBatch, *, is_free: bool) -> None:
-        """Let more records join this batch; those without a key while the partitioner stays."""
+        """Let more records join this batch; keyless ones only while the partitioner stays."""
         if not batch.limit_bytes:
             return  # another batch is already queued behind it
         topic, partition = batch.topic_partition
-        # A custom partitioner is asked about each record, because only it knows whether the next
-        # one goes here.
+        # A custom partitioner is called for each record, because only it knows where the next one
+        # goes.
         if not self._partitioner.is_custom:
             self._by_partition[topic, partition] = batch
         stays_bytes = self._partitioner.stays_bytes(topic) if is_free else 0
         if stays_bytes > 0:
             self._by_topic[topic] = batch
             batch.counted_bytes = batch.size_bytes
-            # A record that would exceed the stay needs a new decision, and may go elsewhere.
+            # A record that would exceed the stay needs a new decision and may go elsewhere.
             batch.limit_bytes = min(self._batch_size, batch.size_bytes + stays_bytes)
 
     def close(self) -> None:
-        """Prevent records from joining any batch until another decision has opened one."""
+        """Prevent records from joining any batch until a new decision opens one."""
         self._by_partition.clear()
         for topic in list(self._by_topic):
             self.count(topic)

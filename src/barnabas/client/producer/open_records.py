@@ -1,7 +1,7 @@
-"""Keeps the records of an open batch as given, and encodes them together when the batch is sent.
+"""Keeps the records of an open batch unencoded, and encodes them together on sending.
 
-A record costs two appends while the caller waits; its bytes are created on sending. They equal the
-bytes from `records.record.BatchBuilder`, with which the tests compare them.
+While the caller waits, a record costs only two appends. The encoded bytes equal those of
+`records.record.BatchBuilder`, with which the tests compare them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from barnabas.records.varint import VARINTS
 
 _MOST_RECORDS: Final = 16_384  # offset deltas are cached up to this number
 _MOST_SIZES: Final = 4_096
-_FEWEST: Final = 8  # records per timestamp, on average; with fewer the plain way is as fast
+_FEWEST: Final = 8  # records per timestamp, on average; with fewer, the plain way is as fast
 
 
 class OpenRecords:
-    """Timestamps and values of all records; keys and headers only if a record has any."""
+    """The timestamps and values of all records, and keys and headers where there are any."""
 
     __slots__ = ("codec", "headers", "keys", "timestamps", "values")
 
@@ -66,7 +66,7 @@ class OpenRecords:
         return new_header(self.codec, len(times), base, last), body
 
     def _values_alone(self, base_ms: int) -> bytes | None:
-        """Return the encoded records if they have only values, as most have; otherwise None.
+        """Return the encoded records if all have only values, as usual; otherwise, return None.
 
         The bytes around the offset delta depend only on the time and on the value's size. Each
         record's bytes begin with the end of the previous record, its header count of 0.
@@ -75,15 +75,15 @@ class OpenRecords:
         if self.keys or self.headers or not 0 < len(values) <= _MOST_RECORDS or None in values:
             return None
         if len(set(times)) * _FEWEST > len(times) + _FEWEST:
-            return None  # each timestamp costs as much as several records
-        # This is a power of two: they are few, so the cached ones are reused.
+            return None  # each distinct timestamp costs as much as several records
+        # Use powers of two: there are few of them, so cached values are reused.
         offsets = _offsets(1 << (len(values) - 1).bit_length())
         parts: list[bytes] = []
         for time_ms, same in groupby(times):
             end = place + len(list(same))
             while place < end:
                 offset_size = len(offsets[place])
-                stop = min(end, 1 << (7 * offset_size - 1))  # where an offset takes a byte more
+                stop = min(end, 1 << (7 * offset_size - 1))  # where an offset takes one more byte
                 some = values[place:stop]
                 sizes = list(map(len, some))  # type: ignore[arg-type]  # None is excluded above
                 heads = _heads(VARINTS[time_ms - base_ms], offset_size)
@@ -94,8 +94,8 @@ class OpenRecords:
                 pieces[3::4] = some  # type: ignore[assignment]
                 parts += pieces
                 place = stop
-        # Each head begins with the header count of the previous record: the first record has none
-        # in front, and that of the last record is still missing.
+        # Each head begins with the header count of the previous record. The first record has no
+        # predecessor, and the count of the last record is still missing.
         parts[0] = parts[0][1:]
         parts.append(b"\0")
         return b"".join(parts)
@@ -118,7 +118,7 @@ class OpenRecords:
 
 
 class SealedRecords:
-    """Records that are already encoded, with a header that has no identity."""
+    """Encoded records, with a batch header that has no identity."""
 
     __slots__ = ("body", "header")
 

@@ -33,7 +33,7 @@ from barnabas.types import TopicPartition
 
 
 class PartitionQueue:
-    """The waiting and the sent batches of one partition, and their sequence numbers."""
+    """The waiting batches and the batches in flight of one partition, with their sequences."""
 
     __slots__ = (
         "identity",
@@ -62,11 +62,11 @@ class PartitionQueue:
 
     @property
     def is_known(self) -> bool:
-        """A partition is known once its leader has stored a batch of this identity."""
+        """Is true once the partition's leader has stored a batch of this identity."""
         return self.last_acknowledged >= 0
 
     def open_batch(self) -> ProducerBatch | None:
-        """Return the batch that more records may join, if there is one that was never taken."""
+        """Return the batch that more records may join, which was never taken, if there is one."""
         if self.waiting:
             last = self.waiting[-1]
             if last.limit_bytes:
@@ -88,26 +88,25 @@ class PartitionQueue:
 
     @property
     def is_held(self) -> bool:
-        """A queue is held while its next batch must wait for responses to the batches in flight."""
+        """Is true while the next batch must wait for responses to the batches in flight."""
         if self.settling:
             return True
         following = self.next_batch()
-        # No sequence number can be assigned while it is unknown whether an earlier batch is
-        # stored.
+        # Assign no sequence number while it is unknown whether an earlier batch is stored.
         if self.unresolved >= 0 and following.base_sequence < 0:
             return True
-        # Later batches are in flight, and may prove that the leader has this batch too.
+        # Later batches in flight may prove that the leader has this batch too.
         return bool(self.in_flight) and following.is_out_of_order
 
     @property
     def is_unresolvable(self) -> bool:
-        """The outcome stays unknown once no batch after the one given up is left."""
+        """Is true if no batch is left whose outcome could show that of the batch given up."""
         return self.unresolved >= 0 and not self.in_flight and not any(self._sent())
 
     def take(self, idempotent: bool) -> ProducerBatch:
-        """Move the next batch into flight, under the next sequence if it has none."""
+        """Move the next batch into flight; if it has no sequence, assign the next one."""
         batch = self.next_batch()
-        if batch is self.waiting[0]:  # all batches are retried, at the present leader
+        if batch is self.waiting[0]:  # all batches are retried, at the current leader
             self._forget_refusals()
         self.waiting.remove(batch)
         if idempotent and batch.base_sequence < 0:
@@ -121,7 +120,7 @@ class PartitionQueue:
         return batch
 
     def acknowledge(self, batch: ProducerBatch) -> None:
-        """Remove a stored batch, which also resolves a doubt about an earlier batch."""
+        """Remove a stored batch; this also resolves any doubt about an earlier batch."""
         self.last_acknowledged = max(self.last_acknowledged, batch.number)
         if self.last_acknowledged > self.unresolved:
             self.unresolved = -1
@@ -130,7 +129,7 @@ class PartitionQueue:
     def take_stored(self) -> list[ProducerBatch]:
         """Take the batches rejected as out of order that are older than an acknowledged batch.
 
-        They are stored, and are not retried.
+        They are known to be stored, so they are not retried.
         """
         stored = [
             batch
@@ -142,9 +141,10 @@ class PartitionQueue:
         return stored
 
     def put_back(self, batch: ProducerBatch, not_before_ms: int) -> None:
-        """Retry the batch, in its old place, no earlier than `not_before_ms`."""
+        """Put the batch back in its old place, to be retried no earlier than `not_before_ms`."""
         if not batch.is_out_of_order:
-            # Refusals count only if every sent batch gets one, and this batch got another error.
+            # Rejections count only if every sent batch is rejected, and this batch had another
+            # error.
             self._forget_refusals()
         self.settling = True
         self.not_before_ms = max(self.not_before_ms, not_before_ms)
@@ -152,7 +152,7 @@ class PartitionQueue:
         self._land(batch)
 
     def replace(self, batch: ProducerBatch, parts: Sequence[ProducerBatch]) -> None:
-        """Send these parts in place of the batch in flight."""
+        """Put these parts in the place of the batch in flight."""
         self._forget_refusals()
         self.settling = True
         for part in parts:
@@ -160,7 +160,8 @@ class PartitionQueue:
         self._land(batch)
 
     def _insert(self, batch: ProducerBatch) -> None:
-        # By number, which the parts of a split batch also have: batches sent earlier come first.
+        # Order by number: batches sent earlier come first, and the parts of a split batch have
+        # numbers in between.
         place = 0
         for waiting in self.waiting:
             if batch.number < waiting.number:
@@ -169,7 +170,7 @@ class PartitionQueue:
         self.waiting.insert(place, batch)
 
     def give_up(self, batch: ProducerBatch) -> None:
-        """Remember a batch with an unknown outcome, which is in neither list any more."""
+        """Remember a batch with an unknown outcome that is no longer in either list."""
         self.unresolved = max(self.unresolved, batch.number)
 
     def give_up_in_flight(self, batch: ProducerBatch) -> None:
@@ -179,11 +180,12 @@ class PartitionQueue:
         self._land(batch)
 
     def refuse(self, batch: ProducerBatch) -> None:
-        """Drop a batch when the broker has neither it nor any batch sent behind it."""
+        """Drop a batch when the broker has stored neither it nor any batch sent behind it."""
         self.settling = True
         if batch.base_sequence >= 0:
-            # Its sequences are free again. The batches in flight behind it also move up: they are
-            # rejected under the sequences with which they were sent, and retried with the new ones.
+            # Its sequences become free. The batches in flight behind it also move up: the broker
+            # rejects them under the sequences with which they were sent, and they are retried with
+            # the new ones.
             for later in (*self.in_flight, *self.waiting):
                 if later.base_sequence >= 0 and later.number > batch.number:
                     moved_up = (later.base_sequence - batch.record_count) % SEQUENCE_LIMIT
@@ -198,7 +200,7 @@ class PartitionQueue:
     def is_out_of_step(self, batch: ProducerBatch) -> bool:
         """Return whether all sent batches were rejected as out of order, this batch last.
 
-        While a batch is unanswered, its response may still show that the leader has them all.
+        As long as a batch is unanswered, its response may show that the leader has them all.
         """
         return self.in_flight == [batch] and all(
             each.is_out_of_order for each in (*self._sent(), batch)

@@ -1,4 +1,4 @@
-"""Chooses a record's partition (PR-2): explicit, by key, or by one of three rules without a key.
+"""Chooses a record's partition (PR-2): by key, or by one of three rules if there is no key.
 
 Pure: entropy is passed in as `Random`. A partition is available if it has a leader. If no partition
 has one, any partition will do; the record then waits in the accumulator for a leader.
@@ -31,7 +31,7 @@ class Partitions(NamedTuple):
 
 
 class Keyless(Protocol):
-    """A rule for records without a key."""
+    """A rule that chooses partitions for records without a key."""
 
     def choose(self, topic: str, partitions: Partitions) -> int: ...
 
@@ -41,7 +41,7 @@ class Keyless(Protocol):
 
 
 class _Stay:
-    """The current partition of a topic's records without a key."""
+    """The partition to which a topic's records without a key currently go."""
 
     __slots__ = ("generation", "partition", "sent_bytes")
 
@@ -52,10 +52,10 @@ class _Stay:
 
 
 class Sticky:
-    """Stays with a random available partition for `batch.size` bytes, for full and evenly spread
-    batches.
+    """Stays with a random available partition for `batch.size` bytes, so that batches become full.
 
-    KIP-794: counting bytes instead of batches keeps a slow broker from getting more than its share.
+    Counting bytes instead of batches keeps a slow broker from getting more than its share
+    (KIP-794).
     """
 
     def __init__(self, random: Random, batch_size: int) -> None:
@@ -65,7 +65,7 @@ class Sticky:
 
     def choose(self, topic: str, partitions: Partitions) -> int:
         stay = self._stays.get(topic)
-        # Most calls end here: without new metadata, the partition keeps its leader.
+        # Most calls end here: unless there is new metadata, the partition still has its leader.
         if (
             stay is not None
             and stay.sent_bytes < self._batch_size
@@ -79,7 +79,8 @@ class Sticky:
                 stay.generation = partitions.generation
                 return stay.partition
             if len(candidates) > 1:
-                # The partition differs each time (KIP-480): none gets two batches in a row.
+                # Choose a different partition each time (KIP-480), so that none gets two batches in
+                # a row.
                 candidates = [number for number in candidates if number != stay.partition]
         chosen = candidates[self._random.below(len(candidates))]
         self._stays[topic] = _Stay(chosen, partitions.generation)
@@ -96,8 +97,7 @@ class Sticky:
 
 
 class RoundRobin:
-    """Follows the default up to 2.3: a random start in each topic, then the next partition for each
-    record."""
+    """Uses the next partition for each record, from a random one on (Kafka's default up to 2.3)."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -106,21 +106,21 @@ class RoundRobin:
     def choose(self, topic: str, partitions: Partitions) -> int:
         turn = self._next.get(topic)
         if turn is None:
-            # Otherwise the first records of all producers would go to partition 0.
+            # Without this, the first records of all producers would go to partition 0.
             turn = self._random.below(2**31)
         self._next[topic] = turn + 1
         candidates = partitions.candidates()
         return candidates[turn % len(candidates)]
 
     def on_appended(self, topic: str, size_bytes: int) -> None:
-        """Do nothing: sizes do not matter here."""
+        """Do nothing, because sizes do not matter here."""
 
     def stays_bytes(self, topic: str) -> int:
         return 0
 
 
 class RandomUntilRefresh:
-    """Follows the rule of 0.8: one random available partition until the next metadata refresh."""
+    """Uses one random available partition until the next metadata refresh (as in Kafka 0.8)."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -135,14 +135,14 @@ class RandomUntilRefresh:
         return chosen
 
     def on_appended(self, topic: str, size_bytes: int) -> None:
-        """Do nothing: sizes do not matter here."""
+        """Do nothing, because sizes do not matter here."""
 
     def stays_bytes(self, topic: str) -> int:
         return _ANY_SIZE
 
 
 class Partitioner:
-    """Applies the rule of one producer; `rule` is a name of `partitioner` or a callable."""
+    """Applies a producer's rule, which is one of the names for `partitioner` or a callable."""
 
     def __init__(self, rule: str | ChoosePartition, random: Random, batch_size: int) -> None:
         self._custom = None if isinstance(rule, str) else rule
@@ -163,7 +163,7 @@ class Partitioner:
         """Return the number of the partition for a record without an explicit partition."""
         if self._custom is not None:
             chosen = self._custom(topic, key, range(partitions.partition_count))
-            # Any int passes here, because the later error for a wrong number names the topic.
+            # Accept any int here, because the later error for a wrong number includes the topic.
             chosen = whole_number(chosen, "partitioner", least=-INT64_MAX)
             if not 0 <= chosen < partitions.partition_count:
                 raise ValueError(
@@ -173,21 +173,21 @@ class Partitioner:
             return chosen
         if key is None:
             return self._keyless.choose(topic, partitions)
-        # Hashing costs half a microsecond per four bytes here, and keys are repeated.
+        # Hashing costs half a microsecond per four bytes, and keys recur.
         known = self._by_key.get((key, partitions.partition_count))
         if known is None:
             known = partition_for_key(key, partitions.partition_count)
             if len(key) > _REMEMBERED_KEY_BYTES:
-                return known  # so that thousands of long keys do not stay in memory
+                return known  # long keys are not cached, to save memory
             if len(self._by_key) >= _REMEMBERED_KEYS:
                 self._by_key.clear()
             self._by_key[key, partitions.partition_count] = known
         return known
 
     def on_appended(self, topic: str, size_bytes: int) -> None:
-        """Count a record of this size, without a key, for the partition chosen last."""
+        """Count a record without a key, of this size, for the last chosen partition."""
         self._keyless.on_appended(topic, size_bytes)
 
     def stays_bytes(self, topic: str) -> int:
-        """Return how many more bytes without a key may go to the partition chosen last."""
+        """Return how many more bytes of keyless records may go to the last chosen partition."""
         return 0 if self._custom is not None else self._keyless.stays_bytes(topic)

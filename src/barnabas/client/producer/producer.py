@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 class Producer:
     """Sends records to topics, within one event loop.
 
-    Options are Kafka's (see `ProducerConfig`), as keywords with underscores, as a mapping with
+    It takes Kafka's options (see `ProducerConfig`) as keywords with underscores, as a mapping with
     Kafka's names in place of the servers, or both. Text is converted, so a properties file can be
-    passed unchanged. ConfigError names an unknown or wrong option.
+    passed unchanged. An unknown or invalid option raises ConfigError.
 
     Use it as `async with Producer(...)`, or between `start` and `close`. If its loop ends before
     that, accepted records are still sent for up to five seconds, and a line on stderr counts the
@@ -72,7 +72,7 @@ class Producer:
         self._cluster = Cluster(servers, common, seams or system_seams())
         self.intake = Intake(self._cluster, self._config)
         self._join = self.intake.open_batches.join
-        self._is_let_go = False  # its loop has ended, and this was reported
+        self._is_let_go = False  # its loop has ended, which was reported
 
     # ---- life ----
 
@@ -84,7 +84,7 @@ class Producer:
         self.intake.is_running = True
 
     async def flush(self, timeout_ms: float | None = None) -> None:
-        """Return once every record accepted so far has its outcome; raises none of the outcomes.
+        """Return once every record accepted so far has its outcome; do not raise the outcomes.
 
         Args:
             timeout_ms: the longest time to wait; None: as long as it takes, which is
@@ -144,7 +144,7 @@ class Producer:
     def purge(self) -> int:
         """Fail every record that is not in flight with RecordsPurged, and return their number.
 
-        Batches in flight were sent and have not been answered yet: they get their outcome. An open
+        Batches in flight, which were sent but not answered yet, still get their outcome. An open
         transaction that loses records this way can only be aborted.
         """
         self.intake.check_running()
@@ -152,9 +152,10 @@ class Producer:
         return self.intake.accumulator.fail_waiting(error)
 
     def statistics(self) -> dict[str, float]:
-        """Return numbers on the producer's work and contents, by name, with units in the names.
+        """Return figures about the producer's work and contents, by name, with units in the names.
 
-        `_total` counts since the start. The call is cheap: nothing is counted per record.
+        Names in `_total` count since the start. The call is cheap, because nothing is counted per
+        record.
         """
         accumulator = self.intake.accumulator
         return {
@@ -181,13 +182,14 @@ class Producer:
         await self.close()
 
     def __del__(self) -> None:
-        # Not by `__dict__`: creating one now would keep all alive until the next collection.
+        # Do not use `__dict__`: creating it now would keep all objects alive until the next
+        # collection.
         intake: Intake | None = getattr(self, "intake", None)  # None: its options were rejected
         if intake is not None and intake.is_running and not self._is_let_go:
             self._let_go(self.intake.unfinished_count())
 
     def _let_go(self, lost: int) -> None:
-        """Warn that the loop has ended, or the producer was dropped with it, before `close`."""
+        """Warn that the loop ended, or the producer was dropped with it, before `close`."""
         self._is_let_go = True
         say_lost(lost, repr(self))
         if self.intake.is_running:
@@ -206,8 +208,8 @@ class Producer:
 
         Begins a transaction (after `init_transactions`, if that was not called) and commits it at
         the end of the block. If the block raises or a record fails, aborts the transaction and
-        raises that error. If the end of an earlier block was not answered, it is finished first.
-        Raises the errors of `begin_transaction` and `commit_transaction`.
+        raises that error. If the commit or abort of an earlier block was not answered, it is
+        repeated first. Raises the errors of `begin_transaction` and `commit_transaction`.
         """
         transactions = self._required_transactions()
         from barnabas.client.producer.transaction_scope import TransactionScope
@@ -217,14 +219,18 @@ class Producer:
     async def init_transactions(self) -> None:
         """Take over the `transactional.id` (PR-7): once, before the first transaction.
 
-        An older producer of the same id is fenced and its open transaction is aborted; everything
-        that it committed is visible when this returns. Raises InvalidTransactionTimeout,
-        TransactionalIdAuthorizationFailed or, after `max.block.ms`, the last transient error.
+        An older producer with the same id is fenced, and its open transaction is aborted.
+        Everything that it committed is visible when this method returns. Raises
+        InvalidTransactionTimeout, TransactionalIdAuthorizationFailed or, after `max.block.ms`, the
+        last transient error.
         """
         await self._required_transactions().init()
 
     def begin_transaction(self) -> None:
-        """Begin a transaction of all records sent from now on. Raises InvalidTxnState."""
+        """Begin a transaction, which includes all records sent from now on.
+
+        Raises InvalidTxnState.
+        """
         self._required_transactions().begin()
 
     async def send_offsets_to_transaction(
@@ -232,10 +238,9 @@ class Producer:
     ) -> None:
         """Commit a consumer group's offsets with the transaction (KIP-447).
 
-        `group`: `Consumer.group_metadata()`, so that a member that the group has removed is
-        rejected; for a plain group id this is not checked. Raises the errors of
-        `commit_transaction`, or UnknownTopicOrPartition, after a second, if a partition does not
-        exist.
+        `group` should be `Consumer.group_metadata()`, so that a member that the group has removed
+        is rejected; a plain group id skips this check. Raises the errors of `commit_transaction`,
+        or UnknownTopicOrPartition, after a second, if a partition does not exist.
         """
         await self._required_transactions().send_offsets(offsets, group)
 
@@ -269,7 +274,7 @@ class Producer:
     async def send(
         self, topic: str, value: Any, key: Any = None, **rest: Unpack[SendOptions]
     ) -> Delivery:
-        """Accept a record; returns once it is queued. Await the Delivery for its outcome.
+        """Accept a record, and return once it is queued. Await the Delivery to get the outcome.
 
         Args:
             topic: the topic's name.
@@ -309,7 +314,7 @@ class Producer:
         return delivery
 
     async def send_record(self, record: ProducerRecord) -> Delivery:
-        """Accept a `ProducerRecord`; returns and raises like `send`."""
+        """Accept a `ProducerRecord`; return and raise as `send` does."""
         if type(record) is ProducerRecord:
             topic, value, key, partition, timestamp_ms, headers = record
             if partition is None and timestamp_ms is None and not headers:
@@ -331,7 +336,7 @@ class Producer:
     async def send_many(
         self, records: Iterable[ProducerRecord], on_delivery: OnDelivery | None = None
     ) -> list[Delivery] | None:
-        """Accept records in order, each as `send` does; stops at the first rejected record.
+        """Accept records in order, each as `send` does, and stop at the first rejected record.
 
         Args:
             records: any iterable of ProducerRecord; it is read as room allows.
@@ -360,7 +365,7 @@ class Producer:
         keys: Any = None,
         **rest: Unpack[ColumnOptions],
     ) -> list[BatchDelivery]:
-        """Send whole columns: a record per row, encoded without a Python step for each (numpy).
+        """Send whole columns, one record per row, encoded with numpy instead of row by row.
 
         Args:
             topic: the topic's name.
@@ -370,9 +375,9 @@ class Producer:
             timestamps_ms: one number for all, or one per row; None: now.
             on_delivery: called with each BatchDelivery on the producer's loop.
 
-        Returns a BatchDelivery per batch, once all are queued. Batches have `batch.size` bytes: 256
+        Returns a BatchDelivery per batch, once all are queued. Batches have `batch.size` bytes; 256
         KiB or more is much faster than the default. With your own serializers, interceptors or
-        partitioner this is as slow as `send_many`.
+        partitioner, this is as slow as `send_many`.
 
         Raises the errors of `send`, before any row is sent if the rows themselves are wrong;
         ConfigError if numpy is not installed.
@@ -391,7 +396,7 @@ class Producer:
     async def send_batch(
         self, topic_partition: TopicPartition, batch: bytes | bytearray | memoryview
     ) -> Delivery:
-        """Queue a record batch of `Consumer.fetch_batches`; returns its first record's Delivery.
+        """Queue a batch from `Consumer.fetch_batches`, and return its first record's Delivery.
 
         Only its offsets, producer and sequences change. A batch that is too large for the topic
         fails and is not split. Raises the errors of `send`, or CorruptData if it is not a batch or
@@ -427,8 +432,8 @@ class Producer:
         """Return the numbers of the partitions that have a leader, as the producer knows them.
 
         It may also be called between transactions. A broker is asked only if the producer does not
-        know the topic yet, so the call is cheap enough for each batch; leaders that move are seen
-        with the next metadata. Raises the errors of `send`.
+        know the topic yet, so the call is cheap enough for each batch; a change of leader is
+        noticed at the next metadata refresh. Raises the errors of `send`.
 
         Example::
 
@@ -446,9 +451,9 @@ def _seconds(timeout_ms: float | None) -> float | None:
 
 
 def _as_new(batch: bytes) -> bytes:
-    """Return a stored batch as if never sent: without offsets, producer and transaction."""
+    """Return a stored batch as if never sent: without offsets, producer or transaction."""
     # Another cluster's offsets and epoch mean nothing here, and its producer's sequences would be
-    # rejected; only the codec describes the bytes that stay.
+    # rejected; only the codec describes the unchanged bytes.
     header = read_header(batch)
     if header.magic != 2 or header.is_control or header.size_bytes != len(batch):
         raise CorruptData(f"batch: {len(batch)} bytes are not one record batch of magic 2")

@@ -3,8 +3,8 @@
     accumulator.ready -> by leader -> one Produce per broker -> answer -> acknowledge/retry/reject
 
 A request has at most one batch per partition. Nothing is awaited between taking batches and writing
-their request, so requests on a connection are in the order of their sequences. While a broker is
-unknown or unreachable, its batches wait in the accumulator until `delivery.timeout.ms`.
+their request, so each connection carries requests in the order of their sequences. While a broker
+is unknown or unreachable, its batches wait in the accumulator until `delivery.timeout.ms`.
 
 If a program ends its loop without `close`, it cancels this task with all others, as `asyncio.run`
 does. Accepted records are then sent within a time limit, and a line on stderr counts the rest.
@@ -64,17 +64,17 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_LOWEST_PRODUCE = 3  # lower versions use other record formats
+_LOWEST_PRODUCE = 3  # lower versions use older record formats
 _HIGHEST_PRODUCE = 11  # 12 and above belong to version 2 of transactions (KIP-890)
 _REQUEST_OVERHEAD_BYTES = 512
-_LAST_S = 5.0  # for the records left when the loop ends
+_LAST_S = 5.0  # the time for sending the remaining records when the loop ends
 _STALE_METADATA = (NotLeaderOrFollower, UnknownTopicOrPartition)
 
 Flight = list[ProducerBatch]
 
 
 class Sender:
-    """Runs the single task that sends, so that batches of a partition are sent in order."""
+    """Runs the only task that sends, so that batches of a partition are sent in order."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Sender:
         self._wake = asyncio.Event()
         self._requests: dict[int, int] = {}  # broker id -> Produce requests in flight
         self._connecting: dict[int, asyncio.Task[None]] = {}
-        self._retries = RetryLog()  # of partitions
+        self._retries = RetryLog()  # of partitions' failures
         self._no_id = RetryLog(MOMENT_MS)
         self._task: asyncio.Task[None] | None = None
         self._is_closing = False
@@ -107,7 +107,7 @@ class Sender:
         return self._task is not None and not self._task.done()
 
     async def close(self) -> None:
-        """Take no more batches; does not wait for the batches in flight."""
+        """Take no more batches, but do not wait for the batches in flight."""
         self._is_closing = True
         tasks = [task for task in (self._task, *self._connecting.values()) if task is not None]
         for task in tasks:
@@ -127,7 +127,7 @@ class Sender:
             raise
 
     async def _send_last(self) -> None:
-        """Send the remaining batches, because the loop is ending; the rest fail and are counted."""
+        """Send the remaining batches because the loop is ending; fail and count those left over."""
         accumulator = self._accumulator
         acknowledged = accumulator.statistics.acknowledged_records
         owed = acknowledged + sum(batch.record_count for batch in accumulator.unfinished_batches)
@@ -143,22 +143,22 @@ class Sender:
                 self.on_cancelled(max(0, owed - accumulator.statistics.acknowledged_records))
 
     async def _send_all(self, *, is_last: bool = False) -> None:
-        """Send batches as they come; if they are the last, until each has its outcome."""
+        """Send batches as they become ready; with `is_last`, until each has its outcome."""
         loop = asyncio.get_running_loop()
         while not is_last or self._accumulator.unfinished_batches:
             self._wake.clear()
             now_ms = self._clock.monotonic_ms()
             expired = self._accumulator.expire(now_ms)
             if expired:
-                # This logs one line, however many expire together, because each record's error
-                # names its own batch.
+                # Log only one line, however many records expire together, because each record's
+                # error describes its own batch.
                 _log.warning("%s", expired[0].error)
             if self._accumulator.needs_producer_id and not await self._identify():
                 continue
             next_ms = self._send_ready(now_ms)
             timer = None
             if next_ms is not None:
-                # Twice as fast as asyncio.timeout, for each batch.
+                # This is twice as fast as asyncio.timeout, and it runs for each batch.
                 timer = loop.call_later(max(next_ms - now_ms, 1) / 1000, self.wake)
             await self._wake.wait()
             if timer is not None:
@@ -167,8 +167,7 @@ class Sender:
     # ---- identity ----
 
     async def _identify(self) -> bool:
-        """Get a producer id if needed and nothing is in flight; returns True if one is
-        available."""
+        """Get a producer id if needed and nothing is in flight; return whether there is one."""
         accumulator = self._accumulator
         if self._transactions is not None:
             # Only the coordinator may raise the epoch of a transactional id, so the transaction
@@ -177,8 +176,8 @@ class Sender:
             await self._wake.wait()
             return False
         if accumulator.in_flight_count or not accumulator.unfinished_batches:
-            # Responses in transit belong to the old identity, and without records no identity is
-            # needed.
+            # Responses in transit belong to the old identity, and if there are no records, no
+            # identity is needed.
             await self._wake.wait()
             return False
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
@@ -187,7 +186,8 @@ class Sender:
             check(answer.error_code, "asking for a producer id")
         except (Unreachable, KafkaError) as error:
             if isinstance(error, KafkaError) and not error.retriable:
-                # Such as CLUSTER_AUTHORIZATION_FAILED: no record can be sent with idempotence.
+                # For example, CLUSTER_AUTHORIZATION_FAILED means that no record can be sent with
+                # idempotence.
                 accumulator.fail_waiting(error)
                 return False
             if self._no_id.is_news("producer id", type(error), self._clock.monotonic_ms()):
@@ -210,9 +210,9 @@ class Sender:
     # ---- out ----
 
     def _send_ready(self, now_ms: int) -> int | None:
-        """Send all batches that can be sent now; return when to check again at the latest."""
-        # A request takes one batch of each partition, and a broker several requests at a time:
-        # repeat until no broker accepts another request.
+        """Send all batches that can be sent now, and return the latest time to check again."""
+        # A request contains one batch per partition, and a broker accepts several requests at a
+        # time, so repeat until no broker accepts another request.
         while True:
             ready = self._accumulator.ready(now_ms)
             by_node = self._by_leader(ready.queues)
@@ -231,7 +231,7 @@ class Sender:
             if self._transactions is not None and not self._transactions.admits(
                 queue.topic_partition
             ):
-                continue  # the sender is woken when the partition is part of the transaction
+                continue  # the sender is woken when the partition has been added to the transaction
             node = metadata.view.leader(queue.topic_partition)
             if node is None:
                 # The topic was known when its records were accepted. If it has been deleted since,
@@ -243,7 +243,7 @@ class Sender:
         return by_node
 
     def _send_to(self, node: BrokerAddress, queues: Sequence[PartitionQueue]) -> bool:
-        """Send one request to a broker if it is connected and may have one more in flight."""
+        """Send one request to a broker if it is connected and one more may be in flight."""
         most = self._config.max_in_flight_requests_per_connection
         if self._requests.get(node.node_id, 0) >= most:
             return False
@@ -270,8 +270,8 @@ class Sender:
             if version < _LOWEST_PRODUCE:
                 raise UnsupportedVersion(f"{channel.node} knows no record batches (Kafka 0.11)")
             if self._config.acks == 0:
-                # No response is awaited (PR-4), so written records count as sent, without an
-                # offset.
+                # No response will arrive (PR-4), so records that were written count as sent,
+                # without an offset.
                 channel.send_unanswered(PRODUCE, request, version)
                 for batch in flight:
                     self._accumulator.acknowledge(batch, -1, -1)
@@ -315,7 +315,7 @@ class Sender:
             try:
                 await self._cluster.pool.channel(node)
             except AUTHENTICATION_ERRORS as error:
-                # The credentials are the same for every broker, so no waiting record can be sent.
+                # The credentials are the same for all brokers, so no waiting record can be sent.
                 self._accumulator.fail_waiting(error)
             except BarnabasError as error:
                 _log.info("%s", error)
@@ -349,8 +349,8 @@ class Sender:
         }
         for batch in flight:
             outcome = outcomes.get(batch.topic_partition)
-            # A broker that omits a partition breaks the protocol. Its batch is retried; otherwise
-            # it would stay in flight until the end of the program.
+            # A broker that omits a partition violates the protocol. Retry its batch; otherwise, it
+            # would stay in flight until the end of the program.
             if outcome is None:
                 self._on_failure(
                     [batch], NetworkException(f"no answer for {batch.topic_partition}")
@@ -361,7 +361,7 @@ class Sender:
     def _settle(self, batch: ProducerBatch, outcome: PartitionProduceResponse) -> None:
         code = outcome.error_code
         # A duplicate has been in the log since an attempt whose response was lost (PR-6). If the
-        # broker does not give its offset, the offset is reported as unknown.
+        # broker does not return its offset, report the offset as unknown.
         if code in (0, DuplicateSequenceNumber.code):
             offset = outcome.base_offset if code == 0 else -1
             self._accumulator.acknowledge(batch, offset, outcome.log_append_time_ms)
@@ -370,7 +370,7 @@ class Sender:
         self._on_failure([batch], broker_error(code, subject, outcome.error_message))
 
     def _on_failure(self, flight: Flight, error: BarnabasError) -> None:
-        """Hand back the batches of a failed attempt, to be retried after a backoff or to fail."""
+        """Hand back the batches of a failed attempt, which are retried after a backoff or fail."""
         # After any failure, the leader may have changed (PR-9).
         self._cluster.metadata.request_refresh()
         now_ms = self._clock.monotonic_ms()
@@ -383,13 +383,13 @@ class Sender:
             )
             self._accumulator.fail_attempt(batch, error, now_ms + pause_ms)
         again = [batch for batch in flight if not batch.done]
-        if not isinstance(error, SEQUENCE_ERRORS):  # those follow from another error
+        if not isinstance(error, SEQUENCE_ERRORS):  # these follow from another error
             self._warn(again, error, now_ms)
 
     def _warn(self, again: Flight, error: BarnabasError, now_ms: int) -> None:
         """Log why these batches are retried."""
         if isinstance(error, _STALE_METADATA):
-            # A broker is briefly behind after a topic is created or a leader moves; a second
+            # A broker is briefly behind after a topic is created or a leader changes; only a second
             # failure means trouble.
             again = [batch for batch in again if batch.attempts > 1]
         names = [batch.topic_partition for batch in again]

@@ -1,15 +1,15 @@
-"""Runs the transactions of one producer: one after another, each all or nothing (PR-7, KIP-98).
+"""Runs a producer's transactions one after another, each all or nothing (PR-7, KIP-98).
 
     init: UNINITIALIZED -> READY        fences older producers of the same transactional id
     begin: READY -> OPEN                sends nothing
     send: OPEN                          a partition is added at the coordinator, then written to
     commit: OPEN -> COMMITTING -> READY      abort: OPEN or FAILED -> ABORTING -> READY
-    an error: OPEN -> FAILED (only abort is left) or FENCED (nothing is)
+    an error: OPEN -> FAILED (only abort is possible) or FENCED (nothing is)
 
-Invariant: a transaction commits only if every one of its records is acknowledged. If an end is not
-answered, the state remains COMMITTING or ABORTING: the same call may be repeated, but the other
-call may not, because the coordinator may have decided. No request of one transaction takes effect
-in the next: after an unanswered request, the producer takes another epoch in between.
+Invariant: a transaction commits only if every one of its records is acknowledged. If a commit or
+abort is not answered, the state remains COMMITTING or ABORTING. The same call may be repeated, but
+not the other one, because the coordinator may have decided. No request of one transaction takes
+effect in the next one, because after an unanswered request the producer gets a new epoch first.
 """
 
 from __future__ import annotations
@@ -86,10 +86,11 @@ from barnabas.types import TopicPartition, by_topic
 
 _log = logging.getLogger(__name__)
 
-_HIGHEST_ADD_PARTITIONS = 3  # higher versions are between brokers
-_BUMP_FROM = 3  # InitProducerId can raise the epoch of a producer that names itself (KIP-360)
-# The previous transaction's markers are still being written, which takes a few milliseconds: a
-# producer of many small transactions should not lose a hundred.
+_HIGHEST_ADD_PARTITIONS = 3  # higher versions are used between brokers
+# from this version, InitProducerId can raise the epoch of a given producer (KIP-360)
+_BUMP_FROM = 3
+# While the previous transaction's markers are being written, which takes a few milliseconds, retry
+# quickly: a producer of many small transactions should not lose a hundred milliseconds each time.
 _CONCURRENT_FIRST_MS, _CONCURRENT_MOST_MS = 2, 50
 
 # The time after which a partition that a group's coordinator does not know is reported as unknown.
@@ -119,7 +120,7 @@ class State(Enum):
 
 
 class Transactions:
-    """Drives one producer's transactions by requests to the two kinds of coordinators."""
+    """Performs a producer's transactions by requests to both kinds of coordinators."""
 
     def __init__(self, cluster: Cluster, config: ProducerConfig, accumulator: Accumulator) -> None:
         self._cluster = cluster
@@ -129,19 +130,22 @@ class Transactions:
         self._accumulator = accumulator
         self._coordinators = CoordinatorFinder(cluster, TRANSACTION)
         self._groups = CoordinatorFinder(cluster, GROUP)
-        self.on_change: Callable[[], None] = lambda: None  # the sender has something to do
+        # tells the sender that there is something to do
+        self.on_change: Callable[[], None] = lambda: None
         self._forget()
-        self.on_state: Callable[[], None] = lambda: None  # records can no longer be added
+        # tells the producer that records can no longer be added
+        self.on_state: Callable[[], None] = lambda: None
         self._state = State.UNINITIALIZED
         self._adding: asyncio.Task[None] | None = None
         self._error: BarnabasError | None = None  # the reason for FAILED or FENCED
 
     def _forget(self) -> None:
-        """Reset everything that belongs to one transaction; afterwards none is open."""
-        self._partitions: dict[TopicPartition, None] = {}  # part of the transaction
-        self._wanted: dict[TopicPartition, None] = {}  # still to be added
-        self._is_begun = False  # at the coordinator, according to its response
-        self._may_be_begun = False  # ... or without a response
+        """Reset everything that belongs to one transaction, so that none is open."""
+        # partitions that are part of the transaction
+        self._partitions: dict[TopicPartition, None] = {}
+        self._wanted: dict[TopicPartition, None] = {}  # partitions still to be added
+        self._is_begun = False  # the coordinator has confirmed that the transaction has begun
+        self._may_be_begun = False  # ... or may have begun it without confirming
         self._needs_bump = False
         self._error = None
 
@@ -206,8 +210,8 @@ class Transactions:
         if not wanted:
             return
         try:
-            # First the group's partition joins the transaction, so that the offsets get its marker;
-            # then the offsets are written at the group's own coordinator (KIP-98).
+            # First add the group's partition to the transaction, so that the offsets get its
+            # marker; then write the offsets at the group's own coordinator (KIP-98).
             await self._persist(lambda: self._add_offsets(who.group_id))
             unknown_until_ms = self._clock.monotonic_ms() + _UNKNOWN_TOPIC_MS
             unknown = await self._persist(
@@ -229,7 +233,7 @@ class Transactions:
         return topic_partition in self._partitions
 
     def track(self, topic_partition: TopicPartition, batch: ProducerBatch) -> None:
-        """Track a new batch for this partition: the transaction depends on its outcome."""
+        """Track a new batch for this partition, because the transaction depends on its outcome."""
         batch.when_done(lambda: self._on_batch_done(batch))
         if topic_partition in self._partitions or topic_partition in self._wanted:
             return
@@ -238,7 +242,7 @@ class Transactions:
             self._adding = self._cluster.tasks.start("adding partitions", self._add())
 
     def on_sequences_lost(self) -> None:
-        """Fail the transaction, because the brokers' state of this producer is unknown."""
+        """Fail the transaction, because the brokers' state for this producer is unknown."""
         if self.state is State.UNINITIALIZED:
             return
         self._needs_bump = True
@@ -262,13 +266,12 @@ class Transactions:
             self._fail(error)
 
     async def _add(self) -> None:
-        """Add partitions until none are left to add."""
+        """Add partitions to the transaction until none are left."""
         try:
             while self._wanted:
                 adding = dict(self._wanted)
                 await self._persist(partial(self._add_partitions, adding))
-                # Partitions that arrived meanwhile are still wanted, and the next request adds them
-                # together.
+                # Partitions that arrive meanwhile are added together by the next request.
                 for each in adding:
                     del self._wanted[each]
                 self._partitions |= adding
@@ -290,8 +293,8 @@ class Transactions:
             ],
         )
         channel = await self._coordinators.channel(self._id)
-        # After an unanswered request the coordinator may or may not have begun the transaction, so
-        # its end is requested in either case.
+        # After an unanswered request, the coordinator may have begun the transaction, so its end is
+        # requested in either case.
         in_doubt, self._may_be_begun = self._may_be_begun, True
         asking = exchange(
             channel,
@@ -318,7 +321,7 @@ class Transactions:
     # ---- one exchange each ----
 
     async def _identify(self) -> None:
-        """Get an identity or, if one exists already, its next epoch."""
+        """Get an identity or, if there is one already, its next epoch."""
 
         async def attempt() -> InitProducerIdResponse:
             channel = await self._coordinators.channel(self._id)
@@ -326,8 +329,8 @@ class Transactions:
                 transactional_id=self._id,
                 transaction_timeout_ms=self._config.transaction_timeout_ms,
             )
-            # If it gives its current identity, a producer that was fenced meanwhile is rejected
-            # instead of fencing its successor in turn (KIP-360).
+            # Because the producer sends its current identity, it is rejected if it was fenced
+            # meanwhile, instead of fencing its successor in turn (KIP-360).
             if channel.version(INIT_PRODUCER_ID) >= _BUMP_FROM:
                 request.producer_id = self._accumulator.producer_id
                 request.producer_epoch = self._accumulator.producer_epoch
@@ -361,10 +364,10 @@ class Transactions:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         unknown_until_ms: int,
     ) -> list[TopicPartition]:
-        """Attempt once, and return the partitions that are still unknown at that instant.
+        """Make one attempt, and return the partitions that are still unknown at `unknown_until_ms`.
 
-        Before that instant, unknown partitions raise an error, because a coordinator may not have
-        learned of a new topic yet.
+        Before that time, unknown partitions raise an error instead, because a coordinator may not
+        have learned of a new topic yet.
         """
         request = TxnOffsetCommitRequest(
             transactional_id=self._id,
@@ -400,11 +403,11 @@ class Transactions:
                 self._coordinators.call(self._id, END_TXN, request, EndTxnResponse)
             )
             if answer.error_code == InvalidTxnState.code and not self._is_begun:
-                return  # an unanswered request did not arrive either
+                return  # no unanswered request has arrived either
             self._check(answer.error_code)
 
         try:
-            # Without a partition and without offsets the coordinator knows of no transaction.
+            # Without a partition and without offsets, the coordinator knows of no transaction.
             if self._is_begun or self._may_be_begun:
                 await self._persist(attempt)
                 self._is_begun = self._may_be_begun = False
@@ -415,13 +418,13 @@ class Transactions:
                 raise
             self._fence(_as_fenced(error))
             if is_commit and not (self._is_begun or self._may_be_begun):
-                return  # it is committed; the next call raises why it was the last
+                return  # it is committed; the next call raises the error
             raise
         self._forget()
         self.state = State.READY
 
     async def _never_late(self, asking: Awaitable[T]) -> T:
-        """Take another epoch after an unanswered request, which may arrive late.
+        """Get a new epoch after an unanswered request, because that request may arrive late.
 
         A late EndTxn would end the next transaction too early, and late offsets would be part of
         it.
@@ -487,7 +490,7 @@ class Transactions:
             try:
                 return await attempt()
             except ConcurrentTransactions:
-                # This is not a failure, so it does not lengthen the backoff of failures.
+                # This is not a failure, so it does not lengthen the backoff after failures.
                 pause_ms = min(_CONCURRENT_FIRST_MS << concurrent, _CONCURRENT_MOST_MS)
                 concurrent = min(concurrent + 1, 10)
                 if self._clock.monotonic_ms() + pause_ms >= deadline_ms:
@@ -507,8 +510,9 @@ class Transactions:
             await asyncio.sleep(pause_ms / 1000)
 
     async def close(self) -> None:
-        """Abort an open transaction, best effort; a broker would abort it at the timeout."""
-        # A committing transaction is left alone: the coordinator may have decided it.
+        """Try to abort an open transaction; otherwise, the coordinator aborts it at its timeout."""
+        # Leave a transaction alone while it is being committed: the coordinator may have decided
+        # it.
         if self.state in (State.OPEN, State.FAILED, State.ABORTING):
             try:
                 await self.abort()
@@ -518,7 +522,7 @@ class Transactions:
 
 
 def _as_fenced(error: BarnabasError) -> BarnabasError:
-    """Map the code that older coordinators (before version 2 or 4) use for it (KIP-588)."""
+    """Map the error of older coordinators (before version 2 or 4) to ProducerFenced (KIP-588)."""
     if isinstance(error, InvalidProducerEpoch):
         return ProducerFenced(str(error))
     return error

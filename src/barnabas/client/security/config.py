@@ -1,5 +1,4 @@
-"""Holds Kafka's security options, which say how a client connects, with underscores in their
-names."""
+"""Defines Kafka's security options for clients, with underscores in their names."""
 
 from __future__ import annotations
 
@@ -12,12 +11,12 @@ from barnabas.security.protocol import SecurityProtocol
 if TYPE_CHECKING:
     from barnabas.security.tls_settings import TlsSettings
 
-_BROKERS_CRL = "barnabas.ssl.crl.location"  # loaded without what TLS needs
+_BROKERS_CRL = "barnabas.ssl.crl.location"  # defined here, so that modules for TLS are not loaded
 _SECRET = ("password", "jaas", "keystore_key", "secret")
 
 
 class SecurityConfig(NamedTuple):
-    """The security options of every client; empty text stands for an option that is not set."""
+    """The security options of every client; empty text means that an option is not set."""
 
     security_protocol: str = "PLAINTEXT"
     sasl_mechanism: str = "GSSAPI"
@@ -30,7 +29,7 @@ class SecurityConfig(NamedTuple):
     sasl_login_refresh_window_jitter: float = 0.05
     sasl_login_refresh_min_period_seconds: int = 60
     sasl_login_refresh_buffer_seconds: int = 300
-    # The options of TLS.
+    # TLS options.
     ssl_truststore_type: str = "JKS"
     ssl_truststore_location: str = ""
     ssl_truststore_password: str = ""
@@ -51,11 +50,12 @@ class SecurityConfig(NamedTuple):
     def of_listener(
         cls, protocol: SecurityProtocol, value_of: Callable[[str], Any]
     ) -> SecurityConfig:
-        """Return a broker's options as a client of other brokers, from its listener's settings."""
+        """Return the options with which a broker connects to others, from listener settings."""
         given: dict[str, Any] = {}
         for name in cls._fields:
             if name.startswith("ssl_"):
-                # Kafka has no option for revoked certificates, so a broker's option has our prefix.
+                # Kafka has no option for revoked certificates, so the broker's option has our
+                # prefix.
                 own = name == "ssl_crl_location"
                 value = value_of(_BROKERS_CRL if own else name.replace("_", "."))
                 text = ",".join(value) if isinstance(value, list) else value
@@ -67,14 +67,14 @@ class SecurityConfig(NamedTuple):
         return SecurityProtocol(self.security_protocol)
 
     def check(self) -> None:
-        """Raise ConfigError unless the options fit together."""
+        """Raise ConfigError unless the options are consistent."""
         if self.protocol.uses_sasl:
-            # This is imported here so that a client without SASL does not load it.
+            # Import this here so that a client without SASL does not load it.
             from barnabas.client.security.login import check_login
 
             check_login(self)
             return
-        # An option for SASL without SASL is an error, because its user believes that the client
+        # SASL options without SASL are an error, because the user believes that the client
         # authenticates.
         for name, value in zip(self._fields, self, strict=True):
             is_tuning = name.startswith("sasl_login_refresh_")
@@ -86,7 +86,7 @@ class SecurityConfig(NamedTuple):
                 )
 
     def tls_settings(self) -> TlsSettings:
-        """Return the options of TLS. Raises ConfigError if an option by itself is wrong."""
+        """Return the TLS options. Raises ConfigError if any single option is wrong."""
         from barnabas.security.tls_settings import TlsSettings
 
         own = {name.removeprefix("ssl_"): value for name, value in self._asdict().items()}
@@ -94,7 +94,7 @@ class SecurityConfig(NamedTuple):
         return TlsSettings(**{name: own[name] for name in fields})
 
     def __repr__(self) -> str:
-        """Show the options without secrets, so that they may be logged."""
+        """Return the options as text, without secrets, so that they can be logged."""
         shown = ", ".join(
             f"{name}={'[hidden]' if is_secret(name) else repr(value)}"
             for name, value in zip(self._fields, self, strict=True)
@@ -115,7 +115,7 @@ class SecurityOptions(TypedDict, total=False):
     sasl_login_refresh_window_jitter: float
     sasl_login_refresh_min_period_seconds: int
     sasl_login_refresh_buffer_seconds: int
-    # The options of TLS.
+    # TLS options.
     ssl_truststore_type: str
     ssl_truststore_location: str
     ssl_truststore_password: str

@@ -1,11 +1,10 @@
-"""Authenticates a connection by SASL: the handshake, the mechanism's messages, and the session's
-end.
+"""Authenticates a connection with SASL, and determines when its session ends.
 
-    SaslHandshake 1 --> the mechanisms that the broker has
+    SaslHandshake 1 --> the mechanisms that the broker supports
     SaslAuthenticate --> a challenge, or the end          ... until the mechanism is complete
 
-A refusal is final: SaslAuthenticationFailed, UnsupportedSaslMechanism or IllegalSaslState, with the
-broker's message. Nothing here shows or logs a secret.
+A rejection is permanent and raises SaslAuthenticationFailed, UnsupportedSaslMechanism or
+IllegalSaslState with the broker's message. This module never shows or logs a secret.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from barnabas.security.token_endpoint import TokenEndpoint
 
 Ask = Callable[[Api, "Message", int], Awaitable["Message"]]
-"""Sends a request of an API and version, and returns the response."""
+"""Sends a request, given its API and version, and returns the response."""
 
 _JAAS: Final = "sasl.jaas.config"
 _HANDSHAKE_VERSION: Final = 1
@@ -72,8 +71,8 @@ async def log_in(broker: object, config: SecurityConfig, authenticate: int, ask:
 
     Returns the session's lifetime in milliseconds, or 0 if it has no end.
 
-    `broker` is its name for errors; `authenticate` is the version of SaslAuthenticate. Raises the
-    errors above, or those of `ask`.
+    `broker` is the broker's name in errors; `authenticate` is the version of SaslAuthenticate.
+    Raises the errors above, or those of `ask`.
     """
     mechanism = config.sasl_mechanism
     exchange = await _exchange(config)
@@ -91,8 +90,8 @@ async def log_in(broker: object, config: SecurityConfig, authenticate: int, ask:
         )
     if hello.error_code:
         raise error_for_code(hello.error_code)(f"{broker} refused the SASL handshake")
-    # As many rounds as the mechanism needs: one for PLAIN, two for SCRAM. The last response gives
-    # the session's lifetime (KIP-368).
+    # Exchange as many messages as the mechanism needs: one round for PLAIN, two for SCRAM. The last
+    # response contains the session's lifetime (KIP-368).
     message: bytes | None = exchange.first()
     lifetime_ms = 0
     while message is not None:
@@ -122,7 +121,7 @@ async def _exchange(config: SecurityConfig) -> SaslClient:
 
 
 def _user(config: SecurityConfig) -> tuple[str, str, bool]:
-    """Return user and password, and whether they are a delegation token's id and HMAC."""
+    """Return the user, the password, and whether they are a delegation token's id and HMAC."""
     own = (config.sasl_plain_username, config.sasl_plain_password)
     module = _module(config)
     if module is None:
@@ -175,8 +174,8 @@ def _token_provider(config: SecurityConfig) -> Callable[[], Any]:
 
 
 def _endpoint(config: SecurityConfig, options: Mapping[str, str]) -> TokenEndpoint:
-    """Return the token endpoint of the options. Raises ConfigError."""
-    # This is imported here so that other mechanisms do not load it.
+    """Return the token endpoint that the options describe. Raises ConfigError."""
+    # Import this here so that other mechanisms do not load it.
     from barnabas.security.token_endpoint import Refresh, grant_of, token_endpoint
 
     refresh = Refresh(
@@ -191,18 +190,20 @@ def _endpoint(config: SecurityConfig, options: Mapping[str, str]) -> TokenEndpoi
 async def _token(provider: Callable[[], Any]) -> str:
     """Return a fresh token; a plain function runs in a thread, because it may call a server.
 
-    Raises ConnectionLost if the provider fails, because its server may be back at the next attempt.
+    Raises ConnectionLost if the provider fails, because its server may have recovered by the next
+    attempt.
     """
     try:
         if inspect.iscoroutinefunction(provider):
             token = await provider()
         else:
             token = await asyncio.get_running_loop().run_in_executor(None, provider)
-    except SaslAuthenticationFailed:  # raised by a provider that has rejected
+    except SaslAuthenticationFailed:  # raised by a provider that was rejected
         raise
     except TokenUnavailable as error:
         raise ConnectionLost(f"there is no token: {error}") from error
-    except Exception as error:  # a user's function may raise anything; its text may be secret
+    # the user's function may raise anything, and the text may contain a secret
+    except Exception as error:
         raise ConnectionLost(
             f"there is no token: sasl.oauth.token.provider raised {type(error).__name__}"
         ) from error

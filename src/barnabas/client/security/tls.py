@@ -1,4 +1,4 @@
-"""Creates a client's TLS context for all of its connections, and again when a file changes."""
+"""Creates the TLS context for a client's connections, and recreates it when a file changes."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from barnabas.security.tls_settings import TlsSettings
 
 _log = logging.getLogger(__name__)
 
-_CLIENTS_KEPT = 16  # with different settings, in one process
+_CLIENTS_KEPT = 16  # number of clients with different settings that are kept per process
 
 
 class ClientTls:
-    """Provides the TLS context for new connections."""
+    """Provides the TLS context for a client's new connections."""
 
     __slots__ = ("_context", "_seen", "_settings")
 
     def __init__(self, settings: TlsSettings) -> None:
-        """Raises ConfigError, which names the setting."""
+        """Load the files. Raises ConfigError, which contains the setting's name."""
         self._settings = settings
         self._seen = stamps_of(settings.files)
         self._context = client_context(settings)
 
     @property
     def context(self) -> ssl.SSLContext:
-        """The context, recreated if a file has changed.
+        """The current context, which is recreated if a file has changed.
 
-        If that fails, the failure is logged and the old context remains in use.
+        If that fails, the failure is logged and the old context stays in use.
         """
         stamps = stamps_of(self._settings.files)
         if stamps != self._seen:
-            # Recorded before the attempt: unusable files are logged once, and not with each
-            # connection until they change again.
+            # Record the new state before the attempt, so that unusable files are logged once and
+            # not for each connection until they change again.
             self._seen = stamps
             try:
                 self._context = client_context(self._settings)
@@ -51,15 +51,14 @@ class ClientTls:
 
 @lru_cache(maxsize=_CLIENTS_KEPT)
 def client_tls(settings: TlsSettings) -> ClientTls:
-    """Return the same object for equal settings, because reading a truststore takes several
-    milliseconds."""
+    """Return the same object for equal settings, because reading a truststore is slow."""
     return ClientTls(settings)
 
 
 async def dial_tls(
     make: Callable[[], Connection], address: str, port: int, tls: ClientTls, *, server_name: str
 ) -> Connection:
-    """Connect over TCP with a TLS handshake; raises OSError or ConfigError."""
+    """Connect over TCP with a TLS handshake. Raises OSError or ConfigError."""
     connection = make()
     transport = TlsTransport(connection, tls.context, server_name=server_name)
     try:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @documented_by(Admin)
 class SyncAdmin(BlockingClient[Admin]):
-    """An `Admin`, blocking: every method returns when it is done, and raises the same errors.
+    """A blocking `Admin`, whose methods return when they are done and raise the same errors.
 
     Several threads may share it.
 

@@ -1,7 +1,7 @@
-"""Provides the base of the blocking clients, which run a client on a loop in a separate thread.
+"""Provides the base class of the blocking clients, which run a client's loop in a separate thread.
 
-Nothing on that loop refers to the blocking client, so if its program drops it, it is collected and
-its `Farewell` finishes its work.
+Nothing on that loop refers to the blocking client. If the program drops it, it is therefore
+collected, and its `Farewell` finishes its work.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ T = TypeVar("T", bound=type)
 
 
 def documented_by(core: type) -> Callable[[T], T]:
-    """Decorate a class: a method without a docstring gets that of the same method of `core`.
+    """Decorate a class so that methods without a docstring get that of the same method of `core`.
 
-    The examples lose their `await`, which is the only difference.
+    The only difference is that the examples lose their `await`.
     """
 
     def decorate(blocking: T) -> T:
@@ -39,7 +39,7 @@ def documented_by(core: type) -> Callable[[T], T]:
 
 
 class BlockingClient(Generic[C]):
-    """Provides start, close and the context manager for all three clients."""
+    """Provides the start, `close` and the context manager of all three blocking clients."""
 
     def __init__(self, client: C) -> None:
         self._client: C = client
@@ -62,7 +62,7 @@ class BlockingClient(Generic[C]):
             self._farewell.cancel()
 
     def __del__(self) -> None:
-        # None: never connected. Not by `__dict__`, see `Producer.__del__`.
+        # None means never connected. Do not use `__dict__`; see `Producer.__del__`.
         farewell: Farewell | None = getattr(self, "_farewell", None)
         if farewell is not None and farewell.is_due:
             unclosed = f"unclosed {self!r}: use it in a with block"
@@ -82,9 +82,9 @@ class BlockingClient(Generic[C]):
 
 
 async def _close(client: Producer | Consumer | Admin) -> int:
-    """Close a dropped client on its loop; this loses no records."""
+    """Close a dropped client on its loop, and return 0, because no records are lost."""
     if isinstance(client, Consumer):
-        await client.close(autocommit=False)  # the records polled last may not be processed
+        await client.close(autocommit=False)  # the last polled records may not have been processed
     else:
         await client.close()
     return 0

@@ -2,10 +2,10 @@
 
     loop thread: outcome --> queue --> callback thread: callback(delivery)
 
-In this thread, a callback may do whatever the user's own threads may do: send, wait for results,
-flush. On the loop, it would wait for itself. Callbacks are called one after another, in the order
-of `put`. If a callback raises something beyond Exception, such as SystemExit, it is passed to
-`on_raised`, and the next callback is called.
+In this thread, a callback may do whatever the user's own threads may do, such as send, wait for
+results or flush. On the loop, a callback that waits would wait for itself. Callbacks are called one
+after another, in the order of `put`. If a callback raises something beyond Exception, such as
+SystemExit, it is passed to `on_raised`, and the next callback is called.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from collections import deque
 from collections.abc import Callable
 
 _MOST_WAITING = 10_000
-"""The maximum number of due callbacks; a thread that adds more waits until some have been
-called."""
+"""The maximum number of due callbacks.
+
+A thread that adds more waits until some have been called.
+"""
 
 
 _AT_ONCE = 100
@@ -25,7 +27,7 @@ _AT_ONCE = 100
 
 
 class CallbackThread:
-    """Calls back in a thread that starts before the first callback and ends with `close`."""
+    """Makes callbacks in a thread, which starts before the first callback and ends with `close`."""
 
     def __init__(self, name: str, on_raised: Callable[[BaseException], None]) -> None:
         self._name = name
@@ -39,13 +41,13 @@ class CallbackThread:
 
     @property
     def is_current(self) -> bool:
-        """This is true if the caller is a callback."""
+        """Is true if the caller is a callback."""
         return threading.current_thread() is self._thread
 
     def put(self, call: Callable[[], None]) -> None:
         """Queue `call` for this thread, without blocking; callable in any thread.
 
-        After `close`, the thread no longer exists, so the caller's thread calls it.
+        After `close`, the thread no longer exists, so `call` is called in the caller's thread.
         """
         with self._changed:
             is_late = self._is_closed
@@ -66,7 +68,7 @@ class CallbackThread:
                 self._thread.start()
 
     def wait_for_room(self, timeout_s: float) -> bool:
-        """Wait for room for one more; returns False if there is none. A callback never waits."""
+        """Wait for room for one more, and return whether there is room. A callback never waits."""
         # A callback that waited for room would wait for itself.
         if self._thread is None:
             self.start()
@@ -79,7 +81,7 @@ class CallbackThread:
         return self._put_count - self._called_count < _MOST_WAITING
 
     def flush(self) -> None:
-        """Return once all callbacks queued earlier have been called; in a callback, immediately."""
+        """Return once all callbacks queued earlier have been called, or now if in a callback."""
         if self.is_current:
             return
         with self._changed:
@@ -104,7 +106,7 @@ class CallbackThread:
         await done
 
     def end(self) -> None:
-        """Make the thread end after the callbacks that are due, without waiting for it."""
+        """Make the thread end after the callbacks that are due; do not wait for it."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -121,19 +123,20 @@ class CallbackThread:
                 self._changed.notify_all()
 
     def _call_some(self) -> bool:
-        """Wait for calls, and make some; returns False at the end.
+        """Wait for calls, and make some; return False at the end.
 
-        A separate frame: a waiting thread must not hold the last call, and through it the producer.
+        This is a separate function, because a waiting thread must not keep a reference to the last
+        call, and thereby to the producer.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._calls or self._is_closed)
             count = min(len(self._calls), _AT_ONCE)
             calls = [self._calls.popleft() for _ in range(count)]
         for call in calls:
-            # Not under the lock: a callback may send, and so queue the next callback.
+            # Do not hold the lock here: a callback may send, and so queue the next callback.
             try:
                 call()
-            except BaseException as error:  # from a user's code, for its caller
+            except BaseException as error:  # raised by the user's code, for its caller
                 self._on_raised(error)
             self._called_count += 1
         return bool(calls)

@@ -1,4 +1,4 @@
-"""Provides the blocking consumer for one thread, in which its rebalance listener is also called."""
+"""Provides the blocking consumer for one thread, which also calls its rebalance listener."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Method = Callable[Concatenate["SyncConsumer", P], T]
 
 
 def _alone(method: Method[P, T]) -> Method[P, T]:
-    """Reject a second thread while one is inside; the same thread may re-enter, in a listener."""
+    """Reject a second thread while one is inside; the same thread may re-enter from a listener."""
 
     @wraps(method)
     def call(self: SyncConsumer, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -72,19 +72,19 @@ class SyncConsumer(BlockingClient[Consumer]):
         super().__init__(Consumer(bootstrap_servers, **options))
         self._user = UserThread(self._thread)
         self._use = threading.RLock()
-        self._finished: deque[Callable[[], None]] = deque()  # commits whose callbacks are due
+        self._finished: deque[Callable[[], None]] = deque()  # due callbacks of commits
 
     def __repr__(self) -> str:
         return f"<Sync{repr(self._client).removeprefix('<')}"
 
     def close(self, *, autocommit: bool = True) -> None:
-        """Commit, leave and disconnect, as `Consumer.close`; any thread may call it.
+        """Commit, leave and disconnect, like `Consumer.close`. Any thread may call this method.
 
         It ends a poll or an iteration of the reading thread.
         """
         arguments.flag(autocommit, "autocommit")
         if not self._use.acquire(blocking=False):
-            # Another thread is using the consumer: end its poll, then wait for it to leave.
+            # Another thread is using the consumer: end its poll, and wait for it to leave.
             with suppress(ClientClosed):
                 self._thread.run(self._client.interrupt())
             self._use.acquire()
@@ -93,7 +93,7 @@ class SyncConsumer(BlockingClient[Consumer]):
         finally:
             self._use.release()
 
-    stop = close  # as in other clients
+    stop = close  # the name in other clients
 
     def _close(self, *, autocommit: bool) -> None:
         try:
@@ -111,14 +111,14 @@ class SyncConsumer(BlockingClient[Consumer]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close; after an exception without auto commit, as some records may not be processed."""
+        """Close without auto commit if there was an exception: records may be unprocessed."""
         self.close(autocommit=kind is None)
 
     @_alone
     def subscribe(
         self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None
     ) -> None:
-        """Subscribe, as `Consumer.subscribe`; plain methods of the listener run in this thread."""
+        """Subscribe, like `Consumer.subscribe`; the listener's plain methods run in this thread."""
         checked_listener(listener)
         there = None if listener is None else ListenerThere(listener, self._user)
         self._thread.call(lambda: self._client.subscribe(topics, there))
@@ -139,13 +139,13 @@ class SyncConsumer(BlockingClient[Consumer]):
         self._thread.run(self._client.commit_sync(offsets))
         self._call_back()
 
-    commit = commit_sync  # as in other clients
+    commit = commit_sync  # the name in other clients
 
     @_alone
     def commit_async(
         self, offsets: Offsets | None = None, when_done: WhenCommitted | None = None
     ) -> None:
-        """Commit in the background, as `Consumer.commit_async`.
+        """Commit in the background, like `Consumer.commit_async`.
 
         This thread's next poll or commit calls `when_done`.
         """
@@ -279,7 +279,7 @@ class SyncConsumer(BlockingClient[Consumer]):
 
     @_alone
     def __next__(self) -> ConsumerRecord:
-        # The loop changes a chunk in use only inside a poll, and no poll is running now.
+        # The loop changes a chunk in use only during a poll, and no poll is running now.
         record = self._client.next_buffered()
         if record is not None:
             return record
@@ -328,12 +328,12 @@ class SyncConsumer(BlockingClient[Consumer]):
     def partitions_for(self, topic: str) -> list[int]:
         return self._thread.run(self._client.partitions_for(topic))
 
-    partitions_for_topic = partitions_for  # as in other clients
+    partitions_for_topic = partitions_for  # the name in other clients
 
     def available_partitions_for(self, topic: str) -> list[int]:
         return self._thread.run(self._client.available_partitions_for(topic))
 
-    available_partitions_for_topic = available_partitions_for  # as in other clients
+    available_partitions_for_topic = available_partitions_for  # the name in other clients
 
     @_alone
     def topics(self) -> set[str]:

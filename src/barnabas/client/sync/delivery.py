@@ -1,5 +1,4 @@
-"""Provides the handle of a sent record until it is acknowledged, for threads without an event
-loop."""
+"""Provides the handle for a sent record, for threads without an event loop."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SyncDelivery:
-    """The outcome of one record, for any thread."""
+    """The outcome of one record, usable in any thread."""
 
     __slots__ = ("_producer", "_when_queued", "delivery", "error", "on_delivery", "record")
 
@@ -31,7 +30,7 @@ class SyncDelivery:
         self.record = record
         self.delivery: Delivery | None = None  # set on the loop once the record is queued
         self.error: BaseException | None = None  # ... or if it could not be queued
-        self._when_queued: list[Callable[[], None]] | None = None  # to be called on the loop
+        self._when_queued: list[Callable[[], None]] | None = None  # callbacks for the loop to call
 
     def done(self) -> bool:
         return self.error is not None or (self.delivery is not None and self.delivery.done())
@@ -45,7 +44,7 @@ class SyncDelivery:
         return self.delivery.result()
 
     def exception(self, timeout_s: float | None = None) -> BaseException | None:
-        """Wait for the outcome, and return the error; None if the record is acknowledged."""
+        """Wait for the outcome, and return the error, or None if the record was acknowledged."""
         if timeout_s is not None:
             arguments.duration(timeout_s, "timeout_s")
         if not self.done():
@@ -55,12 +54,13 @@ class SyncDelivery:
         return self.delivery.exception()
 
     def add_done_callback(self, callback: Callable[[SyncDelivery], Any]) -> None:
-        """Call `callback(self)` on a thread for callbacks once the outcome is known (PR-8).
+        """Call `callback(self)` in the callback thread once the outcome is known (PR-8).
 
-        In it the callback may send, wait for results and flush. If it raises an exception, it is
+        There, the callback may send, wait for results and flush. An exception that it raises is
         only logged; SystemExit and the like are raised by the next `flush`, `close` or other call
-        that waits. Callbacks of a partition come in the order of its records; `flush` and `close`
-        wait for them. Raises BufferFull if ten thousand others have been due for `max.block.ms`.
+        that waits. The callbacks of a partition's records are called in the order of the records;
+        `flush` and `close` wait for them. Raises BufferFull if ten thousand others have been due
+        for `max.block.ms`.
         """
         self._producer.call_when_done(self, arguments.callback(callback, "callback"))
 
@@ -80,7 +80,7 @@ class SyncDelivery:
     # ---- on the loop ----
 
     def settle(self, delivery: Delivery | None, error: BaseException | None) -> None:
-        """Take the record's fate: it is queued or rejected."""
+        """Record that the record was queued, or the error with which it was rejected."""
         self.delivery = delivery
         self.error = error
         if self.on_delivery is not None:
@@ -90,7 +90,7 @@ class SyncDelivery:
             call()
 
     def when_done(self, call: Callable[[], None]) -> None:
-        """Call once the outcome is known; immediately if it already is."""
+        """Call `call` once the outcome is known, or now if it already is."""
         if self.delivery is not None:
             self.delivery.batch.when_done(call)
         elif self.error is not None:
@@ -105,12 +105,12 @@ class SyncDelivery:
         done = asyncio.get_running_loop().create_future()
 
         def wake() -> None:
-            if not done.done():  # cancelled if the waiter gave up
+            if not done.done():  # it is cancelled if the caller gave up
                 done.set_result(None)
 
         self.when_done(wake)
         await done
 
     def call_back(self, callback: Callable[[SyncDelivery], Any]) -> None:
-        """Call the callback on the thread for callbacks."""
+        """Have the callback called in the callback thread."""
         call_back(callback, self)

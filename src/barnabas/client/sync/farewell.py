@@ -3,8 +3,8 @@
     dropped: __del__ (any thread, even the loop's) --> begin         nothing waits
     exit:    atexit (main thread, the loop still runs) --> begin, then wait
 
-A forked child of `multiprocessing` ends by `os._exit`, without atexit, so finalizers are used
-there. Accepted records are flushed within a time limit; a line on stderr counts those not
+A forked child of `multiprocessing` ends with `os._exit`, which skips atexit, so its finalizers are
+used instead. Accepted records are flushed within a time limit; a line on stderr counts those not
 acknowledged.
 """
 
@@ -24,18 +24,18 @@ from barnabas.client.loop_thread import LoopThread
 from barnabas.client.lost_records import say_lost
 
 MOST_S: Final = 10.0
-"""The time for a flush that the program did not request."""
-_GRACE_S: Final = 2.0  # in addition, for closing
-_AFTER_QUEUES: Final = -10  # the queues' feeder threads are joined at -5
+"""The time limit for a flush that the program did not request."""
+_GRACE_S: Final = 2.0  # additional time for closing
+_AFTER_QUEUES: Final = -10  # the feeder threads of queues are joined at -5
 
 _log = logging.getLogger(__name__)
 
 Finish = Callable[[], Coroutine[Any, Any, int]]
-"""Closes the client on its loop within `MOST_S`; returns the number of lost records."""
+"""Closes the client on its loop within `MOST_S`, and returns the number of lost records."""
 
 
 class Farewell:
-    """Ends one client exactly once; it does not refer to the blocking client itself."""
+    """Ends a client exactly once, without referring to the blocking client itself."""
 
     def __init__(self, name: str, thread: LoopThread, finish: Finish) -> None:
         self._name = name
@@ -48,15 +48,15 @@ class Farewell:
 
     @property
     def is_due(self) -> bool:
-        """This is true while the client runs in this process and nothing is ending it yet."""
+        """Is true while the client runs in this process and nothing is ending it yet."""
         return not self._is_begun and self._thread.is_own and self._thread.is_alive
 
     def cancel(self) -> None:
-        """Do nothing at the end of the program, because the client was closed."""
+        """Unregister the work at the end of the program, because the client was closed."""
         self._unregister()
 
     def begin(self) -> None:
-        """Make the loop finish its work and end; further calls do nothing."""
+        """Make the loop finish its work and stop; further calls do nothing."""
         if self.is_due:
             self._is_begun = True
             with suppress(RuntimeError):  # the loop has just ended
@@ -95,16 +95,16 @@ class Farewell:
 
 
 def _at_end_of_child(call: Callable[[], None]) -> Callable[[], object]:
-    """Register a call for the end of a `multiprocessing` child; returns a function to cancel it."""
-    # This is done only if the program has loaded `multiprocessing`, so that a client alone does not
-    # pay for the import.
+    """Register a call at the end of a `multiprocessing` child, and return its cancel function."""
+    # Do this only if the program has loaded `multiprocessing`, so that a client alone does not
+    # import it.
     process = sys.modules.get("multiprocessing.process")
     if process is None or process.parent_process() is None:
         return lambda: None
     from multiprocessing.util import Finalize
 
     def end() -> None:
-        # As at interpreter exit: threads that are still sending come first.
+        # As at interpreter exit, threads that are still sending come first.
         for thread in threading.enumerate():
             if not thread.daemon and thread is not threading.current_thread():
                 thread.join()

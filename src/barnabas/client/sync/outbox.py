@@ -1,12 +1,13 @@
-"""Passes records from the threads that send them to the loop of their producer.
+"""Passes records from the threads that send them to the loop of the producer.
 
     send (any thread) --> outbox --> drain (loop) --> producer
-                                        `--> line of a topic that is unknown yet --> producer
-                                             (or has not the record's partition, as far as is known)
+                                        `--> line of a topic not known yet --> producer
+                                             (or without the record's partition, as far as is known)
 
 Records are passed on in bulk: the first record in an empty outbox wakes the loop, and the others
-just join it. Each topic's order is preserved. A topic that is unknown yet has a separate line, so
-it does not delay other records. Every queued record gets an outcome: a Delivery or an error.
+just join it. The order within each topic is preserved. A topic that is not known yet has a separate
+line, so that it does not delay other records. Every queued record gets an outcome: a Delivery or an
+error.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from barnabas.client.sync.delivery import SyncDelivery
 from barnabas.errors import BarnabasError
 from barnabas.shielded import again, shielded
 
-_MOST_BYTES = 1_048_576  # waiting in the outbox, and in a line, before `put` blocks
+_MOST_BYTES = 1_048_576  # limit for the outbox, and for each line, above which `put` blocks
 _MOST_LINES = 10_000
-_MOST_AT_ONCE = 100  # records passed on without a turn for the sender
+_MOST_AT_ONCE = 100  # records passed on before the sender gets a turn
 
 
 class Loop(Protocol):
-    """The producer's loop as seen from other threads: a `LoopThread`."""
+    """The interface through which other threads use the producer's loop, a `LoopThread`."""
 
     def call_soon(self, callback: Callable[[], Any]) -> None: ...
 
@@ -39,7 +40,7 @@ class Loop(Protocol):
 
 
 class _Line:
-    """The records of a topic that is unknown yet."""
+    """The waiting records of a topic that is not known yet."""
 
     __slots__ = ("deliveries", "size_bytes")
 
@@ -49,15 +50,15 @@ class _Line:
 
 
 class Outbox:
-    """Takes records from any thread, and hands them to the producer on its loop, in order."""
+    """Accepts records in any thread, and passes them in order to the producer on its loop."""
 
     def __init__(self, intake: Intake, thread: Loop) -> None:
         self._intake = intake
         self._open_batches = intake.open_batches
         self._thread = thread
         self._max_block_ms = intake.max_block_ms
-        self._most_line_bytes = intake.buffer_memory  # in all lines together
-        self._lock = threading.Lock()  # guards what follows
+        self._most_line_bytes = intake.buffer_memory  # limit for all lines together
+        self._lock = threading.Lock()  # guards the following fields
         self._changed = threading.Condition(self._lock)
         self._waiting: list[SyncDelivery] = []
         self._waiting_bytes = 0
@@ -66,19 +67,19 @@ class Outbox:
         self._is_drained = True  # no drain is running or scheduled
         self._is_closed = False
         intake.tasks.add_failure_listener(self.fail)
-        # Used on the loop only:
+        # The following are used only on the loop.
         self._drain: asyncio.Task[None] | None = None
         self._passing: deque[SyncDelivery] = deque()  # taken by the drain, but not passed on yet
-        self._passed: asyncio.Future[None]  # of a drain: all taken records are passed on
-        self._serving: dict[str, asyncio.Task[None]] = {}  # lines, by topic
+        self._passed: asyncio.Future[None]  # set when a drain has passed on all taken records
+        self._serving: dict[str, asyncio.Task[None]] = {}  # the task of each line, by topic
 
     # ---- in any thread ----
 
     def put(self, delivery: SyncDelivery) -> None:
-        """Accept a record; raises BufferFull if no room is free within `max.block.ms`."""
+        """Accept a record. Raises BufferFull if no room becomes free within `max.block.ms`."""
         record = delivery.record
         with self._lock:
-            # The common case costs two comparisons: nothing is crowded and no topic is awaited.
+            # The common case costs two comparisons: nothing is full and no topic is awaited.
             if (self._waiting_bytes > _MOST_BYTES or self._lines) and self._is_crowded(record):
                 self._wait_for_room(record)
             if self._is_closed:
@@ -86,7 +87,7 @@ class Outbox:
             self._waiting.append(delivery)
             self._waiting_bytes += record.size_bytes
             is_first, self._is_drained = self._is_drained, False
-        # Waking the loop is a system call, so it is done once for all records until the next drain.
+        # Waking the loop is a system call, so do it once for all records until the next drain.
         if is_first:
             self._thread.call_soon(self._start_drain)
 
@@ -130,8 +131,9 @@ class Outbox:
     async def wait_until_drained(self) -> None:
         """Wait until every record queued before has been handed to the producer or has failed."""
         if self._waiting:
-            self._start_drain()  # the thread that queued the first may not have started it yet
-        for _ in range(2):  # the records being passed on, and those queued since
+            # the thread that queued the first record may not have started it yet
+            self._start_drain()
+        for _ in range(2):  # for the records being passed on, and for those queued since
             if self._drain is None:
                 break
             await shielded(self._passed)
@@ -161,7 +163,7 @@ class Outbox:
             self._drain = self._intake.tasks.start("the outbox", self._drain_all())
 
     def _passes_now(self) -> bool:
-        """Pass a few records on immediately if none must wait; returns True if none is left.
+        """Pass a few records on immediately if none must wait; return whether none is left.
 
         A separate task would take three turns of the loop for each record of a slow sender, and in
         each of them the other threads would get Python's lock.
@@ -179,9 +181,9 @@ class Outbox:
         return not left
 
     def _is_accepted(self, delivery: SyncDelivery) -> bool:
-        """Give the record its batch or an error; returns False if the record has to wait."""
-        # Queued behind the records of its topic that are waiting in a line, so as not to overtake
-        # them.
+        """Give the record its batch or an error, or return False if the record has to wait."""
+        # Queue the record behind the records of its topic that are waiting in a line, so that it
+        # does not overtake them.
         if delivery.record.topic in self._serving:
             return False
         try:
@@ -202,8 +204,8 @@ class Outbox:
                     delivery = left.popleft()
                     if not self._joins(delivery):
                         await self._pass_on(delivery)
-                # A caller waiting for the records taken so far is done; records queued since get
-                # the next turn.
+                # A caller that waits for the records taken so far is done; records queued since
+                # then get the next turn.
                 self._passed.set_result(None)
                 self._passed = asyncio.get_running_loop().create_future()
         except Exception as error:
@@ -227,7 +229,7 @@ class Outbox:
         return deliveries
 
     def _joins(self, delivery: SyncDelivery) -> bool:
-        """Let the record join an open batch, as most do; returns False if a decision is needed."""
+        """Let the record join an open batch if possible; return False if a decision is needed."""
         if delivery.record.topic in self._serving:
             return False
         joined = self._open_batches.join_record(delivery.record)
@@ -239,7 +241,7 @@ class Outbox:
         topic = delivery.record.topic
         if self._intake.knows_place(delivery.record):
             serving = self._serving.get(topic)
-            if serving is not None:  # its line goes first, and as fast as there is room
+            if serving is not None:  # its line must be sent first, as fast as there is room
                 await asyncio.gather(shielded(serving), return_exceptions=True)
             await self._send(delivery)
             return
@@ -255,19 +257,18 @@ class Outbox:
             )
 
     async def _serve(self, topic: str, line: _Line) -> None:
-        """Send a line's records once its topic is known, or fail them."""
+        """Send the records of a line once its topic is known, or fail them."""
         try:
             try:
                 await self._intake.wait_for_topic(topic)
-            except Exception as error:  # any error is the records' outcome
+            except Exception as error:  # any error becomes the outcome of the records
                 if isinstance(error, BarnabasError):
                     self._intake.on_refused(error)
                 _settle_all(line.deliveries, error)
             while line.deliveries:
                 await self._send(line.deliveries.popleft())
         finally:
-            # This is done even if the task is cancelled, because every queued record gets its
-            # outcome.
+            # Do this even if the task is cancelled, because every queued record gets an outcome.
             _settle_all(line.deliveries, ClientClosed("the producer was closed before that"))
             with self._changed:
                 self._line_bytes -= line.size_bytes
@@ -288,7 +289,7 @@ class Outbox:
 
 
 def _refuse(delivery: SyncDelivery, error: BaseException) -> None:
-    """Fail the record with any error; a partitioner's SystemExit also ends the next call."""
+    """Fail the record with this error; the next call also raises a partitioner's SystemExit."""
     delivery.settle(None, error)
     if not isinstance(error, Exception):
         raise_on_loop(error)

@@ -1,11 +1,11 @@
-"""Provides the blocking producer for programs without an event loop; every call blocks until done.
+"""Provides the blocking producer for programs without an event loop.
 
     your thread: producer.send(...) --> outbox --.            .--> result()
     loop thread:                                  `--> Producer -'
 
-Each client has a separate loop in a daemon thread. Two threads that both need the interpreter wait
-five milliseconds for each other, so records are passed on in bulk (see `outbox`). Callbacks have a
-separate thread (see `callback_thread`).
+Each client has a separate loop in a daemon thread. Two threads that both need the interpreter may
+wait five milliseconds for each other, so records are passed on in bulk (see `outbox`). Callbacks
+have a separate thread (see `callback_thread`).
 """
 
 from __future__ import annotations
@@ -47,18 +47,19 @@ __all__ = ["SyncAdmin", "SyncConsumer", "SyncDelivery", "SyncProducer"]
 
 _log = logging.getLogger(__name__)
 
-_CHUNK_BYTES = 1_048_576  # that `send_many` hands over in one call
+_CHUNK_BYTES = 1_048_576  # the bytes that `send_many` hands over in one call
 
 
 @documented_by(Producer)
 class SyncProducer(BlockingClient[Producer]):
     """A `Producer` for threads; several may share it. `send` does not wait for the broker.
 
-    Options are those of `Producer`, in the same forms. The constructor connects, and raises
+    It takes the options of `Producer`, in the same forms. The constructor connects, and raises
     NoBrokersAvailable if that fails.
 
-    Close it. A producer that is dropped, or still open at the end of the program, is flushed for
-    ten seconds at most; a line on stderr counts the records that were not acknowledged by then.
+    Close it after use. A producer that is dropped or still open at the end of the program is
+    flushed for at most ten seconds; a line on stderr counts the records that were not acknowledged
+    by then.
 
     Example::
 
@@ -81,7 +82,7 @@ class SyncProducer(BlockingClient[Producer]):
     def send(
         self, topic: str, value: Any, key: Any = None, **rest: Unpack[SendOptions]
     ) -> SyncDelivery:
-        """Hand over a record; blocks only while a megabyte of others is on its way to the loop.
+        """Hand over a record; block only while a megabyte of others is waiting for the loop.
 
         Args:
             topic: the topic's name.
@@ -120,7 +121,7 @@ class SyncProducer(BlockingClient[Producer]):
         return delivery
 
     def send_record(self, record: ProducerRecord) -> SyncDelivery:
-        """Hand over a `ProducerRecord`; returns and raises as `send`."""
+        """Hand over a `ProducerRecord`; return and raise as `send` does."""
         self._thread.check_process()
         delivery = SyncDelivery(self, self._check_record(record))
         self._outbox.put(delivery)
@@ -137,15 +138,15 @@ class SyncProducer(BlockingClient[Producer]):
     def send_many(
         self, records: Iterable[ProducerRecord], on_delivery: OnDelivery | None = None
     ) -> list[Delivery] | None:
-        """Hand over many records at once, in order; returns when all are queued.
+        """Hand over many records at once, in order, and return when all are queued.
 
         Args:
             records: any iterable of ProducerRecord; it is read as room allows.
             on_delivery: called with a BatchDelivery on a thread for callbacks, for each batch that
                 has its outcome, instead of a Delivery per record, which takes less memory and time.
 
-        Returns the Deliveries, whose results are available after `flush` (before, a delivery only
-        has `done()`); None with `on_delivery`. A rejected record raises, as in `send`; the records
+        Returns the Deliveries, or None with `on_delivery`. Their results are available after
+        `flush`; until then, only `done()` is. A rejected record raises, as in `send`; the records
         before it are sent.
         """
         self._thread.check()
@@ -166,7 +167,7 @@ class SyncProducer(BlockingClient[Producer]):
         for record in records:
             try:
                 checked.append(self._check_record(record))
-            except BaseException:  # a serializer may raise SystemExit
+            except BaseException:  # the user's serializer may raise SystemExit
                 yield checked
                 raise
             size_bytes += checked[-1].size_bytes
@@ -178,16 +179,16 @@ class SyncProducer(BlockingClient[Producer]):
     def send_columns(
         self, topic: str, values: Any, keys: Any = None, **rest: Unpack[ColumnOptions]
     ) -> list[BatchDelivery]:
-        """Send whole columns, as `Producer.send_columns`; returns when all are queued.
+        """Send whole columns, like `Producer.send_columns`, and return when all are queued.
 
-        A thread for callbacks calls `on_delivery`.
+        The callback thread calls `on_delivery`.
         """
         if rest.get("on_delivery") is not None:
             rest["on_delivery"] = self._on_thread(rest["on_delivery"])
         return self._thread.run(self._send_columns(topic, values, keys, rest))
 
     def _on_thread(self, on_delivery: Any) -> Callable[[Any], None]:
-        """Return the callback in the form in which the loop calls it."""
+        """Wrap the callback so that the loop passes it to the callback thread."""
         arguments.callback(on_delivery, "on_delivery")
         callbacks = self._callbacks
         callbacks.start()
@@ -196,7 +197,7 @@ class SyncProducer(BlockingClient[Producer]):
     def send_batch(
         self, topic_partition: TopicPartition, batch: bytes | bytearray | memoryview
     ) -> Delivery:
-        """Queue a whole record batch, as `Producer.send_batch`; returns when it is queued."""
+        """Queue a whole record batch, like `Producer.send_batch`, and return when it is queued."""
         self._thread.check()
         return self._thread.run(self._send_batch(topic_partition, batch))
 
@@ -210,8 +211,8 @@ class SyncProducer(BlockingClient[Producer]):
     def flush(self, timeout_ms: float | None = None) -> None:
         """Return once everything sent so far has its outcome and callbacks have been called.
 
-        Args and errors are those of `Producer.flush`; the time limit excludes the callbacks. In a
-        callback it does not wait for callbacks.
+        Arguments and errors are those of `Producer.flush`; the time limit excludes the callbacks.
+        In a callback, this does not wait for callbacks.
         """
         self._thread.run(self._flush(timeout_ms))
         self._callbacks.flush()
@@ -248,7 +249,7 @@ class SyncProducer(BlockingClient[Producer]):
         self._thread.run(self._end(scope, None))
 
     def __dir__(self) -> list[str]:
-        # The user's methods, without those that deliveries call.
+        # The methods that the user calls, without those that deliveries call.
         return [name for name in vars(Producer) if name != "start" and not name.startswith("_")]
 
     def __repr__(self) -> str:
@@ -274,14 +275,14 @@ class SyncProducer(BlockingClient[Producer]):
     def close(self, timeout_ms: float | None = None) -> None:
         """Flush, then disconnect; an open transaction is aborted. Further calls do nothing.
 
-        Args and errors are those of `Producer.close`. In a forked process there is nothing to
+        Arguments and errors are those of `Producer.close`. In a forked process, there is nothing to
         close.
         """
         if not self._thread.is_own:
             return
         if timeout_ms is not None:
             arguments.duration(timeout_ms, "timeout_ms")
-        # First accept no more records, then give the queued records an outcome, then end the
+        # First accept no more records, then give the queued records an outcome, and finally end the
         # thread.
         self._outbox.refuse()
         try:
@@ -305,12 +306,12 @@ class SyncProducer(BlockingClient[Producer]):
     def call_when_done(
         self, delivery: SyncDelivery, callback: Callable[[SyncDelivery], Any]
     ) -> None:
-        """Call back on the thread for callbacks once the outcome is known. Raises BufferFull."""
+        """Call `callback` in the callback thread once the outcome is known. Raises BufferFull."""
         self._wait_for_callbacks()
         due = partial(self._callbacks.put, partial(delivery.call_back, callback))
         try:
             self._thread.call_soon(partial(delivery.when_done, due))
-        except RuntimeError:  # the loop is closed: the outcome is known
+        except RuntimeError:  # the loop is closed, so the outcome is known
             due()
 
     def _wait_for_callbacks(self) -> None:
@@ -321,7 +322,10 @@ class SyncProducer(BlockingClient[Producer]):
             )
 
     def call_at_end(self, delivery: SyncDelivery, callback: Callable[[SyncDelivery], Any]) -> None:
-        """Call back once the outcome of a record that was just settled is known. On the loop."""
+        """Have `callback` called once the outcome of a just settled record is known.
+
+        On the loop.
+        """
         due = partial(self._callbacks.put, partial(delivery.call_back, callback))
         delivery.when_done(due)
 
@@ -412,7 +416,7 @@ async def _finish(producer: Producer, outbox: Outbox, callbacks: CallbackThread)
 
 
 def _ends_at(timeout_ms: float | None) -> float | None:
-    """Return the loop's time after that timeout; None: never."""
+    """Return the loop's time at the end of the timeout; None means never."""
     if timeout_ms is None:
         return None
     limit_s = arguments.duration(timeout_ms, "timeout_ms") / 1000

@@ -1,4 +1,4 @@
-"""Makes calls from the loop into the thread waiting for it, mainly to rebalance listeners.
+"""Makes calls from the loop in the thread that waits for it, mainly to rebalance listeners.
 
     user's thread: poll() -> waits ---- listener ---- waits -> records
     loop thread:            work -> call, await it ^ -> work
@@ -24,18 +24,16 @@ _Calls = SimpleQueue[Callable[[], None] | None]
 
 
 class UserThread:
-    """A thread that waits for work on the event loop, and runs that work's callbacks in the
-    meantime.
-    """
+    """Represents a thread that waits for work on the loop and runs its callbacks meanwhile."""
 
     def __init__(self, thread: LoopThread) -> None:
         self._thread = thread
         self._calls: _Calls = SimpleQueue()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` on the loop and wait, like `LoopThread.run`, but take calls meanwhile."""
+        """Run `work` on the loop and wait, like `LoopThread.run`, but make calls meanwhile."""
         # A listener may call the consumer, which then waits here again. Each wait has a separate
-        # queue, and the outer wait receives its calls again afterwards.
+        # queue, and calls go to the outer wait again afterwards.
         calls: _Calls = SimpleQueue()
         outer, self._calls = self._calls, calls
         try:
@@ -49,13 +47,13 @@ class UserThread:
         try:
             while (call := calls.get()) is not None:  # None: the work is done
                 call()
-        except BaseException:  # from a listener, such as SystemExit: the work ends with it
+        except BaseException:  # raised by a listener, such as SystemExit, which also ends the work
             future.cancel()
             raise
         return self._thread.result(future)
 
     async def call(self, function: Callable[[], Any]) -> None:
-        """Call `function` in the user's thread, from the loop; raises what it raises."""
+        """Call `function` in the user's thread, from the loop. Raises what it raises."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
 
@@ -71,7 +69,7 @@ class UserThread:
             error: Exception | None = None
             try:
                 function()
-            except Exception as failure:  # raised from the user's own call
+            except Exception as failure:  # raised by the user's own call
                 error = failure
             loop.call_soon_threadsafe(settle, error)
 
@@ -80,7 +78,7 @@ class UserThread:
 
 
 class ListenerThere(RebalanceListener):
-    """A listener whose methods are called in the user's thread."""
+    """Wraps a listener so that its methods are called in the user's thread."""
 
     def __init__(self, listener: RebalanceListener, thread: UserThread) -> None:
         self._listener = listener

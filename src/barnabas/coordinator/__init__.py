@@ -1,6 +1,6 @@
-"""Coordinators of groups and of transactions: plain machines over the records of internal topics.
+"""Coordinates groups and transactions, with plain state machines over internal topics' records.
 
-Each machine is the state in one partition of `__consumer_offsets` or `__transaction_state`. Events
-and time go in, a `Decision` comes out. State that must survive changes only in `apply`, which
-treats a newly appended record and a replayed one alike.
+Each machine contains the state of one partition of `__consumer_offsets` or `__transaction_state`.
+It takes events and the time, and returns a `Decision` for each. State that must survive changes
+only in `apply`, which treats newly appended and replayed records alike.
 """

@@ -1,4 +1,4 @@
-"""Rules for a group's offsets: who may commit, which topics are in use, and when offsets expire."""
+"""Decides who may commit a group's offsets, which topics are in use, and when offsets expire."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Commit = OffsetCommitRequest | TxnOffsetCommitRequest
 def check_commit(group: Group | None, request: OffsetCommitRequest) -> type[KafkaError] | None:
     """Return the error of an OffsetCommit, or None if it is valid.
 
-    Without a generation it comes from a consumer that assigns its own partitions, or from a tool;
-    it is valid as long as there are no members whose progress it would overwrite.
+    A commit without a generation comes from a tool or from a consumer that assigns its own
+    partitions. It is valid as long as there are no members whose progress it would overwrite.
     """
     generation = request.generation_id_or_member_epoch
     if group is None:
         return None if generation < 0 else IllegalGeneration
-    # There is no member whose progress it could overwrite: it is from a tool, or from a consumer
+    # No member's progress can be overwritten, because the commit is from a tool or from a consumer
     # that assigns its own partitions.
     if group.state is GroupState.EMPTY and generation < 0:
         return None
@@ -35,8 +35,8 @@ def check_commit(group: Group | None, request: OffsetCommitRequest) -> type[Kafk
         return UnknownMemberId
     error = _check_member(group, request, generation)
     if error is None and group.state is GroupState.COMPLETING:
-        # The member knows this generation, so it could sync; its partitions may have moved to
-        # another member.
+        # The member knows this generation, so it can sync; its partitions may have moved to another
+        # member.
         return RebalanceInProgress
     return error
 
@@ -44,7 +44,7 @@ def check_commit(group: Group | None, request: OffsetCommitRequest) -> type[Kafk
 def check_transactional(
     group: Group | None, request: TxnOffsetCommitRequest
 ) -> type[KafkaError] | None:
-    """Return the error of a TxnOffsetCommit; below version 3 it cannot name a member (KIP-447)."""
+    """Return the error of a TxnOffsetCommit, which below version 3 has no member id (KIP-447)."""
     generation = request.generation_id
     if not _names_a_member(request, generation):
         return None
@@ -59,14 +59,14 @@ def _names_a_member(request: Commit, generation: int) -> bool:
 
 def _check_member(group: Group, request: Commit, generation: int) -> type[KafkaError] | None:
     error = group.check_member(request.member_id, request.group_instance_id)
-    # GC-2: a zombie of an earlier generation must not overwrite its successor's progress.
+    # GC-2: a zombie from an earlier generation must not overwrite its successor's progress.
     if error is None and generation != group.generation:
         return IllegalGeneration
     return error
 
 
 def topics_in_use(group: Group, topics: Sequence[str]) -> Container[str] | None:
-    """Return which of the topics members read or may read.
+    """Return those of the topics that members read or may read.
 
     None means unknown, because the members are not consumers.
     """
@@ -78,18 +78,18 @@ def topics_in_use(group: Group, topics: Sequence[str]) -> Container[str] | None:
 
 
 def retention_of(group: Group) -> tuple[int | None, Container[str] | None]:
-    """Return when retention of the group's offsets starts, and which topics are kept regardless.
+    """Return when retention of the group's offsets starts, and which topics' offsets do not expire.
 
     The result is (since, topics): if `since` is None, retention starts at each commit; if `topics`
-    is None, all offsets are kept (KIP-211).
+    is None, no offsets expire (KIP-211).
     """
     # KIP-211: no member has ever joined, so retention starts at each commit.
     if group.protocol_type is None:
         return None, ()
     if group.state is GroupState.EMPTY:
         return None if group.state_since_ms == NO_TIMESTAMP else group.state_since_ms, ()
-    # KIP-211: subscribed topics are in use however old their last commit is; for other topics the
-    # age of the commit counts.
+    # KIP-211: subscribed topics are in use, however old their last commit is; for other topics,
+    # only the age of the commit counts.
     if group.state is GroupState.STABLE:
         return None, group.subscribed_topics()
     return None, None

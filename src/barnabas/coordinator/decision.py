@@ -1,11 +1,12 @@
-"""A coordinator machine's decision on an event, and how a group event builds one (`Turn`).
+"""Defines a coordinator machine's decision on an event, and how a group event builds one.
 
-The machine's driver appends the records in one batch (a very large number of tombstones in several,
-so an early batch may be in the log when a later one is rejected), applies them in order once they
-are in the log, and when the high watermark has passed them, sends the replies that depend on them
-(`Reply.after`) and starts the markers. If the append is rejected nothing has happened, and every
-ticket among the replies gets the error instead. A request that its own decision does not answer
-stays parked in the machine: its ticket comes back in a later decision.
+The machine's driver appends the records in one batch, and applies them in order once they are in
+the log. (A very large number of tombstones takes several batches, so an early batch may be in the
+log when a later one is rejected.) When the high watermark has passed the records, the driver sends
+the replies that depend on them (`Reply.after`) and starts the markers. If the append is rejected,
+the decision has no effect, and every ticket among the replies gets the error instead. A request
+that its own decision does not answer stays parked in the machine, and a later decision answers its
+ticket.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ class Now(NamedTuple):
     """The time of an event, on both of a broker's clocks (`clock`)."""
 
     monotonic_ms: int
-    """For sessions, timeouts and schedules."""
+    """The clock for sessions, timeouts and schedules."""
     wall_ms: int
-    """For times that are written into records or compared with them."""
+    """The clock for times that are written into records or compared with them."""
 
 
 class StateRecord(NamedTuple):
-    """A record of an internal topic, as message classes of `coordinator.records`."""
+    """A record of an internal topic, as objects of the message classes in `coordinator.records`."""
 
     key: Message
     value: Message | None
@@ -40,10 +41,10 @@ class StateRecord(NamedTuple):
 
 
 AT_ONCE = 0
-"""For a reply that does not depend on the log, or that Kafka also sends without waiting."""
+"""The high watermark for a reply that need not wait for the log, here or in Kafka."""
 
 ALL_REPLICATED = 2**63 - 1
-"""A high watermark above every record, for a log with one replica or one being replayed."""
+"""A high watermark above every record, for a log that is replayed or has only one replica."""
 
 
 class Reply(NamedTuple):
@@ -52,8 +53,9 @@ class Reply(NamedTuple):
     ticket: int
     message: Message
     after: int | None = None
-    """The high watermark that the reply waits for; None means that of all records applied so far,
-    including those of this decision.
+    """The high watermark for which the reply waits.
+
+    None means the end of all records applied so far, including those of this decision.
     """
 
 
@@ -66,7 +68,7 @@ class TransactionalBatch(NamedTuple):
 
 
 class Markers(NamedTuple):
-    """A transaction's end markers to be written to these partitions; see `markers_written`."""
+    """The end markers of a transaction to write to these partitions; see `markers_written`."""
 
     transactional_id: str
     producer_id: int
@@ -85,16 +87,17 @@ class Decision(NamedTuple):
     batch: TransactionalBatch | None = None
     """None if the records are not transactional."""
     log_lines: tuple[str, ...] = ()
-    """Lines for the broker's log once the records are committed."""
+    """Lines to write to the broker's log once the records are committed."""
 
 
 NOTHING = Decision()
 
 
 class Turn:
-    """One event on its way through the groups machine: the time, and the decision so far.
+    """An event that the groups machine is processing, with its time and the decision so far.
 
-    One event can answer many requests: when the last member joins, all members are answered.
+    One event can answer many requests: for example, when the last member joins, all members get
+    their responses.
     """
 
     __slots__ = ("config", "log_lines", "now", "now_ms", "records", "replies", "timers")
@@ -112,7 +115,7 @@ class Turn:
         self.replies.append(Reply(ticket, message, after))
 
     def decision(self) -> Decision:
-        # Many timers have nothing left to do: they all share one value.
+        # This value is shared by the many timers that have nothing left to do.
         if not (self.records or self.replies or self.log_lines):
             return NOTHING
         return Decision(

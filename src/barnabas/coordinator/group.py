@@ -1,16 +1,17 @@
-"""One group of the classic protocol: its members, its state and generation, and its record.
+"""Keeps one group of the classic protocol: its members, state, generation and record.
 
     Empty ---------join---------> PreparingRebalance --all joined, or timeout--> CompletingRebalance
       ^                             ^            |                                       |
       +----- no member is left -----|------------+                               leader's SyncGroup
                                     +--join, leave, session timeout-- Stable <-----------+
 
-Owns the state; `rebalance` moves it, `joining` and `membership` handle members' requests.
+This module owns the state, `rebalance` changes it, and `joining` and `membership` handle members'
+requests.
 
-Invariants: the group's record in the offsets topic is the one that `apply` last got, and an
-assignment is handed out only after it was applied; a generation without an assignment exists only
-in memory. Every member is in `members`, and every one of its protocols is counted in `_support`,
-exactly once. The generation never falls while the group is in memory.
+Invariants: the group's record in the offsets topic is the last one passed to `apply`, and an
+assignment is sent to members only after it has been applied; a generation without an assignment
+exists only in memory. Every member is in `members`, and every one of its protocols is counted in
+`_support`, exactly once. The generation never decreases while the group is in memory.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ NO_TIMESTAMP = -1
 
 
 class GroupState(Enum):
-    """Kafka's states, by the names that tools show."""
+    """Kafka's states, with the names that tools show."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -48,7 +49,7 @@ class GroupState(Enum):
 
 
 class Group:
-    """The state of a group."""
+    """A group, with all of its state."""
 
     __slots__ = (
         "_joined_count",
@@ -85,30 +86,34 @@ class Group:
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
         self.pending: dict[str, Timer] = {}
-        """Member ids handed out but not joined with yet (KIP-394), with their timeouts."""
+        """Member ids given to clients that have not joined with them yet (KIP-394), with timers."""
         self.unsynced: set[str] = set()
         """Members of this generation that have not sent their SyncGroup."""
         self.timer = Timer(group_id)
-        """The deadline of the phase: for all members to join, or to sync."""
+        """The timer of the current phase, in which all members have to join or to sync."""
         self.initial_until_ms: int | None = None
-        """The latest end of the initial delay while it runs (KIP-134)."""
+        """The latest end of the initial delay while it is running, otherwise None (KIP-134)."""
         self.has_newcomer = False
         self.is_stored = False
-        """True once the offsets topic has a record of the group."""
+        """Whether the offsets topic contains a record of the group."""
         self.known_after = 0
-        """The high watermark at which its record and the assignments in it are known to last."""
+        """The high watermark at which the group's record, with the assignments, is replicated."""
         self.rebalance: RebalanceLog | None = None
-        """The rebalance in progress; None in Stable and, once that is in the log, in Empty."""
-        self.ended: RebalanceEvent | None = None  # kept until its record is applied
+        """The rebalance in progress.
+
+        None in Stable and, once that state is in the log, in Empty.
+        """
+        # the completed rebalance, kept until its record is applied
+        self.ended: RebalanceEvent | None = None
         self.events: deque[RebalanceEvent] = deque(maxlen=KEPT_EVENTS)
         self._static_ids: dict[str, str] = {}
-        self._support: Counter[str] = Counter()  # protocol -> how many members support it
+        self._support: Counter[str] = Counter()  # protocol -> the number of members that support it
         self._joined_count = 0
 
     # --- members ----------------------------------------------------------------------------
 
     def add(self, member: Member) -> None:
-        """Add a member; the first member leads."""
+        """Add a member; the first member becomes the leader."""
         assert member.member_id not in self.members, f"{member.member_id} is a member already"
         if member.instance_id is not None:
             assert member.instance_id not in self._static_ids, "static members have one id each"
@@ -119,7 +124,7 @@ class Group:
         self._count(member.protocols, +1)
 
     def remove(self, member: Member) -> None:
-        """Remove a member, whose requests must have been answered."""
+        """Remove a member. Its requests must have been answered."""
         assert member.joining is None and member.syncing is None, "it would wait indefinitely"
         del self.members[member.member_id]
         if member.instance_id is not None:
@@ -127,7 +132,7 @@ class Group:
         self._count(member.protocols, -1)
         self.unsynced.discard(member.member_id)
         if self.leader_id == member.member_id:
-            # GC-2: the remaining member that joined first becomes the leader.
+            # GC-2: of the remaining members, the one that joined first becomes the leader.
             self.leader_id = next(iter(self.members), None)
 
     def static_member(self, instance_id: str | None) -> Member | None:
@@ -138,8 +143,8 @@ class Group:
     def rename(self, member: Member, member_id: str) -> None:
         """Give a static member a new member id, without changing the order of members."""
         old_id = member.member_id
-        # Rebuilt rather than popped and added, so that the member keeps its place in the joining
-        # order.
+        # Rebuild the dict rather than pop and add, so that the member keeps its place in the order
+        # of joining.
         self.members = {
             member_id if key == old_id else key: value for key, value in self.members.items()
         }
@@ -161,10 +166,11 @@ class Group:
         for name, _ in protocols:
             self._support[name] += change
             if not self._support[name]:
-                del self._support[name]  # clients choose the names, which must not accumulate
+                # clients choose the names, so unused names must not accumulate
+                del self._support[name]
 
     def park_join(self, member: Member, parked: Parked) -> None:
-        """Make the member wait for the others. Its previous request must have been answered."""
+        """Park the member's JoinGroup. Its previous JoinGroup must have been answered."""
         assert member.joining is None, "one JoinGroup of a member waits at a time"
         member.joining = parked
         self._joined_count += 1
@@ -187,12 +193,12 @@ class Group:
         return self._joined_count == len(self.members) and not self.pending
 
     def check_member(self, member_id: str, instance_id: str | None) -> type[KafkaError] | None:
-        """Return the error of a request in this member's name, or None if it is valid."""
+        """Return the error for a request that claims to come from this member, or None if valid."""
         if instance_id is not None:
             current = self.static_member(instance_id)
             if current is None:
                 return UnknownMemberId
-            # KIP-345: another process has joined with this instance id since.
+            # KIP-345: another process has since joined with this instance id.
             if current.member_id != member_id:
                 return FencedInstanceId
         return None if member_id in self.members else UnknownMemberId
@@ -205,8 +211,9 @@ class Group:
     # --- protocols ----------------------------------------------------------------------
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Return whether a client with these protocols can join: all members must have one in
-        common.
+        """Return whether a client with these protocols can join.
+
+        All members must have one in common.
         """
         # The first member determines the protocol type.
         if self.state is GroupState.EMPTY:
@@ -220,8 +227,8 @@ class Group:
         """Return the protocol with the most votes among those that all members support."""
         size = len(self.members)
         candidates = {name for name, count in self._support.items() if count == size}
-        # Each member has one vote, for its most preferred candidate; in a tie the earliest vote
-        # wins.
+        # Each member votes for the candidate that it prefers most; in a tie, the earliest vote
+        # decides.
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return max(votes, key=lambda name: votes[name])
 
@@ -232,12 +239,12 @@ class Group:
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether members are, or may be, subscribed to the topic."""
-        # Unreadable subscriptions might include the topic, so treat it as in use.
+        # Unreadable subscriptions may include the topic, so treat it as in use.
         topics = self.subscribed_topics()
         return topics is None or topic in topics
 
     def subscribed_topics(self) -> frozenset[str] | None:
-        """Return the topics of all members; None if subscriptions cannot be read."""
+        """Return the topics to which members are subscribed; None if that cannot be determined."""
         if self.protocol_type != CONSUMER_PROTOCOL:
             return None
         # No protocol has been chosen yet, so it is unknown which of a member's subscriptions
@@ -258,11 +265,11 @@ class Group:
 
     @property
     def is_unused(self) -> bool:
-        """Return whether neither memory nor the offsets topic holds anything about the group."""
+        """Return whether neither memory nor the offsets topic contains anything about the group."""
         return self.state is GroupState.EMPTY and not self.is_stored and not self.pending
 
     def assignments(self) -> dict[str, bytes]:
-        """Return each member's assignment, by the name that outlives its member id."""
+        """Return each member's assignment, by the name that survives a change of the member id."""
         return {member.name: member.assignment for member in self.members.values()}
 
     def record(self, assignments: dict[str, bytes]) -> StateRecord:
@@ -290,8 +297,9 @@ class Group:
         return StateRecord(GroupMetadataKey(group=self.group_id), value)
 
     def apply(self, value: GroupMetadataValue) -> None:
-        """Apply the group's record, newly appended or replayed. Known members are updated."""
-        # By name: a static member that returns with another id is the same member (KIP-345).
+        """Apply the group's record, newly appended or replayed, and update known members."""
+        # Compare by name: a static member that returns with a new member id is the same member
+        # (KIP-345).
         known = {member.name: member for member in self.members.values()}
         self.members, self._static_ids, self._support = {}, {}, Counter()
         self._joined_count = 0
@@ -309,11 +317,11 @@ class Group:
         self.protocol = value.protocol
         self.generation = value.generation
         self.leader_id = value.leader
-        # Only these two states are ever written: a rebalance exists only in memory.
+        # Only these two states are ever written, because a rebalance exists only in memory.
         self.state = GroupState.STABLE if self.members else GroupState.EMPTY
         self.state_since_ms = value.current_state_timestamp
         self.is_stored = True
-        # The rebalance ends only when its record is in the log.
+        # The rebalance ends only when this record is in the log.
         if self.ended is not None:
             self.events.append(self.ended)
             self.ended = self.rebalance = None
@@ -321,16 +329,17 @@ class Group:
     def _update_member(
         self, member: Member | None, stored: MemberMetadata, protocol: str
     ) -> Member:
-        """Return the member updated from its record, which has only the chosen protocol."""
+        """Return the member, updated from its record, which contains only the chosen protocol."""
         if member is None:
             member = Member.of_record(self.group_id, protocol, stored)
-        # The record is authoritative: the member's protocols have changed since it was written.
+        # The record takes precedence: the member's protocols have changed since they were read.
         elif member.subscription(protocol) != stored.subscription:
             member.protocols = ((protocol, bytes(stored.subscription)),)
         if member.member_id != stored.member_id:
             member.rename(stored.member_id)
         member.session_timeout_ms = stored.session_timeout
-        # Records from Kafka before 0.10.1 have no rebalance timeout: the session timeout was used.
+        # Records from Kafka before 0.10.1 have no rebalance timeout; the session timeout was used
+        # instead.
         member.rebalance_timeout_ms = stored.rebalance_timeout or stored.session_timeout
         member.assignment = bytes(stored.assignment)
         return member

@@ -1,14 +1,14 @@
-"""All groups of one partition of `__consumer_offsets`: the group coordinator, as a machine (GC-2).
+"""Implements the group coordinator (GC-2), as a machine for one partition's groups.
 
-A request or a deadline goes in, a `Decision` comes out. Hard state (the groups as they were last
+The machine returns a `Decision` for each request and deadline. Hard state (the groups as last
 recorded, and all offsets) changes only in `apply` and `end_transaction`. A decision must be carried
 out or rejected before the machine gets the next event.
 
 Invariants: each ticket is answered exactly once, by the decision on it or by a later one. Replaying
 the records restores the machine to its state after the last record was applied.
 
-It does not promise that a rebalance survives the coordinator: members in the middle of a rebalance
-get an error for their generation and have to rejoin.
+A rebalance does not survive a change of coordinator: members in the middle of a rebalance get an
+error for their generation and have to rejoin.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 __all__ = ["Caller", "Groups"]
 
-_SEVERAL_LEAVE: Final = 3  # the first LeaveGroup version that names several members
+_SEVERAL_LEAVE: Final = 3  # the first LeaveGroup version with several members
 
 _CLASSIC: Final = "classic"
-"""The type of all groups here; the other type is KIP-848's."""
+"""The type of all groups here. KIP-848 defines the other type."""
 
 # The maximum work of one call of `expire`, which limits its duration and the append.
 _MOST_TIMERS = 200
@@ -103,19 +103,19 @@ class Groups:
         self.partition = partition
         self.epoch = epoch
         self.config = config
-        """Replaced as a whole when the broker's configuration changes."""
+        """The settings, which are replaced as a whole when the broker's configuration changes."""
         self.offsets = Offsets()
         self.groups: dict[str, Group] = {}
-        """The groups with members or with a record; other classes may read it."""
+        """The groups that have members or a record. Other classes may read this mapping."""
         self._timers = Timers()
-        self._examination = Timer("")  # when to look for expired offsets
+        self._examination = Timer("")  # when to look for expired offsets next
         self._to_examine: deque[str] = deque()
         self._deleted_topics: set[str] = set()  # deleted topics that may still have offsets
 
     # --- members ---------------------------------------------------------------------------------
 
     def join(self, ticket: int, request: JoinGroupRequest, caller: Caller, now: Now) -> Decision:
-        """JoinGroup: usually parked until the group's other members have joined, too."""
+        """Handle JoinGroup, which is usually parked until the other members have joined too."""
         config = self.config
         turn = self._turn(now)
         attempt = Attempt.of(ticket, request, caller)
@@ -126,23 +126,24 @@ class Groups:
             attempt.refuse(turn, InvalidSessionTimeout, request.member_id)
         else:
             group = self._find(request.group_id)
-            # Member ids come from a coordinator, so a group that is unknown here cannot have this
-            # id.
+            # Member ids come from a coordinator, so a group that is unknown here cannot have given
+            # this id.
             if group is None and request.member_id:
                 attempt.refuse(turn, UnknownMemberId, request.member_id)
             else:
-                # The first member creates the group; if it is rejected, drop the group again.
+                # The first member creates the group. If the member is rejected, drop the group
+                # again.
                 self._join(turn, group or Group(request.group_id, now.wall_ms), attempt)
         return turn.decision()
 
     def _join(self, turn: Turn, group: Group, attempt: Attempt) -> None:
-        # A group that so far had only offsets now gets members.
+        # A group that only had offsets so far now gets members.
         self.groups[group.group_id] = group
         joining.join(turn, group, attempt)
         self._drop_if_unused(group)
 
     def sync(self, ticket: int, request: SyncGroupRequest, now: Now) -> Decision:
-        """SyncGroup: parked until the leader has sent its SyncGroup."""
+        """Handle SyncGroup, which is parked until the leader has sent its SyncGroup."""
         group = self.groups.get(request.group_id)
         turn = self._turn(now)
         if group is None:
@@ -153,7 +154,7 @@ class Groups:
         return turn.decision()
 
     def heartbeat(self, ticket: int, request: HeartbeatRequest, now_ms: int) -> Decision:
-        """Heartbeat: extends the session and reports a rebalance."""
+        """Handle Heartbeat, which extends the session and reports a rebalance."""
         group = self.groups.get(request.group_id)
         if group is not None:
             code = membership.heartbeat(group, request, self._timers, now_ms)
@@ -162,7 +163,7 @@ class Groups:
         return Decision((), (Reply(ticket, HeartbeatResponse(error_code=code), AT_ONCE),))
 
     def leave(self, ticket: int, request: LeaveGroupRequest, version: int, now: Now) -> Decision:
-        """LeaveGroup: removes one member; from version 3, several."""
+        """Handle LeaveGroup, which removes one member or, from version 3, several."""
         turn = self._turn(now)
         if not request.group_id:
             turn.reply(ticket, LeaveGroupResponse(error_code=InvalidGroupId.code), AT_ONCE)
@@ -175,7 +176,8 @@ class Groups:
             answer = LeaveGroupResponse(members=results)
         else:
             answer = LeaveGroupResponse(error_code=results[0].error_code)
-        # As in Kafka: members that have left do not depend on the record of a now empty group.
+        # As in Kafka, members that have left do not depend on the record of a group that is now
+        # empty.
         turn.reply(ticket, answer, AT_ONCE)
         if group is not None:
             self._drop_if_unused(group)
@@ -194,7 +196,7 @@ class Groups:
         return Decision(replies=(Reply(ticket, ListGroupsResponse(groups=found), AT_ONCE),))
 
     def delete(self, ticket: int, group_ids: Sequence[str], now: Now) -> Decision:
-        """DeleteGroups: removes groups that have no members, with all their offsets."""
+        """Handle DeleteGroups, which removes groups without members, with all their offsets."""
         turn = self._turn(now)
         results = []
         for group_id in dict.fromkeys(group_ids):
@@ -215,7 +217,7 @@ class Groups:
     # --- offsets ---------------------------------------------------------------------------------
 
     def commit(self, ticket: int, request: OffsetCommitRequest, now: Now) -> Decision:
-        """OffsetCommit: from a member, or from any client while the group has no members."""
+        """Handle OffsetCommit from a member, or from any client while the group has no members."""
         error = commits.check_commit(self._find(request.group_id), request)
         if error is not None:
             return Decision(replies=(Reply(ticket, commit_answer(request, error), AT_ONCE),))
@@ -226,8 +228,9 @@ class Groups:
     def commit_transactional(
         self, ticket: int, request: TxnOffsetCommitRequest, wall_ms: int
     ) -> Decision:
-        """Handle TxnOffsetCommit: the offsets become visible once the producer's transaction is
-        committed.
+        """Handle TxnOffsetCommit.
+
+        The offsets become visible once the producer's transaction is committed.
         """
         error = commits.check_transactional(self.groups.get(request.group_id), request)
         if error is not None:
@@ -246,7 +249,7 @@ class Groups:
         return Decision((), (reply,))
 
     def delete_offsets(self, ticket: int, request: OffsetDeleteRequest, now_ms: int) -> Decision:
-        """OffsetDelete: for topics that no member is subscribed to (KIP-496)."""
+        """Handle OffsetDelete, for topics to which no member is subscribed (KIP-496)."""
         group = self._find(request.group_id)
         if group is None:
             error = GroupIdNotFound if request.group_id else InvalidGroupId
@@ -266,7 +269,7 @@ class Groups:
     def topics_deleted(self, names: Iterable[str]) -> Decision:
         """Remove the offsets of deleted topics.
 
-        There can be many, so `expire` does it step by step; it is due immediately.
+        There can be many, so `expire`, which becomes due immediately, removes them step by step.
         """
         self._deleted_topics.update(names)
         self._to_examine.extend(self.offsets.groups_with(self._deleted_topics))
@@ -281,7 +284,7 @@ class Groups:
         producer_id: int = NO_PRODUCER_ID,
         high_watermark: int = ALL_REPLICATED,
     ) -> None:
-        """Apply a record at that log offset, in the producer's transaction if it belongs to one."""
+        """Apply a record at this log offset, as part of the producer's transaction if any."""
         key, value = record
         if isinstance(key, OffsetCommitKey):
             assert value is None or isinstance(value, OffsetCommitValue)
@@ -302,22 +305,22 @@ class Groups:
         group.known_after = offset + 1
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        """Record that the marker of the producer's transaction is in this partition."""
+        """Note that the marker of the producer's transaction is in this partition."""
         self.offsets.end_transaction(producer_id, is_commit)
 
     # --- time ------------------------------------------------------------------------------------
 
     def on_loaded(self, now: Now) -> Decision:
-        """Finish the replay: every member gets a full session in which to send a heartbeat."""
+        """Finish the replay, and give every member a full session to send a heartbeat."""
         turn = self._turn(now)
         for group in self.groups.values():
-            # KIP-389: group.max.size has been lowered since; in the rebalance the first members to
-            # rejoin stay.
+            # KIP-389: group.max.size was lowered, so rebalance; the first members to rejoin stay.
             if len(group.members) > self.config.max_size:
                 why = Cause("the coordinator", "found more members than group.max.size")
                 rebalance.begin(turn, group, why)
             for member in group.members.values():
-                # The member may have sent heartbeats to the previous coordinator until just now.
+                # Until a moment ago, the member may have sent heartbeats to the previous
+                # coordinator.
                 rebalance.prolong_session(turn, member)
         self._plan_examination(now.monotonic_ms)
         return turn.decision()
@@ -327,7 +330,7 @@ class Groups:
         return 0 if self._to_examine else self._timers.next_ms()
 
     def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]:
-        """Return decisions for deadlines that have passed; more may be due immediately afterwards.
+        """Return decisions for some deadlines that have passed; more may be due immediately.
 
         Without `may_forget`, no offset expires, because the clock cannot be trusted.
         """
@@ -342,7 +345,7 @@ class Groups:
         return [decision for decision in decisions if decision is not NOTHING]
 
     def _on_timer(self, timer: Timer, now: Now) -> Decision:
-        # Groups that only have offsets have no timers, so all groups are examined in turn.
+        # Groups with only offsets have no timers, so all groups are examined in turn.
         if timer is self._examination:
             self._to_examine.extend({**self.groups, **dict.fromkeys(self.offsets.groups)})
             self._plan_examination(now.monotonic_ms)
@@ -361,9 +364,9 @@ class Groups:
         self._timers.set(self._examination, now_ms + interval_ms)
 
     def _examine(self, wall_ms: int | None) -> Iterator[StateRecord]:
-        """Yield tombstones of the next groups' expired offsets, and of groups that lose their last.
+        """Yield tombstones for the next groups' expired offsets and for groups left without any.
 
-        They are written in this same step, so that an offset committed meanwhile is not lost.
+        They are written in the same step, so that an offset committed meanwhile is not lost.
         """
         for _ in range(min(_MOST_EXAMINED, len(self._to_examine))):
             group_id = self._to_examine.popleft()
@@ -379,7 +382,7 @@ class Groups:
         """Return tombstones for offsets of deleted topics and for expired offsets (KIP-211)."""
         records: dict[tuple[str, int], StateRecord] = {}
         since_ms, subscribed = commits.retention_of(group)
-        # KIP-211. Without a trusted clock, age does not remove anything.
+        # KIP-211. Without a trusted clock, nothing is removed because of its age.
         if subscribed is not None and wall_ms is not None:
             retention_ms = self.config.offsets_retention_ms
             for record in self.offsets.expired_tombstones(
@@ -398,7 +401,7 @@ class Groups:
         return Turn(self.config, self._timers, now)
 
     def _find(self, group_id: str) -> Group | None:
-        """Return the group; a group with only offsets exists as long as it has them."""
+        """Return the group. A group without members exists as long as it has offsets."""
         group = self.groups.get(group_id)
         if group is None and group_id in self.offsets.groups:
             # This object is temporary: it has no members and no state worth keeping.
@@ -412,12 +415,12 @@ class Groups:
     def _shown_alive(self, group_id: str, member_id: str, now_ms: int) -> None:
         group = self.groups.get(group_id)
         member = None if group is None else group.members.get(member_id)
-        # As in Kafka, a commit is a sign of life like a heartbeat.
+        # As in Kafka, a commit extends the session like a heartbeat.
         if member is not None:
             self._timers.set(member.timer, now_ms + member.session_timeout_ms)
 
     def _forget(self, records: list[StateRecord], group: Group) -> None:
-        """Remove the group: by a tombstone if it has a record, otherwise immediately."""
+        """Remove the group, by a tombstone if it has a record, otherwise immediately."""
         if group.is_stored:
             records.append(StateRecord(GroupMetadataKey(group=group.group_id), None))
         else:
@@ -428,7 +431,7 @@ class Groups:
     def _forget_if_last(self, records: list[StateRecord], group: Group) -> None:
         """Remove a group without members if these tombstones remove its last offset."""
         is_empty = group.state is GroupState.EMPTY and not group.pending
-        # There is at most one tombstone per offset, so equal counts mean that all offsets are
+        # There is at most one tombstone per offset, so equal counts mean that every offset is
         # removed.
         if is_empty and len(records) == self.offsets.count(group.group_id):
             self._forget(records, group)
@@ -446,7 +449,7 @@ def _place(record: StateRecord) -> tuple[str, int]:
 
 
 def _batches(records: Iterable[StateRecord]) -> Iterator[tuple[StateRecord, ...]]:
-    """Split tombstones into batches that one append can take."""
+    """Split tombstones into batches that are small enough for one append."""
     batch: list[StateRecord] = []
     for record in records:
         batch.append(record)
@@ -458,7 +461,7 @@ def _batches(records: Iterable[StateRecord]) -> Iterator[tuple[StateRecord, ...]
 
 
 def _description(group_id: str, group: Group | None, *, with_events: bool) -> DescribedGroup:
-    """Describe the group's current state; an unknown group (None) is not an error but "Dead".
+    """Describe the group's current state. An unknown group (None) is "Dead" rather than an error.
 
     Subscriptions and assignments are included only for a stable group: during a rebalance they are
     outdated or not yet valid.
@@ -488,10 +491,10 @@ def _description(group_id: str, group: Group | None, *, with_events: bool) -> De
 
 
 def _matching(groups: Iterable[Group], wanted: ListGroupsRequest) -> list[ListedGroup]:
-    """Return the groups that match the state and type filters, ignoring case; no filter: all."""
+    """Return the groups that match the state and type filters, if any, regardless of case."""
     states = {state.lower() for state in wanted.states_filter}
     types = {kind.lower() for kind in wanted.types_filter}
-    # KIP-848's type filter asks for a type of group that does not exist here.
+    # KIP-848's type filter may request a type of group that does not exist here.
     if types and _CLASSIC not in types:
         return []
     return [

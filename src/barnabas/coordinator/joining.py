@@ -1,8 +1,8 @@
-"""JoinGroup: admission to a group, the member id, and whether the group rebalances.
+"""Handles JoinGroup: admits members, gives them ids and decides whether the group rebalances.
 
 no member id, no instance id    version 4+ gets an id and has to rejoin with it (KIP-394)
 no member id, instance id       a static member, new, or returning to its old place (KIP-345)
-a pending member id             rejoins: now it is a member
+a pending member id             rejoins, and is now a member
 a known member id               rejoins, possibly with another subscription
 """
 
@@ -41,17 +41,20 @@ if TYPE_CHECKING:
     from barnabas.coordinator.records import GroupMetadataValue
     from barnabas.protocol.messages.join_group import JoinGroupRequest
 
-_OWN_REBALANCE_TIMEOUT: Final = 1  # the JoinGroup versions that introduced these
+_OWN_REBALANCE_TIMEOUT: Final = 1  # the JoinGroup version that introduced this field
 _MEMBER_ID_FIRST: Final = 4
 _SKIP_ASSIGNMENT: Final = 9
 
-# Shorten the client id: a member id has the same maximum length as a client id, but also
-# contains a UUID, and the group's record must fit too.
+# Shorten the client id: a member id, which also contains a UUID, has the same maximum length as a
+# client id, and the group's record must fit too.
 _LONGEST_PREFIX_CHARACTERS: Final = 8_000
 
 NEW_MEMBER_TIMEOUT_MS: Final = 300_000
-"""How long a new member waits for its first generation. It has no id to heartbeat with, and a lost
-connection is not noticed while it waits, so clients that give up and retry must not accumulate."""
+"""How long a new member may wait for its first generation.
+
+It has no id with which to send heartbeats, and a lost connection is not noticed meanwhile, so
+members whose clients gave up and retried must not accumulate.
+"""
 
 
 class Caller(NamedTuple):
@@ -59,11 +62,11 @@ class Caller(NamedTuple):
 
     client_id: str
     host: str
-    """In Kafka's form: "/127.0.0.1"."""
+    """The client's address in Kafka's form, such as "/127.0.0.1"."""
     new_id: str
-    """A fresh random UUID as text, for the member id if one is needed."""
+    """A fresh random UUID as text, for a new member id if one is needed."""
     version: int
-    """The version of the API."""
+    """The API version of the request."""
 
 
 class Attempt(NamedTuple):
@@ -100,7 +103,7 @@ def join(turn: Turn, group: Group, attempt: Attempt) -> None:
     if not _has_room(group, member_id, turn.config.max_size):
         attempt.refuse(turn, GroupMaxSizeReached, "")
         _turn_away(turn, group, member_id)
-    # As in Kafka, this is checked before the member id.
+    # As in Kafka, check this before the member id.
     elif not group.supports(request.protocol_type, attempt.protocols):
         attempt.refuse(turn, InconsistentGroupProtocol, member_id)
     elif not member_id:
@@ -110,7 +113,7 @@ def join(turn: Turn, group: Group, attempt: Attempt) -> None:
             turn.timers.cancel(group.pending.pop(member_id))
             _admit(turn, group, attempt, member_id)
         else:
-            attempt.refuse(turn, UnknownMemberId, member_id)  # dynamic members only
+            attempt.refuse(turn, UnknownMemberId, member_id)  # only for dynamic members
     else:
         _rejoin(turn, group, attempt)
     complete_if_all_joined(turn, group)
@@ -122,7 +125,7 @@ def _has_room(group: Group, member_id: str, max_size: int) -> bool:
         return True
     member = group.members.get(member_id)
     if group.state is GroupState.PREPARING:
-        # KIP-389: if there are more members than allowed, keep the first to rejoin.
+        # KIP-389: if there are more members than allowed, keep those that rejoin first.
         is_waiting = member is not None and member.joining is not None
         return is_waiting or group.joined_count < max_size
     return member is not None or len(group.members) < max_size
@@ -138,14 +141,14 @@ def _turn_away(turn: Turn, group: Group, member_id: str) -> None:
 
 
 def _join_without_id(turn: Turn, group: Group, attempt: Attempt) -> None:
-    """Answer a JoinGroup that has no member id by giving it one."""
+    """Handle a JoinGroup without a member id by assigning one."""
     instance_id, caller = attempt.request.group_instance_id, attempt.caller
     prefix = caller.client_id if instance_id is None else instance_id
     member_id = f"{prefix[:_LONGEST_PREFIX_CHARACTERS]}-{caller.new_id}"
     member = group.static_member(instance_id)
     if member is not None:
         _take_over(turn, group, attempt, member, member_id)
-    # KIP-394: otherwise clients that time out and retry would leave a member behind each time.
+    # KIP-394: otherwise, clients that time out and retry would leave a member behind each time.
     elif instance_id is None and caller.version >= _MEMBER_ID_FIRST:
         timer = group.pending[member_id] = Timer(group.group_id, member_id)
         turn.timers.set(timer, turn.now_ms + attempt.request.session_timeout_ms)
@@ -155,7 +158,7 @@ def _join_without_id(turn: Turn, group: Group, attempt: Attempt) -> None:
 
 
 def _admit(turn: Turn, group: Group, attempt: Attempt, member_id: str) -> None:
-    """Add a member, which starts a rebalance."""
+    """Add a member, and start a rebalance."""
     request = attempt.request
     member = Member(group.group_id, member_id, request.group_instance_id, attempt.protocols)
     member.client_id = attempt.caller.client_id
@@ -164,7 +167,7 @@ def _admit(turn: Turn, group: Group, attempt: Attempt, member_id: str) -> None:
     attempt.describe_to(member)
     if not group.members:
         group.protocol_type = request.protocol_type
-    # KIP-134: another new member extends the initial delay.
+    # KIP-134: each further new member extends the initial delay.
     if group.state is GroupState.PREPARING and group.generation == 0:
         group.has_newcomer = True
     group.add(member)
@@ -183,31 +186,31 @@ def _rejoin(turn: Turn, group: Group, attempt: Attempt) -> None:
     member = group.members[request.member_id]
     if group.state is GroupState.PREPARING:
         _park(turn, group, attempt, member)
-    # GC-2: a changed subscription concerns the whole group, in any state.
+    # GC-2: a changed subscription affects the whole group, in any state.
     elif member.protocols != attempt.protocols:
         _park(turn, group, attempt, member)
         begin(turn, group, cause(member, "changed its subscription", request.reason))
     elif group.state is GroupState.STABLE and member.member_id == group.leader_id:
-        # The leader may have seen a change outside of its subscription, such as new partitions.
+        # The leader may have noticed a change outside of its subscription, such as new partitions.
         _park(turn, group, attempt, member)
         begin(turn, group, cause(member, "rejoined as leader", request.reason))
     else:
-        # The response to its last JoinGroup was lost: resend it.
+        # The response to the member's last JoinGroup was lost, so resend it.
         turn.reply(attempt.parked.ticket, joined_answer(group, member), AT_ONCE)
 
 
 def _park(turn: Turn, group: Group, attempt: Attempt, member: Member) -> None:
-    """Park the JoinGroup until the next generation, with the request's settings."""
-    refuse_join(turn, group, member, RebalanceInProgress)  # an abandoned JoinGroup
+    """Park the JoinGroup until the next generation, and apply the request's settings."""
+    refuse_join(turn, group, member, RebalanceInProgress)  # its earlier JoinGroup was abandoned
     group.change_protocols(member, attempt.protocols)
     attempt.describe_to(member)
     group.park_join(member, attempt.parked)
 
 
 def _take_over(turn: Turn, group: Group, attempt: Attempt, member: Member, member_id: str) -> None:
-    """Let a static member return under a new id; a client with the old id is fenced."""
-    # KIP-345: at most one process has the instance id; if the former one is still waiting, it is
-    # fenced.
+    """Let a static member return under a new id, and fence any client with the old id."""
+    # KIP-345: only one process may use an instance id, so if the previous one is still waiting, it
+    # is fenced.
     refuse_join(turn, group, member, FencedInstanceId)
     refuse_sync(turn, member, FencedInstanceId)
     prolong_session(turn, member)
@@ -215,7 +218,7 @@ def _take_over(turn: Turn, group: Group, attempt: Attempt, member: Member, membe
         group.change_protocols(member, attempt.protocols)
         # KIP-345: in a stable group with the same protocol, the member gets its previous
         # assignment, so a rolling restart causes no rebalance. Otherwise, its new subscription
-        # needs a rebalance.
+        # requires one.
         if group.choose_protocol() == group.protocol:
             _replace(turn, group, attempt, member, member_id)
             return
@@ -227,7 +230,7 @@ def _take_over(turn: Turn, group: Group, attempt: Attempt, member: Member, membe
 
 
 def _replace(turn: Turn, group: Group, attempt: Attempt, member: Member, member_id: str) -> None:
-    """Replace the member id without a rebalance; the new id becomes valid once it is in the log."""
+    """Replace the member id without a rebalance. The new id is valid once it is in the log."""
     old_id = member.member_id
     group.unsynced.discard(old_id)
     record = group.record({one.member_id: one.assignment for one in group.members.values()})
@@ -240,14 +243,15 @@ def _replace(turn: Turn, group: Group, attempt: Attempt, member: Member, member_
     if value.leader == old_id:
         value.leader = member_id
     turn.records.append(record)
-    # KIP-814: the leader learns that it leads, but without a rebalance it must not assign anything.
+    # KIP-814: tell the member that it is the leader, but not to compute an assignment, because
+    # there is no rebalance.
     skips_assignment = value.leader == member_id and attempt.caller.version >= _SKIP_ASSIGNMENT
     answer = JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
         protocol_name=group.protocol,
-        # Before version 9 a leader cannot be asked to skip the assignment. So the response does not
-        # name this member as the leader, but the old id, which no member has now.
+        # Before version 9, a leader cannot be told to skip the assignment. The response therefore
+        # gives the old id, which no member has now, as the leader's.
         leader=(value.leader if skips_assignment else group.leader_id) or "",
         skip_assignment=skips_assignment,
         member_id=member_id,

@@ -1,8 +1,8 @@
-"""One member of a group of the classic protocol.
+"""Keeps one member of a group of the classic protocol.
 
-Owns the settings from its JoinGroup, its assignment, and its requests that are waiting for the rest
-of the group. A static member (KIP-345) has an instance id: it keeps its place and its assignment
-when it returns under a new member id.
+A member has the settings from its JoinGroup, an assignment, and requests that are waiting for the
+rest of the group. A static member (KIP-345) has an instance id: it keeps its place and its
+assignment when it returns under a new member id.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.join_group import JoinGroupRequestProtocol
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""A member's protocols, most preferred first: for each, its name and the subscription under it."""
+"""A member's protocols, most preferred first. Each has a name and the member's subscription."""
 
 _UUID_CHARACTERS, _UUID_SHOWN = 36, 8
 _NAME_SHOWN = 80
@@ -31,7 +31,7 @@ class Parked(NamedTuple):
 
 
 class Member:
-    """The state of one member."""
+    """A member, with all of its state."""
 
     __slots__ = (
         "assignment",
@@ -64,7 +64,7 @@ class Member:
         self.joining: Parked | None = None
         self.syncing: Parked | None = None
         self.is_new = False
-        """True until its first generation: it has no member id to heartbeat with yet."""
+        """True until its first generation: it has no member id for heartbeats yet."""
 
     @classmethod
     def of_record(cls, group_id: str, protocol: str, stored: MemberMetadata) -> Member:
@@ -78,11 +78,11 @@ class Member:
 
     @property
     def name(self) -> str:
-        """The name that a static member keeps when its member id changes."""
+        """The name that a static member keeps when its member id changes, else the member id."""
         return self.member_id if self.instance_id is None else self.instance_id
 
     def subscription(self, protocol: str) -> bytes:
-        """Return the member's subscription under this protocol, empty if it does not support it."""
+        """Return the member's subscription for this protocol; empty if it is not supported."""
         return next((data for name, data in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: Container[str]) -> str:
@@ -95,11 +95,11 @@ class Member:
 
 
 def protocols_of(wanted: Iterable[JoinGroupRequestProtocol]) -> Protocols:
-    """Return a request's protocols, each name once, copied out of the request's frame."""
+    """Return copies of a request's protocols, each name once."""
     named: dict[str, bytes] = {}
     for protocol in wanted:
-        # Copied because a view would keep the whole frame in memory for as long as the member
-        # lives.
+        # Copy the bytes, because a view would keep the whole frame in memory for as long as the
+        # member exists.
         named.setdefault(protocol.name, bytes(protocol.metadata))
     return tuple(named.items())
 

@@ -1,8 +1,8 @@
-"""SyncGroup, Heartbeat and LeaveGroup: the requests of a generation's members.
+"""Handles SyncGroup, Heartbeat and LeaveGroup, the requests of a generation's members.
 
 Each is checked in Kafka's order: first the member (whether it exists and still has its instance
-id), then the generation, then the group's state. So a request from an earlier generation changes
-nothing, however late it arrives.
+id), then the generation, then the group's state. A request from an earlier generation therefore has
+no effect, however late it arrives.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def sync(turn: Turn, group: Group, parked: Parked, request: SyncGroupRequest) ->
         return
     member = group.members[request.member_id]
     group.unsynced.discard(member.member_id)
-    # This was the last member to sync: the sync phase has ended in time.
+    # This was the last member to sync, so the sync phase has ended in time.
     if not group.unsynced:
         turn.timers.cancel(group.timer)
     # The assignment is already in the log; the response is sent once it is replicated.
@@ -57,9 +57,9 @@ def sync(turn: Turn, group: Group, parked: Parked, request: SyncGroupRequest) ->
         prolong_session(turn, member)
         turn.reply(parked.ticket, synced_answer(group, member.assignment), group.known_after)
         return
-    refuse_sync(turn, member, RebalanceInProgress)  # an abandoned SyncGroup
+    refuse_sync(turn, member, RebalanceInProgress)  # its earlier SyncGroup was abandoned
     member.syncing = parked
-    # GC-2: only the leader's request carries assignments.
+    # GC-2: only the leader's request contains assignments.
     if member.member_id == group.leader_id:
         settle(turn, group, {one.member_id: bytes(one.assignment) for one in request.assignments})
 
@@ -70,7 +70,7 @@ def _check_sync(group: Group, request: SyncGroupRequest) -> type[KafkaError] | N
         return error
     if request.generation_id != group.generation:
         return IllegalGeneration
-    # KIP-559: version 5 names the protocol, so that a proxy can read the assignment.
+    # KIP-559: version 5 contains the protocol, so that a proxy can read the assignment.
     if request.protocol_type is not None and request.protocol_type != group.protocol_type:
         return InconsistentGroupProtocol
     if request.protocol_name is not None and request.protocol_name != group.protocol:
@@ -79,7 +79,7 @@ def _check_sync(group: Group, request: SyncGroupRequest) -> type[KafkaError] | N
 
 
 def heartbeat(group: Group, request: HeartbeatRequest, timers: Timers, now_ms: int) -> int:
-    """Return the error code. Thousands arrive every second: no `Turn`, no record, no list."""
+    """Return the error code. Thousands arrive per second, so this creates no `Turn` and no list."""
     member = group.members.get(request.member_id)
     # The usual case needs one lookup; only this branch determines the error.
     if member is None or member.instance_id != request.group_instance_id:
@@ -89,7 +89,7 @@ def heartbeat(group: Group, request: HeartbeatRequest, timers: Timers, now_ms: i
         member = group.members[request.member_id]
     if request.generation_id != group.generation:
         return IllegalGeneration.code
-    # This applies even while the group rebalances: the member is alive and gets the time to rejoin.
+    # Extend the session even during a rebalance: the member is alive and gets the time to rejoin.
     timers.set(member.timer, now_ms + member.session_timeout_ms)
     return RebalanceInProgress.code if group.state is GroupState.PREPARING else NONE
 
@@ -97,7 +97,7 @@ def heartbeat(group: Group, request: HeartbeatRequest, timers: Timers, now_ms: i
 def leave(
     turn: Turn, group: Group | None, members: Sequence[MemberIdentity]
 ) -> list[MemberResponse]:
-    """Remove members, each with its own error code."""
+    """Remove members, and return a result with an error code for each."""
     return [
         MemberResponse(
             member_id=one.member_id,
@@ -116,7 +116,7 @@ def _leave_one(turn: Turn, group: Group | None, identity: MemberIdentity) -> int
         member = group.static_member(identity.group_instance_id)
         if member is None:
             return UnknownMemberId.code
-    # KIP-394: the id was handed out, but no client has joined with it.
+    # KIP-394: the id was given to a client, but no client has joined with it.
     elif identity.member_id in group.pending:
         forget_pending(turn, group, identity.member_id)
         return NONE

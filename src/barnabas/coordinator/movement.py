@@ -1,7 +1,7 @@
-"""Partitions that move between members in a rebalance.
+"""Determines which partitions move between members in a rebalance.
 
-Only groups of consumers have assignments that can be read (`ConsumerProtocol`); for other groups it
-is only known whose bytes have changed. Pure arithmetic over two sets of assignments.
+Only groups of consumers have readable assignments (`ConsumerProtocol`); for other groups, it is
+only known whose bytes have changed. The module is pure: it compares two sets of assignments.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from barnabas.protocol.consumer_protocol import (
 from barnabas.types import TopicPartition
 
 MOST_COMPARED_BYTES: Final = 65_536
-"""Larger assignments are not decoded: that would block the broker for milliseconds."""
+"""Larger assignments are not decoded, because that would block the broker for milliseconds."""
 
 UNKNOWN: Final = -1
 
 Assignments = Mapping[str, bytes]
-"""Member name to assignment."""
+"""Maps a member's name to its assignment."""
 
 
 class Movement(NamedTuple):
-    """The partitions that moved in a rebalance, as counts."""
+    """The counts of partitions that moved in a rebalance."""
 
     moved: int
-    """Partitions that had an owner and now have another one; or UNKNOWN."""
+    """The number of partitions that had an owner and now have another one, or UNKNOWN."""
     taken: int
-    """Partitions that had an owner and now have none: a cooperative rebalance revokes (KIP-429)."""
+    """The number of partitions that lost their owner and are now free (KIP-429)."""
     given: int
-    """Partitions that had no owner and now have one."""
+    """The number of partitions that had no owner and now have one."""
     total: int
-    """Partitions that now have an owner."""
+    """The number of partitions that now have an owner."""
     moves: tuple[tuple[TopicPartition, str, str], ...]
     """The moved partitions as (partition, from, to), by topic and number."""
     is_harmless: bool
@@ -43,7 +43,7 @@ class Movement(NamedTuple):
 
 
 def movement(is_consumers: bool, before: Assignments, after: Assignments) -> Movement:
-    """Compare two generations; `is_consumers` says that these are consumers' assignments."""
+    """Compare two generations. `is_consumers` means that the assignments are consumers'."""
     changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     kept_all = all(not before.get(name) for name in changed)
     # Connect and other group types have their own assignment formats.

@@ -1,6 +1,6 @@
-"""Answers about offsets with the same result for every partition, mostly refusals.
+"""Builds responses about offsets with the same result for every partition, mostly rejections.
 
-The requests of all these APIs name topics and partitions, and so do their responses.
+The requests of all these APIs contain topics and partitions, and so do their responses.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from barnabas.protocol.messages.txn_offset_commit import (
 )
 
 NO_OFFSET = -1
-"""For a partition without a committed offset, or with an error."""
+"""The offset of a partition that has no committed offset or has an error."""
 
 Error = type[KafkaError] | KafkaError
 
 
 def commit_answer(request: OffsetCommitRequest, error: Error | None = None) -> OffsetCommitResponse:
-    """Give all partitions of the commit the same result; error None means success."""
+    """Return a response with the same result for all partitions; None means success."""
     code = NONE if error is None else error.code
     return OffsetCommitResponse(
         topics=[
@@ -61,7 +61,7 @@ def commit_answer(request: OffsetCommitRequest, error: Error | None = None) -> O
 def transactional_answer(
     request: TxnOffsetCommitRequest, error: Error | None = None
 ) -> TxnOffsetCommitResponse:
-    """Give all partitions of the commit the same result; error None means success."""
+    """Return a response with the same result for all partitions; None means success."""
     code = NONE if error is None else error.code
     return TxnOffsetCommitResponse(
         topics=[
@@ -82,9 +82,7 @@ def transactional_answer(
 def delete_answer(
     request: OffsetDeleteRequest, kept: Container[str], error: Error
 ) -> OffsetDeleteResponse:
-    """Report the error for topics in `kept`, whose offsets are not deleted, and success for the
-    others.
-    """
+    """Return the error for topics in `kept`, whose offsets remain, and success for others."""
     topics = []
     for topic in request.topics:
         code = error.code if topic.name in kept else NONE
@@ -99,9 +97,10 @@ def delete_answer(
 
 
 def fetch_answer(group: OffsetFetchGroup, error: Error | None = None) -> OffsetFetchGroupResponse:
-    """Answer that no partition has an offset: none is committed, or there is the error.
+    """Return a response without offsets, because none is committed or there is an error.
 
-    The error is set on the group and on each partition: the version decides which is sent.
+    The error is set on the group and on each partition: the version determines which of them is
+    sent.
     """
     code = NONE if error is None else error.code
     return OffsetFetchGroupResponse(
@@ -118,7 +117,7 @@ def fetch_answer(group: OffsetFetchGroup, error: Error | None = None) -> OffsetF
 
 
 def no_offset(partition: int, code: int = NONE) -> OffsetFetchPartitionResponse:
-    """Answer that this partition has no committed offset, or an error."""
+    """Return a partition's response without an offset, or with an error."""
     return OffsetFetchPartitionResponse(
         partition_index=partition, committed_offset=NO_OFFSET, metadata="", error_code=code
     )

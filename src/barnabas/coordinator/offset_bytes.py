@@ -1,4 +1,4 @@
-"""A hand-written codec of offset commits, the most frequent records of groups.
+"""Encodes and decodes offset commits, the most frequent records of groups, by hand.
 
     key, version 1      int16 version, string group, string topic, int32 partition
     value, version 3    int16 version, int64 offset, int32 leader epoch, string metadata, int64 time
@@ -20,11 +20,11 @@ _TIMESTAMP = Struct(">q")
 
 
 OffsetCommit = tuple[str, str, int, int, int, str, int]
-"""Group, topic, partition; offset, leader epoch, metadata, time in ms since the epoch."""
+"""An offset commit: group, topic, partition; offset, leader epoch, metadata, time (ms)."""
 
 
 def encode_offset_key(group: str, topic: str, partition: int) -> bytes:
-    """Raises ValueError for a name of more than 32,767 bytes."""
+    """Encode the key. Raises ValueError for a name of more than 32,767 bytes."""
     group_bytes, topic_bytes = group.encode(), topic.encode()
     try:
         return b"".join(
@@ -43,7 +43,7 @@ def encode_offset_key(group: str, topic: str, partition: int) -> bytes:
 def encode_offset_value(
     offset: int, leader_epoch: int, metadata: str, commit_timestamp: int
 ) -> bytes:
-    """Raises ValueError for metadata of more than 32,767 bytes."""
+    """Encode the value. Raises ValueError for metadata of more than 32,767 bytes."""
     text = metadata.encode()
     try:
         begin = _VALUE_BEGIN.pack(_VALUE_VERSION, offset, leader_epoch, len(text))
@@ -53,7 +53,7 @@ def encode_offset_value(
 
 
 def decode_offset_commit(key: bytes, value: bytes) -> OffsetCommit | None:
-    """Decode a commit; None if the bytes have another version or are malformed."""
+    """Decode a commit; return None if the bytes have another version or are malformed."""
     try:
         kind, size = _KEY_BEGIN.unpack_from(key)
         group_end = _KEY_BEGIN.size + size

@@ -1,4 +1,4 @@
-"""The offsets of one shard's groups: committed ones, and those pending in transactions.
+"""Keeps the offsets of a shard's groups, both committed and pending in transactions.
 
     commit                 a record; it counts once it is in the log
     transactional commit   a record in a transactional batch; pending until its transaction's marker
@@ -7,13 +7,13 @@
     fetch                  reports commits that the high watermark has passed (`unreplicated`)
 
 The latest record of a key in the log counts, wherever the marker of a transactional record is
-(KIP-98). So replaying a compacted log restores the same state.
+(KIP-98). Replaying a compacted log therefore restores the same state.
 
-Owns the committed offsets and decides which records are written. The group decides whether a member
-may commit and whether the group may be deleted.
+This module owns the committed offsets and decides which records are written. The group decides
+whether a member may commit and whether the group may be deleted.
 
-Invariant: `groups` holds exactly the groups with a committed or pending offset, and changes only in
-`apply` and `end_transaction`.
+Invariant: `groups` contains exactly the groups with a committed or pending offset, and changes only
+in `apply` and `end_transaction`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ _END_OF_TIME_MS = 2**63 - 1
 
 
 class Committed(NamedTuple):
-    """A committed offset. Times are in ms since the epoch; -1 means an epoch or time not given."""
+    """A committed offset.
+
+    Times are in ms since the epoch; -1 means that an epoch or time was not given.
+    """
 
     offset: int
     leader_epoch: int
@@ -70,11 +73,11 @@ class Committed(NamedTuple):
     commit_timestamp_ms: int
     expire_timestamp_ms: int
     log_offset: int
-    """The record's offset, which decides between a plain and a transactional commit."""
+    """The record's log offset. Of a plain and a transactional commit, the later one counts."""
 
 
 class GroupOffsets(NamedTuple):
-    """The offsets of one group: the committed ones, and those pending in transactions."""
+    """The offsets of one group, both committed and pending in transactions."""
 
     committed: dict[Place, Stored]
     pending: dict[int, dict[Place, Stored]]  # by producer id
@@ -91,11 +94,11 @@ class GroupOffsets(NamedTuple):
         return list(places)
 
 
-_NO_OFFSETS = GroupOffsets({}, {})  # for a group without offsets
+_NO_OFFSETS = GroupOffsets({}, {})  # the result for a group without offsets
 
 
 class Offsets:
-    """All offsets of one shard."""
+    """The offsets of all groups of one shard."""
 
     __slots__ = ("_open", "groups", "unreplicated")
 
@@ -117,7 +120,7 @@ class Offsets:
         """
         group_id = request.group_id
         expires_ms = request.retention_time_ms
-        # Only versions 2 to 4 of OffsetCommit carry a retention time (KIP-211).
+        # Only versions 2 to 4 of OffsetCommit have a retention time (KIP-211).
         if expires_ms != _NOT_GIVEN:
             expires_ms = min(wall_ms + expires_ms, _END_OF_TIME_MS)
         answer = commit_answer(request)
@@ -148,10 +151,10 @@ class Offsets:
     def commit_transactional(
         self, ticket: int, request: TxnOffsetCommitRequest, wall_ms: int, max_metadata: int
     ) -> Decision:
-        """Return the records of an allowed commit in the producer's transaction."""
+        """Return the records for an accepted commit in the producer's transaction."""
         group_id = request.group_id
         # A plain commit may omit the group, as old simple consumers do; Kafka rejects a
-        # transactional one without a group.
+        # transactional commit without a group.
         if not group_id:
             return _reply(ticket, transactional_answer(request, InvalidGroupId))
         answer = transactional_answer(request)
@@ -189,13 +192,13 @@ class Offsets:
         require_stable: bool,
         high_watermark: int = ALL_REPLICATED,
     ) -> Reply:
-        """Answer with the offsets of the named partitions; if none are named, with all offsets.
+        """Reply with the offsets of the requested partitions, or all offsets if none are requested.
 
-        As in Kafka, a commit that is not replicated yet is not visible: the response has the
+        As in Kafka, a commit that is not replicated yet is not visible: the response contains the
         previous offset.
 
-        The reply waits only for a commit that was loaded above the high watermark, because a client
-        may know from the previous coordinator that it is committed. With `require_stable`, a
+        The reply waits only for a commit that was loaded above the high watermark, because the
+        previous coordinator may have told a client that it is committed. With `require_stable`, a
         partition whose offset may change because of an open transaction or an unreplicated commit
         gets UNSTABLE_OFFSET_COMMIT (KIP-447).
         """
@@ -237,7 +240,7 @@ class Offsets:
         return Reply(ticket, response, after)
 
     def count(self, group_id: str) -> int:
-        """Return the number of partitions with a committed or pending offset of the group.
+        """Return the number of partitions for which the group has a committed or pending offset.
 
         A group without members is removed when a decision has that many tombstones, because there
         is never more than one per partition.
@@ -252,7 +255,7 @@ class Offsets:
     def delete(
         self, ticket: int, request: OffsetDeleteRequest, subscribed: Container[str] = ()
     ) -> Decision:
-        """Remove offsets of the named partitions, except for `subscribed` topics."""
+        """Remove the offsets of the requested partitions, except for `subscribed` topics."""
         answer = delete_answer(request, subscribed, GroupSubscribedToTopic)
         group_id = request.group_id
         group = self.groups.get(group_id)
@@ -270,7 +273,7 @@ class Offsets:
     def tombstones(
         self, group_id: str, topics: Container[str] | None = None
     ) -> tuple[StateRecord, ...]:
-        """Return tombstones for a group's offsets, pending ones too, in all topics or in these."""
+        """Return tombstones for a group's offsets (also pending ones) in all topics or in these."""
         group = self.groups.get(group_id)
         if group is None:
             return ()
@@ -321,9 +324,9 @@ class Offsets:
         producer_id: int = NO_PRODUCER_ID,
         high_watermark: int = ALL_REPLICATED,
     ) -> None:
-        """Apply a record at that log offset, in the producer's transaction if it belongs to one.
+        """Apply the record at this log offset, as part of the producer's transaction if it has one.
 
-        Until `high_watermark` is above the offset, `fetch` answers with the previous value.
+        Until `high_watermark` is above the offset, `fetch` returns the previous value.
         """
         place = (intern(key.topic), key.partition)
         group = self.groups.get(key.group)
@@ -356,15 +359,15 @@ class Offsets:
         self._open.setdefault(producer_id, {})[key.group] = None
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        """Commit the producer's pending offsets, or drop them: its marker is in the log."""
+        """Commit or drop the producer's pending offsets, because its marker is in the log."""
         for group_id in self._open.pop(producer_id, ()):
             group = self.groups[group_id]
             pending = group.pending.pop(producer_id)
             if is_commit:
                 for place, stored in pending.items():
                     known = group.committed.get(place)
-                    # A plain commit later in the log than this record wins, regardless of the
-                    # marker's position.
+                    # A plain commit that is later in the log than this record wins, regardless of
+                    # the marker's position.
                     if known is None or known[LOG_OFFSET] < stored[LOG_OFFSET]:
                         group.committed[place] = stored
                     self.unreplicated.on_committed(group_id, place, stored)
@@ -373,8 +376,8 @@ class Offsets:
     def _forget(self, group_id: str, group: GroupOffsets, place: Place, producer_id: int) -> None:
         """Apply a tombstone.
 
-        In a transaction it removes only what was committed in that transaction, as Kafka reads such
-        a tombstone; Kafka never writes one.
+        In a transaction, it removes only offsets of that transaction. Kafka interprets such a
+        tombstone in the same way, but never writes one.
         """
         producers = list(group.pending)
         if producer_id == NO_PRODUCER_ID:
@@ -419,7 +422,7 @@ def _tombstone(group_id: str, place: Place) -> StateRecord:
 
 
 def _is_too_large(metadata: str, limit: int) -> bool:
-    """Return whether it is longer than `limit` UTF-16 units: a character has one or two."""
+    """Return whether the text has more than `limit` UTF-16 units, one or two per character."""
     return 2 * len(metadata) > limit and len(metadata.encode("utf-16-le")) // 2 > limit
 
 

@@ -32,7 +32,7 @@ _NULLABLE_PROTOCOL: Final = 7  # the first JoinGroup version that can express "n
 
 
 def begin(turn: Turn, group: Group, why: Cause) -> None:
-    """Make all members rejoin, or add a cause to the rebalance in progress."""
+    """Make all members rejoin. If a rebalance is in progress, add a cause to it."""
     note_cause(turn, group, why)
     _prepare(turn, group)
 
@@ -70,8 +70,9 @@ def expel(turn: Turn, group: Group, member: Member, why: Cause) -> None:
 
 
 def _drop(turn: Turn, group: Group, member: Member) -> None:
-    """Remove the member. If it has a waiting request, it gets UNKNOWN_MEMBER_ID and must join as a
-    new member.
+    """Remove the member.
+
+    Answer its waiting requests with UNKNOWN_MEMBER_ID, so that it joins as new.
     """
     refuse_join(turn, group, member, UnknownMemberId)
     refuse_sync(turn, member, UnknownMemberId)
@@ -80,7 +81,7 @@ def _drop(turn: Turn, group: Group, member: Member) -> None:
 
 
 def complete_if_all_joined(turn: Turn, group: Group) -> None:
-    """Complete the rebalance if nothing remains to wait for; called after each change."""
+    """Complete the rebalance if there is nothing left to wait for. Called after each change."""
     if (
         group.state is GroupState.PREPARING
         and group.initial_until_ms is None
@@ -90,10 +91,11 @@ def complete_if_all_joined(turn: Turn, group: Group) -> None:
 
 
 def on_phase_expired(turn: Turn, group: Group) -> None:
-    """Handle the expiry of the group's own timer."""
+    """Handle the expiry of the group's timer."""
     if group.state is GroupState.PREPARING:
         until_ms = group.initial_until_ms
-        # KIP-134: a member joined during the delay, so it runs again, up to the rebalance timeout.
+        # KIP-134: a member joined during the delay, so run the delay again, up to the rebalance
+        # timeout.
         if until_ms is not None and group.has_newcomer and turn.now_ms < until_ms:
             group.has_newcomer = False
             delayed_ms = turn.now_ms + turn.config.initial_rebalance_delay_ms
@@ -112,10 +114,11 @@ def on_phase_expired(turn: Turn, group: Group) -> None:
 
 
 def on_session_expired(turn: Turn, group: Group, member_id: str) -> None:
-    """Expel the member, which starts a rebalance; drop a member id that was not used.
+    """Expel the member, which starts a rebalance, or drop a member id that was not used.
 
-    A member that is waiting for the others cannot heartbeat, so it stays: its session restarts with
-    the response. Only a new member, whose id no client may know, has a limit there.
+    A member that is waiting for the others cannot send heartbeats, so it stays, and its session
+    restarts with the response. Only a new member, whose id the client may not know, has a time
+    limit while it waits.
     """
     if member_id in group.pending:
         forget_pending(turn, group, member_id)
@@ -126,7 +129,7 @@ def on_session_expired(turn: Turn, group: Group, member_id: str) -> None:
 
 
 def forget_pending(turn: Turn, group: Group, member_id: str) -> None:
-    """Drop a member id that was handed out and not used."""
+    """Drop a member id that was given to a client but not used."""
     turn.timers.cancel(group.pending.pop(member_id))
     complete_if_all_joined(turn, group)
 
@@ -143,11 +146,11 @@ def _complete(turn: Turn, group: Group) -> None:
         _become_empty(turn, group)
         return
     leader = group.members[group.leader_id or ""]
-    # The leader is a static member that did not rejoin, so choose a member that did.
+    # The leader is a static member that did not rejoin, so choose one that did.
     if leader.joining is None:
         joined = next((one for one in group.members.values() if one.joining), None)
         if joined is None:
-            # Only absent static members are left: the expiry of their sessions ends the rebalance.
+            # Only absent static members are left; the expiry of their sessions ends the rebalance.
             turn.timers.set(group.timer, turn.now_ms + group.rebalance_timeout_ms)
             return
         group.leader_id = joined.member_id
@@ -158,8 +161,7 @@ def _complete(turn: Turn, group: Group) -> None:
         parked = group.take_join(member)
         if parked is not None:
             turn.reply(parked.ticket, joined_answer(group, member), AT_ONCE)
-        # The member now knows its member id and sends heartbeats, so its session timeout
-        # applies.
+        # The member now has its member id and sends heartbeats, so its session timeout applies.
         member.is_new = False
         prolong_session(turn, member)
     group.unsynced = set(group.members)
@@ -176,12 +178,12 @@ def _become_empty(turn: Turn, group: Group) -> None:
 
 
 def settle(turn: Turn, group: Group, assignments: dict[str, bytes]) -> None:
-    """Record the leader's assignments, by member id; a member not named gets nothing.
+    """Record the leader's assignments, by member id; any other member gets nothing.
 
     The record changes the group's state, once it is in the log.
     """
-    # As in Kafka, the assignment is in the log before any member has it, so that the next
-    # coordinator knows which partitions the members work on.
+    # As in Kafka, the assignment is in the log before any member gets it, so that the next
+    # coordinator knows which partitions the members read.
     turn.records.append(group.record(assignments))
     for member in group.members.values():
         parked, member.syncing = member.syncing, None
@@ -194,7 +196,7 @@ def settle(turn: Turn, group: Group, assignments: dict[str, bytes]) -> None:
 
 
 def _conclude(turn: Turn, group: Group, after: dict[str, bytes]) -> None:
-    """Prepare the log line of the rebalance, which ends when the record is appended."""
+    """Prepare the log line for the rebalance, which ends when the record is appended."""
     rebalance = group.rebalance
     assert rebalance is not None, "no rebalance without a cause"
     moved = movement(group.protocol_type == CONSUMER_PROTOCOL, rebalance.before, after)
@@ -217,7 +219,7 @@ def prolong_session(turn: Turn, member: Member) -> None:
 
 
 def joined_answer(group: Group, member: Member) -> JoinGroupResponse:
-    """Return a JoinGroup's success; for the leader, with all members of the generation."""
+    """Return a successful JoinGroup response; the leader's contains all members."""
     protocol = group.protocol or ""
     is_leader = member.member_id == group.leader_id
     members = [
@@ -241,8 +243,9 @@ def joined_answer(group: Group, member: Member) -> JoinGroupResponse:
 def refused_join(
     error: type[KafkaError] | KafkaError, member_id: str, version: int
 ) -> JoinGroupResponse:
-    """Build the JoinGroup response for an error. Below version 7, "no protocol" is an empty
-    name.
+    """Build the JoinGroup response for an error.
+
+    Below version 7, an empty name means "no protocol".
     """
     return JoinGroupResponse(
         error_code=error.code,
@@ -261,7 +264,7 @@ def refuse_join(turn: Turn, group: Group, member: Member, error: type[KafkaError
     """Answer the member's parked JoinGroup, if any, with the error."""
     parked: Parked | None = group.take_join(member)
     if parked is not None:
-        # Without an id the client joins as a new member.
+        # Without a member id, the client joins as a new member.
         member_id = "" if error is UnknownMemberId else member.member_id
         turn.reply(parked.ticket, refused_join(error, member_id, parked.version), AT_ONCE)
 

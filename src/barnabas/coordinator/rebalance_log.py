@@ -1,13 +1,13 @@
-"""The log line of a rebalance: its causes, the moved partitions, and its duration.
+"""Builds the log line of a rebalance: its causes, the moved partitions, and its duration.
 
     group orders: generation 4 -> 5 in 3012 ms, 3 members: web-5f3ab2c1 (/10.0.0.7) joined;
     moved 2 of 12 partitions: orders-4, orders-5 from app-09c7d1e2 to web-5f3ab2c1
     group orders: generation 5 -> 6 in 8 ms, 3 members: web-5f3ab2c1 (/10.0.0.7) rejoined as leader;
     harmless: nothing moved
 
-A rebalance begins with the first cause and ends when the group is stable again, or empty; causes in
-between belong to it, even if they led to an abandoned generation. Soft state: earlier rebalances of
-a group whose coordinator moved are in the old broker's log.
+A rebalance begins with the first cause and ends when the group is stable again or empty. All causes
+in between belong to it, even if they led to an abandoned generation. This is soft state: if a
+group's coordinator has moved, earlier rebalances are in the old broker's log.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RebalanceLog:
     def __init__(self, begun_ms: int, generation: int, before: Assignments) -> None:
         self.begun_ms = begun_ms
         self.generation = generation
-        """The generation that it replaces."""
+        """The generation that the rebalance replaces."""
         self.before = before
         self._causes: list[Cause] = []
         self._more = 0
@@ -87,12 +87,12 @@ class RebalanceLog:
 
 
 def _one_line(line: str) -> str:
-    """Escape untrusted names and reasons, so that the text is one safe line."""
+    """Escape untrusted names and reasons so that the text is one safe line."""
     return "".join(c if c.isprintable() else " " for c in line[:_LINE_CHARACTERS])
 
 
 def cause(member: Member, what: str, reason: str | None = None) -> Cause:
-    """Name a member as the cause, with the reason that it sent (KIP-800)."""
+    """Return a cause with the member's name and the reason that it sent (KIP-800)."""
     who = f"{short_name(member.name)} ({member.client_host})"
     if reason:
         what = f"{what} ({reason[:_REASON_CHARACTERS]})"

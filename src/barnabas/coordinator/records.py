@@ -1,4 +1,4 @@
-"""The records of Kafka's two internal topics: groups with their offsets, and transactions.
+"""Encodes and decodes the records of Kafka's internal topics, for groups and transactions.
 
     __consumer_offsets     key: version int16, which is the record's type, then its body
                                0, 1  an offset that a group committed (0 is only read)
@@ -7,8 +7,8 @@
     __transaction_state    key: version int16 (0), transactional id
                            value: version int16 (0; 1 from Kafka 4), body; null deletes
 
-Owns these layouts, in the notation of the wire's messages, encoding and decoding. Any bytes give a
-record, `UnknownRecordType` or `CorruptData`.
+This module defines these layouts, in the notation of the wire protocol's messages, and encodes and
+decodes them. Any bytes yield a record, `UnknownRecordType` or `CorruptData`.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class TransactionValue(Message, flexible="1+"):
 
 
 class TransactionStatus(IntEnum):
-    """Kafka's names for the states; the last two are never written."""
+    """The states, with Kafka's names; the last two are never written."""
 
     Empty = 0
     Ongoing = 1
@@ -127,7 +127,7 @@ class UnknownRecordType(CorruptData):
 
 
 class InternalRecord(NamedTuple):
-    """A record of an internal topic; without a value it is a tombstone."""
+    """A record of an internal topic. Without a value, it is a tombstone."""
 
     type: int  # the version of the key
     key: Message
@@ -136,13 +136,14 @@ class InternalRecord(NamedTuple):
 
 
 class KeyValue(NamedTuple):
-    """A record of an internal topic as bytes; without a value it is a tombstone."""
+    """A record of an internal topic as bytes. Without a value, it is a tombstone."""
 
     key: bytes
     value: bytes | None
 
 
-# The versions that Kafka 3.9 writes with the newest inter-broker protocol that ZooKeeper mode has.
+# The versions that Kafka 3.9 writes with the newest inter-broker protocol available in ZooKeeper
+# mode.
 _WRITTEN: dict[type[Message], int] = {
     OffsetCommitKey: 1,
     OffsetCommitValue: 3,
@@ -151,7 +152,7 @@ _WRITTEN: dict[type[Message], int] = {
     TransactionKey: TRANSACTION_TYPE,
     TransactionValue: 0,
 }
-_WITH_EXPIRY = 1  # the version of an offset with its own expiry time
+_WITH_EXPIRY = 1  # the version of an offset value with its own expiry time
 
 
 def encode_record(key: Message, value: Message | None) -> KeyValue:
@@ -163,12 +164,12 @@ def encode_record(key: Message, value: Message | None) -> KeyValue:
 
 
 def _encode_offset(key: OffsetCommitKey, value: Message | None) -> KeyValue:
-    """Encode an offset by hand: nothing is written as often. One with an expiry time is rare."""
+    """Encode an offset, the most frequent record, by hand unless it has an expiry time."""
     name = encode_offset_key(key.group, key.topic, key.partition)
     if value is None:
         return KeyValue(name, None)
     assert isinstance(value, OffsetCommitValue), f"{value} is no offset"
-    # Only version 1 has the field, which Kafka writes only for commits of old clients.
+    # Only version 1 has this field, which Kafka writes only for commits from old clients.
     if value.expire_timestamp != -1:
         return KeyValue(name, _encode(value, _WITH_EXPIRY))
     return KeyValue(
@@ -192,8 +193,7 @@ def decode_group_record(key: bytes | None, value: bytes | None) -> InternalRecor
         if commit is not None:
             return _offset_record(commit)
     kind, body = _split_version(key)
-    # Kafka 4's records (KIP-848) have their own types: a reader skips the types that it does not
-    # know.
+    # Kafka 4's records (KIP-848) have their own types; a reader skips unknown types.
     if kind not in _GROUP_KEYS:
         raise UnknownRecordType(kind)
     is_group = kind == GROUP_METADATA_TYPE

@@ -1,4 +1,4 @@
-"""The settings of the group and the transaction coordinator, from a broker's configuration.
+"""Defines the settings of the group coordinator and the transaction coordinator.
 
 Each class is a value that is replaced as a whole when a key changes; the defaults are Kafka's.
 """
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class GroupConfig(NamedTuple):
-    """The settings of `Groups`."""
+    """The settings of `Groups`, from a broker's configuration."""
 
     min_session_timeout_ms: int = 6_000
     max_session_timeout_ms: int = 1_800_000

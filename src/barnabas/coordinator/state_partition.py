@@ -10,7 +10,7 @@ _SMALLEST = -(2**31)
 
 @lru_cache(maxsize=10_000)  # a group commits repeatedly
 def java_hash(text: str) -> int:
-    """Compute Java's `String.hashCode`: powers of 31 over UTF-16 units, in 32 bits."""
+    """Return Java's `String.hashCode`: a polynomial in 31 over UTF-16 units, in 32 bits."""
     units = text.encode("utf-16-be", "surrogatepass")
     result = 0
     for i in range(0, len(units), 2):

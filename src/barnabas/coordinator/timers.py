@@ -1,11 +1,11 @@
-"""The deadlines of many members and of many transactions, at no cost per heartbeat.
+"""Manages the deadlines of many members and transactions, at almost no cost per heartbeat.
 
-A heap of (when, order, timer). Postponing a deadline, as every heartbeat does, is one assignment to
-`Timer.deadline_ms`: at the old time, the heap puts the timer back with the new time. Timers are
-data, never closures: they only name their group and member.
+The timers are in a heap of (when, order, timer). Postponing a deadline, as every heartbeat does, is
+one assignment to `Timer.deadline_ms`; at the old time, the timer is put back into the heap with the
+new time. Timers are data rather than closures, and only identify their group and member.
 
-Invariant: every timer that is set is in the heap at its deadline or earlier. So `next_ms` may be
-earlier than any deadline; a caller that wakes for nothing waits again.
+Invariant: every timer that is set is in the heap at its deadline or earlier. Therefore, `next_ms`
+may be earlier than any deadline; a caller that wakes too early waits again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FEW = 64  # stale entries that are not worth a sweep
 
 
 class Timer:
-    """A deadline of a member of a group, or of the group itself (`member_id` empty)."""
+    """A deadline of a member of a group or, with an empty `member_id`, of the group itself."""
 
     __slots__ = ("deadline_ms", "group_id", "member_id", "queued_ms")
 
@@ -27,14 +27,14 @@ class Timer:
         self.group_id = group_id
         self.member_id = member_id
         self.deadline_ms = NEVER
-        self.queued_ms = NEVER  # its valid entry's time in the heap; NEVER: it has none
+        self.queued_ms = NEVER  # the time of its valid entry in the heap; NEVER: there is none
 
     def __repr__(self) -> str:
         return f"Timer({self.group_id!r}, {self.member_id!r}, {self.deadline_ms})"
 
 
 class Timers:
-    """All timers of one machine."""
+    """The timers of one machine."""
 
     __slots__ = ("_heap", "_order", "_stale")
 
@@ -50,7 +50,7 @@ class Timers:
     def set(self, timer: Timer, deadline_ms: int) -> None:
         """Set the timer's deadline, or move it."""
         timer.deadline_ms = deadline_ms
-        # The existing entry would wake too late. A later deadline leaves the entry in place.
+        # The existing entry would fire too late. For a later deadline, the entry is left in place.
         if deadline_ms < timer.queued_ms:
             if timer.queued_ms != NEVER:
                 self._forget_entry()
@@ -77,11 +77,11 @@ class Timers:
         can stop after a number of them.
         """
         queued_ms, _, timer = heapq.heappop(self._heap)
-        # The timer was cancelled, or has a newer entry.
+        # The timer was cancelled or has a newer entry.
         if queued_ms != timer.queued_ms:
             self._stale -= 1
-        # It was postponed, as by heartbeats: put it back into the heap, once for any number of
-        # heartbeats.
+        # The timer was postponed, for example by heartbeats: put it back into the heap, once for
+        # any number of heartbeats.
         elif timer.deadline_ms > now_ms:
             self._push(timer)
         else:
@@ -104,16 +104,16 @@ class Timers:
 
 
 class TransactionTimeouts:
-    """Transactional ids by the earliest time at which to examine them."""
+    """A schedule of transactional ids, by the earliest time at which to examine each."""
 
     __slots__ = ("_heap", "_set")
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, str]] = []
-        self._set: dict[str, int] = {}  # the live entries; other entries of an id are skipped
+        self._set: dict[str, int] = {}  # the valid entry of each id; other entries are skipped
 
     def set(self, transactional_id: str, due_ms: int) -> None:
-        """Schedule an examination of this id for when `due_ms` has passed, or earlier."""
+        """Schedule an examination of this id at `due_ms` or earlier."""
         known_ms = self._set.get(transactional_id)
         # A later time need not be stored: the timer fires early, and the caller sets it again.
         if known_ms is None or due_ms < known_ms:

@@ -1,4 +1,4 @@
-"""One transactional id: its producer, and the state of its transaction (KIP-98, KIP-360).
+"""Defines the state of a transactional id: its producer and its transaction (KIP-98, KIP-360).
 
                           EndTxn(commit)                 all markers written
     Empty ------> Ongoing -------------> PrepareCommit --------------------> CompleteCommit
@@ -8,11 +8,11 @@
 
 From Complete, more partitions begin the next transaction (Ongoing), and InitProducerId gives a new
 epoch (Empty). Once a Prepare record is in the log, the outcome is final, under any coordinator. In
-Kafka, PrepareEpochFence and Dead mean that a record is on its way to the log; here a decision is
-appended and applied in one step, so neither occurs.
+Kafka, PrepareEpochFence and Dead mean that a record is being appended to the log. Here, a decision
+is appended and applied in one step, so neither occurs.
 
-A `Transaction` is exactly the content of the last record of its id: a value, replaced by each
-record. It does not check that a step is valid: `Transactions` does.
+A `Transaction` is a value with exactly the content of its id's last record, and each record
+replaces it. `Transactions`, not this class, checks that a step is valid.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ from barnabas.types import TopicPartition, by_topic
 
 MAX_EPOCH = 32767
 LAST_EPOCH = MAX_EPOCH - 1
-"""The last epoch that a producer gets; the next one is reserved for fencing, and then the producer
-gets a new id.
+"""The last epoch that a producer gets.
+
+The next one is reserved for fencing, after which the producer gets a new id.
 """
 
 NOT_BEGUN = -1
@@ -75,7 +76,7 @@ class Transaction(NamedTuple):
     """The partitions of the transaction that do not have a marker yet."""
     updated_ms: int
     begun_ms: int
-    """When the current or last transaction began; -1 if none has begun since InitProducerId."""
+    """When the current or last transaction began (ms); -1 if none since InitProducerId."""
 
     # --- checks --------------------------------------------------------------------------
 
@@ -89,12 +90,12 @@ class Transaction(NamedTuple):
 
     @property
     def is_decided(self) -> bool:
-        """True from the decision on the outcome until every marker is written."""
+        """Is true from the decision on the outcome until every marker is written."""
         return self.status in _DECIDED
 
     @property
     def is_completed(self) -> bool:
-        """True when the last transaction has ended and no other has begun."""
+        """Is true when the last transaction has ended and no other has begun."""
         return self.status in _COMPLETED
 
     @property
@@ -103,19 +104,19 @@ class Transaction(NamedTuple):
 
     @property
     def has_last_epoch(self) -> bool:
-        """True if the next producer gets a new id instead of the next epoch."""
+        """Is true if the next producer gets a new id instead of the next epoch."""
         return self.producer_epoch >= LAST_EPOCH
 
     def check(self, producer_id: int, producer_epoch: int) -> None:
         """Check that this producer may change the transaction now. Raises a KafkaError."""
         self.check_owner(producer_id, producer_epoch)
-        # The client retries: its next transaction cannot start before the markers of this one
-        # are written.
+        # The client must retry, because its next transaction cannot start before the markers of
+        # this one are written.
         if self.is_decided:
             raise ConcurrentTransactions
 
     def check_owner(self, producer_id: int, producer_epoch: int) -> None:
-        """Raises InvalidProducerIdMapping or ProducerFenced for any producer except the latest."""
+        """Raise InvalidProducerIdMapping or ProducerFenced for any producer except the latest."""
         if producer_id != self.producer_id:
             raise InvalidProducerIdMapping
         if producer_epoch != self.producer_epoch:
@@ -139,13 +140,13 @@ class Transaction(NamedTuple):
         return self._replace(status=prepared, updated_ms=wall_ms)
 
     def with_fenced_producer(self, wall_ms: int) -> Transaction:
-        """Return the transaction aborted under the next epoch, which no producer is given."""
+        """Return the transaction aborted under the next epoch, which is given to no producer."""
         # KIP-98: markers with this epoch fence the producer in every partition it has written to.
         bumped = min(self.producer_epoch + 1, MAX_EPOCH)
         return self.with_outcome(False, wall_ms)._replace(producer_epoch=bumped)
 
     def with_all_markers(self, wall_ms: int) -> Transaction:
-        """Return the transaction as it is once every partition has its marker."""
+        """Return the transaction in its state after every partition has its marker."""
         is_commit = self.status is TransactionStatus.PrepareCommit
         return self._replace(
             status=(
@@ -160,7 +161,7 @@ class Transaction(NamedTuple):
     def record(self) -> StateRecord:
         """Return the transaction's record."""
         partitions = None
-        # Kafka writes null, not an empty list, if no transaction has begun.
+        # If no transaction has begun, Kafka writes null instead of an empty list.
         if self.status is not TransactionStatus.Empty:
             partitions = [
                 TransactionPartitions(topic=topic, partition_ids=numbers)
@@ -181,7 +182,7 @@ class Transaction(NamedTuple):
 def new_transaction(
     transactional_id: str, owner: Owner, timeout_ms: int, wall_ms: int
 ) -> Transaction:
-    """Create a transactional id's state with a new owner that has not begun a transaction."""
+    """Return the state of a transactional id with a new owner and no transaction yet."""
     status, partitions = TransactionStatus.Empty, frozenset[TopicPartition]()
     return Transaction(transactional_id, *owner, timeout_ms, status, partitions, wall_ms, NOT_BEGUN)
 

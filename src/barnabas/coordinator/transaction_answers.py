@@ -1,7 +1,7 @@
-"""Answers about transactions to producers and admin clients, from states and errors.
+"""Builds responses about transactions, for producers and admin clients.
 
-PRODUCER_FENCED came with later versions of the APIs; earlier versions get INVALID_PRODUCER_EPOCH
-(KIP-588).
+Later versions of the APIs introduced PRODUCER_FENCED; earlier versions get INVALID_PRODUCER_EPOCH
+instead (KIP-588).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def _code(error: KafkaError, version: int, fenced_from: int) -> int:
     if isinstance(error, ProducerFenced) and version < fenced_from:
         return InvalidProducerEpoch.code
     if isinstance(error, InvalidCommitOffsetSize):
-        # The record of a transaction with too many partitions is too large; Kafka has no error for
-        # that.
+        # The record of a transaction with too many partitions is too large, and Kafka has no error
+        # for that.
         return UnknownServerError.code
     return error.code
 
@@ -125,7 +125,7 @@ def list_failed(error: KafkaError) -> ListTransactionsResponse:
 def listed_together(
     parts: Sequence[ListTransactionsResponse], state_filters: Sequence[str]
 ) -> ListTransactionsResponse:
-    """Merge the responses of all partitions into one, with the filter's unknown states."""
+    """Merge the responses of all partitions into one, and add the filter's unknown states."""
     names = TransactionStatus.__members__
     for part in parts:
         if part.error_code:

@@ -1,14 +1,15 @@
-"""All transactional ids of one partition of `__transaction_state`: the transaction coordinator.
+"""Implements the transaction coordinator, for one partition of `__transaction_state`.
 
-Owns the producer of each id, the partitions of its transaction, and the outcome. A request is a
-call, the response a `Decision`; the state changes only in `apply`. Kafka 3.9's first kind of
-transactions (no `transaction.version` feature; KIP-98, KIP-360, part 1 of KIP-890).
+The machine keeps the producer of each transactional id, the partitions of its transaction, and the
+outcome. Each request is a method call that returns a `Decision`; the state changes only in `apply`.
+These are Kafka 3.9's transactions of version 1 (no `transaction.version` feature; KIP-98, KIP-360,
+part 1 of KIP-890).
 
 Invariants: an outcome that is in the log never changes; only its Complete record ends the writing
-of a decided transaction's markers; the epoch of a producer id never falls.
+of a decided transaction's markers; the epoch of a producer id never decreases.
 
-It does not know which partitions exist, nor their leaders: markers are decided here and written by
-the shell, which calls `markers_written`.
+The machine does not know which partitions exist or who leads them. It decides which markers to
+write; the shell writes them and calls `markers_written`.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ _NO_OWNER = Owner(NO_PRODUCER_ID, -1)
 
 _RETRY_MS = 1_000
 
-# The maximum number of tombstones per decision, limited by the batch size and by event loop
-# time.
+# The maximum number of tombstones per decision, limited by the batch size and the time on the event
+# loop.
 _FORGOTTEN_AT_ONCE, _FORGOTTEN_CHARACTERS = 1_000, 200_000
 
 
@@ -79,7 +80,7 @@ class _Continued(NamedTuple):
 
 
 class Transactions:
-    """The transactions machine of one partition."""
+    """The transaction coordinator of one partition, as a machine."""
 
     __slots__ = (
         "_abort_from_ms",
@@ -97,7 +98,7 @@ class Transactions:
     )
 
     def __init__(self, partition: int, epoch: int, config: TransactionConfig) -> None:
-        """`epoch` is the coordinator's: the leader epoch of its partition."""
+        """`epoch` is the coordinator's epoch, which is the leader epoch of its partition."""
         self.partition = partition
         self.epoch = epoch
         self.config = config
@@ -106,11 +107,13 @@ class Transactions:
         self._unmarked: dict[str, set[TopicPartition]] = {}
         """The partitions of decided transactions that are not yet known to have their marker."""
         self._uncompleted: dict[str, None] = {}
-        """Transactions with all markers, kept until their Complete record is appended."""
+        """The transactions that have all markers, kept until their Complete record is appended."""
         self._continued: dict[str, _Continued] = {}
         self._began_ms: dict[str, int] = {}
-        """When ongoing transactions began, on the monotonic clock: the wall clock, which their
-        records use, may be adjusted before they end."""
+        """When ongoing transactions began, on the monotonic clock.
+
+        The wall clock, which their records use, may be adjusted before they end.
+        """
         self._timeouts = TransactionTimeouts()
         self._abort_from_ms = self._forget_from_ms = self._complete_again_ms = 0
 
@@ -139,10 +142,10 @@ class Transactions:
         spare_id: int | None,
         now: Now,
     ) -> Decision:
-        """Give the id to a producer, with an epoch that fences the previous one.
+        """Give the transactional id to a producer, with an epoch that fences the previous producer.
 
-        `spare_id` is an unused producer id, if `needs_producer_id`. An ongoing transaction is
-        aborted first, and the producer has to retry (CONCURRENT_TRANSACTIONS).
+        `spare_id` is an unused producer id, given if `needs_producer_id` returned True. An ongoing
+        transaction is aborted first, and the producer has to retry (CONCURRENT_TRANSACTIONS).
         """
         try:
             return self._init_producer_id(ticket, request, spare_id, now)
@@ -166,7 +169,8 @@ class Transactions:
             raise ConcurrentTransactions
         ongoing = transaction if transaction is not None and transaction.is_ongoing else None
         current = transaction.owner if transaction else None
-        # The producer starts (no claim) or continues after an error (KIP-360).
+        # Without a claim, the producer is starting; with one, it continues after an error
+        # (KIP-360).
         if current is None or claimed is None or claimed == current:
             if ongoing is not None:
                 return self._fence(ticket, ongoing, now)
@@ -174,13 +178,14 @@ class Transactions:
         elif self._continued.get(name) == (claimed, current):
             owner = current  # the response to its first request was lost
         else:
-            # Kafka aborts an ongoing transaction before it notices that the producer is fenced.
+            # Kafka aborts an ongoing transaction before it checks that the producer is fenced.
             raise ProducerFenced
         if claimed is not None and current is not None:
             # The entry is only valid while `owner` is the current owner.
             self._continued[name] = _Continued(claimed, owner)
         elif (last := self._continued.get(name)) and last.after == owner:
-            del self._continued[name]  # its append was rejected; the epoch is another's
+            # its append was rejected, and another producer now has the epoch
+            del self._continued[name]
         record = new_transaction(name, owner, timeout_ms, now.wall_ms).record()
         answer = InitProducerIdResponse(
             producer_id=owner.producer_id, producer_epoch=owner.producer_epoch
@@ -188,7 +193,7 @@ class Transactions:
         return Decision((record,), (Reply(ticket, answer),))
 
     def _next_owner(self, transaction: Transaction | None, spare_id: int | None) -> Owner:
-        # KIP-98: the next epoch fences every producer before it.
+        # KIP-98: the next epoch fences every earlier producer.
         if transaction is not None and not transaction.has_last_epoch:
             return Owner(transaction.producer_id, transaction.producer_epoch + 1)
         assert spare_id is not None, "called without the producer id that it needs"
@@ -224,7 +229,7 @@ class Transactions:
         version: int,
         now: Now,
     ) -> Decision:
-        """Add the partition of a group's offsets to the transaction."""
+        """Add the partition that stores a group's offsets to the transaction."""
         try:
             transaction = self._find_owned(request)
             records = self._records_adding(transaction, frozenset({partition}), now)
@@ -250,14 +255,14 @@ class Transactions:
     ) -> tuple[StateRecord, ...]:
         if not transaction.is_ongoing:
             self._begin(transaction, now.monotonic_ms)
-        # All partitions are known, for example because the request was repeated: no record is
+        # All partitions are known, for example because the request was repeated, so no record is
         # needed.
         elif partitions <= transaction.partitions:
             return ()
         return (transaction.with_partitions(partitions, now.wall_ms).record(),)
 
     def _begin(self, transaction: Transaction, began_ms: int) -> None:
-        """Start the timeout; it has no effect if the record is not appended."""
+        """Start the transaction's timeout, which has no effect if the record is not appended."""
         self._began_ms[transaction.transactional_id] = began_ms
         self._timeouts.set(transaction.transactional_id, began_ms + transaction.timeout_ms)
 
@@ -271,8 +276,9 @@ class Transactions:
         producer_epoch: int,
         partitions: Iterable[TopicPartition],
     ) -> dict[TopicPartition, int]:
-        """Return an error code for each partition: NONE if the partition is in the producer's open
-        transaction (KIP-890).
+        """Return an error code for each partition.
+
+        It is NONE if the partition is in the producer's open transaction (KIP-890).
         """
         try:
             transaction = self._known(transactional_id)
@@ -285,7 +291,10 @@ class Transactions:
     # --- the end ---------------------------------------------------------------------------------
 
     def end(self, ticket: int, request: EndTxnRequest, version: int, wall_ms: int) -> Decision:
-        """Commit or abort: answered once the decision is in the log, before its markers are."""
+        """Commit or abort.
+
+        The reply is sent once the decision is in the log, before its markers are.
+        """
         try:
             transaction = self._known(request.transactional_id)
             transaction.check_owner(request.producer_id, request.producer_epoch)
@@ -324,7 +333,7 @@ class Transactions:
         partitions: Sequence[TopicPartition],
         now: Now,
     ) -> Decision:
-        """Record that partitions have their marker or are deleted; the last ones complete it.
+        """Note that partitions have their marker or were deleted; the last one completes it.
 
         It must be called once for each partition: the next transaction may have the same epoch.
         """
@@ -332,8 +341,8 @@ class Transactions:
         if (
             transaction is None
             or not transaction.is_decided
-            # Ignore a late report on an earlier transaction: this one has another epoch or is
-            # not decided yet.
+            # Ignore a late report about an earlier transaction: the current one has another epoch
+            # or is not decided yet.
             or transaction.owner != (producer_id, producer_epoch)
         ):
             return NOTHING
@@ -341,7 +350,7 @@ class Transactions:
         unmarked.difference_update(partitions)
         if unmarked:
             return NOTHING
-        # The append can fail for lack of in-sync replicas; then `expire` retries.
+        # The append can fail for lack of in-sync replicas; in that case, `expire` retries.
         self._uncompleted[transactional_id] = None
         self._complete_again_ms = now.monotonic_ms + _RETRY_MS
         return Decision((transaction.with_all_markers(now.wall_ms).record(),))
@@ -349,7 +358,7 @@ class Transactions:
     # --- for admin clients -----------------------------------------------------------------------
 
     def describe(self, ticket: int, transactional_id: str) -> Decision:
-        """Answer with a TransactionState."""
+        """Reply with a TransactionState."""
         transaction = self._transactions.get(transactional_id)
         if transaction is None:
             error = TransactionalIdNotFound()
@@ -359,7 +368,7 @@ class Transactions:
     def list_transactions(
         self, ticket: int, request: ListTransactionsRequest, wall_ms: int
     ) -> Decision:
-        """Answer with a ListTransactionsResponse for this partition's transactions."""
+        """Reply with a ListTransactionsResponse for this partition's transactions."""
         wanted = set(request.state_filters)
         producer_ids = set(request.producer_id_filters)
         duration_ms = request.duration_filter
@@ -386,13 +395,13 @@ class Transactions:
         producer_id: int = NO_PRODUCER_ID,
         high_watermark: int = ALL_REPLICATED,
     ) -> None:
-        """Apply a record in the log; only this changes hard state. Raises CorruptData."""
+        """Apply a record from the log. Only this changes hard state. Raises CorruptData."""
         key, value = record
         assert isinstance(key, TransactionKey)
         name = key.transactional_id
         self._unmarked.pop(name, None)
         self._uncompleted.pop(name, None)
-        # A tombstone: the id has expired (KIP-98).
+        # This is a tombstone: the id has expired (KIP-98).
         if value is None:
             self._transactions.pop(name, None)
             self._continued.pop(name, None)
@@ -400,24 +409,24 @@ class Transactions:
             return
         assert isinstance(value, TransactionValue)
         transaction = transaction_of(key, value)
-        self._transactions.pop(name, None)  # the most recently updated transaction is last
+        self._transactions.pop(name, None)  # move it to the end: the most recently updated is last
         self._transactions[name] = transaction
         if transaction.is_ongoing:
             self._continued.pop(name, None)  # its producer has received its epoch
             return
         self._began_ms.pop(name, None)
-        # After a replay, all markers of the transaction must be written again.
+        # After a replay, write all markers of the transaction again.
         if transaction.is_decided:
             self._unmarked[name] = set(transaction.partitions)
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        """Ignore a marker: no transaction writes to this topic."""
+        """Ignore a marker, because no transaction writes to this topic."""
 
     def on_loaded(self, now: Now) -> Decision:
         """Finish the replay.
 
         Decided transactions get all their markers again, because it is unknown which were written.
-        The age of ongoing ones counts from the start time in their record.
+        Ongoing transactions are timed from the start time in their record.
         """
         now_ms = now.monotonic_ms
         self._abort_from_ms = now_ms + self.config.abort_interval_ms
@@ -443,9 +452,9 @@ class Transactions:
         return deadline_ms
 
     def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]:
-        """Abort transactions past their timeout, remove unused ids, and retry to complete.
+        """Abort transactions past their timeout, remove unused ids, and retry completions.
 
-        Without `may_forget` no id is removed, because it is unknown how long ids have been unused.
+        Without `may_forget`, no id is removed, because it is unknown how long ids have been unused.
         """
         now_ms = now.monotonic_ms
         decisions = []
@@ -512,11 +521,11 @@ def _only_reply(ticket: int, answer: Message) -> Decision:
 
 
 def _claimed_owner(request: InitProducerIdRequest) -> Owner | None:
-    """Return the id and epoch that the producer had until now, if it sent them (KIP-360)."""
+    """Return the id and epoch that the producer sent as its current ones, if any (KIP-360)."""
     claimed = Owner(request.producer_id, request.producer_epoch)
     if claimed == _NO_OWNER:
         return None
-    # KIP-360: both are sent, or neither.
+    # KIP-360: the producer sends both or neither.
     if claimed.producer_id == NO_PRODUCER_ID or claimed.producer_epoch == _NO_OWNER.producer_epoch:
         raise InvalidRequest
     return claimed

@@ -1,11 +1,11 @@
-"""The offsets before commits that the high watermark has not passed yet.
+"""Keeps the previous offsets of commits that the high watermark has not passed yet.
 
-For all decisions a commit counts as soon as it is in the log; for a client that reads, only when it
-is replicated (Kafka's "pending" commits). So the last replicated value is kept next to the newest
-one as long as the two differ.
+For decisions, a commit counts as soon as it is in the log; for clients that fetch offsets, only
+when it is replicated (Kafka's "pending" commits). Therefore, the last replicated value is kept in
+addition to the newest one as long as they differ.
 
-Invariant: a place is in `_before` exactly while a record of it in `_records` is at or above the
-last high watermark given, so its size is bounded by what is on its way to the followers.
+Invariant: a place is in `_before` exactly while `_records` has a record of it at or above the last
+given high watermark, so the number of unreplicated records bounds its size.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ Place = tuple[str, int]
 """A topic and a partition."""
 
 Stored = tuple[int, int, str, int, int, int]
-"""The fields of `Committed`. The garbage collector does not track a plain tuple of numbers and
-text; as objects of a class, a million offsets would stop the broker for a third of a second at each
-full collection."""
+"""The fields of `Committed`. The garbage collector does not track plain tuples of numbers and text.
+
+With objects of a class, a million offsets would stop the broker for a third of a second at each
+full collection.
+"""
 
 LOG_OFFSET: Final = 5
 """The index of `log_offset` in `Stored`."""
@@ -42,7 +44,8 @@ class Unreplicated:
     def __init__(self) -> None:
         self._records: deque[_Record] = deque()
         self._before: dict[str, dict[Place, Stored | None]] = {}
-        self._newest: dict[tuple[str, Place], int] = {}  # the last record's offset by name
+        # the log offset of the newest record, by name
+        self._newest: dict[tuple[str, Place], int] = {}
 
     def add(
         self,
@@ -52,7 +55,7 @@ class Unreplicated:
         stored: Stored | None,
         high_watermark: int,
     ) -> None:
-        """Record that a record above the high watermark changes `known` to `stored`.
+        """Note that a record above the high watermark changes `known` to `stored`.
 
         `name` is the record's group and place.
         """
@@ -63,9 +66,7 @@ class Unreplicated:
         self._newest[name] = offset
 
     def on_committed(self, group_id: str, place: Place, stored: Stored) -> None:
-        """Record that a transaction's offset counts; its marker, and so its record, is
-        replicated.
-        """
+        """Note that a transaction's offset counts, because its marker and record are replicated."""
         before = self._before.get(group_id, _NONE)
         # Fetches return this offset until the next plain commit is replicated.
         if place in before:
@@ -74,7 +75,7 @@ class Unreplicated:
                 self._before[group_id][place] = stored
 
     def before(self, group_id: str, high_watermark: int) -> Mapping[Place, Stored | None]:
-        """Return the replicated values of places that have a newer value; None means no offset."""
+        """Return the replicated values of places that have newer ones; None means no offset."""
         if self._records:
             self._forget_below(high_watermark)
         return self._before.get(group_id, _NONE)
@@ -85,15 +86,16 @@ class Unreplicated:
             record = records.popleft()
             group_id, place = record.name
             before = self._before[group_id]
-            # A later record of this place is still above the high watermark: this record is now the
-            # value before it.
+            # A later record of this place is still above the high watermark, so this record is now
+            # the value before it.
             if self._newest[record.name] != record.offset:
                 known = before[place]
-                if known is None or known[LOG_OFFSET] < record.offset:  # else a transaction's
+                # otherwise, a transaction's offset is newer
+                if known is None or known[LOG_OFFSET] < record.offset:
                     before[place] = record.stored
                 continue
-            # The newest record of the place is replicated, so the committed and the replicated
-            # value agree.
+            # The newest record of the place is replicated, so the committed and replicated values
+            # are equal.
             del self._newest[record.name], before[place]
             if not before:
                 del self._before[group_id]

@@ -1,9 +1,9 @@
-"""Record batches: read, checked, built and rewritten, without I/O.
+"""Reads, checks, builds and rewrites record batches, without I/O.
 
-There are several readers for the records of a batch, because one loop that does everything costs a
-microsecond per record, and most callers need less: admission by `walk_records` would take 1.4 times
-as long as by `rewrite.Walk`. Each reader either reads the same records, leaves them to another
-reader, or raises `CorruptData` (tests/property/test_record_readers.py compares them all).
+There are several readers for the records of a batch, because a loop that does everything costs a
+microsecond per record and most callers need less. For example, admission by `walk_records` would
+take 1.4 times as long as by `rewrite.Walk`. Each reader reads the same records, leaves them to
+another reader, or raises `CorruptData` (tests/property/test_record_readers.py compares them all).
 
     reader                          of each record           for
     record.walk_records             everything               replay of coordinators, tools, what the
@@ -25,6 +25,7 @@ reader, or raises `CorruptData` (tests/property/test_record_readers.py compares 
     storage.compaction.sieve        key, times, tombstone    the cleaner, which hashes keys on the
                                                              way, and keeps records as bytes
 
-`record_layout` says where the fields of one record begin; the readers of columns apply it to all
-that are alike. There are two writers: `record.BatchBuilder`, and `column_encoder` for columns.
+`record_layout` determines where the fields of one record begin; the column readers apply this to
+all records that are alike. There are two writers: `record.BatchBuilder`, and `column_encoder` for
+columns.
 """

@@ -1,6 +1,6 @@
-"""The header of a record batch: read, checked and patched in place.
+"""Reads, checks and patches the headers of record batches.
 
-Owns the layout of the 61 bytes (KIP-98) and, as far as a header goes, of the older messages:
+This module defines the layout of the 61 bytes (KIP-98) and of the headers of older messages:
 
      0  base offset          int64    absolute; the leader assigns it
      8  batch length         int32    of what follows this field
@@ -20,11 +20,11 @@ Owns the layout of the 61 bytes (KIP-98) and, as far as a header goes, of the ol
 
 Magic 0 and 1, in old directories, are single messages: offset int64, size int32, crc uint32, magic
 int8, attributes int8, in magic 1 timestamp int64, key, value. A compressed message wraps a set of
-messages and carries the offset of the last message. The header of a message says only where the
-batch *ends*: `base_offset` equals `last_offset`, and `record_count` is -1.
+messages and has the offset of the last one. A message's header shows only where the batch *ends*:
+`base_offset` equals `last_offset`, and `record_count` is -1.
 
-A header that was read has a possible length and a known magic; nothing more is certain before
-`verify_crc`.
+A header returned by `read_header` has a possible length and a known magic; nothing more is certain
+until `verify_crc` succeeds.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from barnabas.records.crc32c import Buffer, crc32c
 
 HEADER_BYTES = 61
 LOG_OVERHEAD_BYTES = 12
-"""The size of base offset and length, which the length does not count."""
+"""The size of the base offset and the length, which the length does not include."""
 CHECKED_FROM = 21
 """The checksum covers the bytes from here to the end of the batch."""
 MIN_HEADER_BYTES = 26
-"""Enough to read a legacy message's header, or any batch's offset, length and magic."""
+"""The bytes needed to read a legacy message's header, or any batch's offset, length and magic."""
 
 CODEC_MASK, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 7, 8, 16, 32, 64
 
@@ -58,7 +58,7 @@ _INT64, _UINT32 = Struct(">q"), Struct(">I")
 _ATTRIBUTES = Struct(">h")
 _MAGIC_AT, _CRC_AT, _MAX_TIMESTAMP_AT = 16, 17, 35
 _LEGACY_TIMESTAMP_AT, _LEGACY_CHECKED_FROM = 18, 16
-_MIN_LENGTH = (14, 22, HEADER_BYTES - LOG_OVERHEAD_BYTES)  # by magic
+_MIN_LENGTH = (14, 22, HEADER_BYTES - LOG_OVERHEAD_BYTES)  # minimum lengths, by magic
 
 
 class BatchHeader(NamedTuple):
@@ -105,14 +105,12 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """`base_timestamp` is the time from which tombstones may be removed (KIP-534)."""
+        """Is true if `base_timestamp` is when tombstones may first be removed (KIP-534)."""
         return bool(self.attributes & DELETE_HORIZON)
 
 
 def new_header(codec: int, record_count: int, base_ms: int, max_ms: int) -> BatchHeader:
-    """Return the header of a batch that no broker has seen, without a producer; `seal` completes
-    it.
-    """
+    """Return the header of a new batch without a producer; `seal` completes it."""
     return BatchHeader(
         base_offset=0,
         batch_length=0,
@@ -137,7 +135,7 @@ _new_header: Callable[[tuple[int, ...]], BatchHeader] = partial(tuple.__new__, B
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """Return the header of the batch at `position`. Raises CorruptData if no batch can begin there.
 
-    The batch itself may reach beyond the buffer: compare `size_bytes`.
+    The batch itself may extend beyond the buffer, so compare `size_bytes`.
     """
     try:
         header = _new_header(_HEADER.unpack_from(buffer, position))
@@ -152,9 +150,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def _read_short(buffer: Buffer, position: int) -> BatchHeader:
-    """Read a header where fewer than 61 bytes are left: the end of the data, or a small legacy
-    message.
-    """
+    """Read a header with fewer than 61 bytes left: the data ends, or it is a legacy message."""
     if len(buffer) - position > _MAGIC_AT and buffer[position + _MAGIC_AT] < 2:
         return _read_legacy(buffer, position)
     raise CorruptData(f"no batch header fits into {len(buffer) - position} bytes")
@@ -179,7 +175,7 @@ def _read_legacy(buffer: Buffer, position: int) -> BatchHeader:
         partition_leader_epoch=NO_LEADER_EPOCH,
         magic=magic,
         crc=crc,
-        # The other bits had no meaning in this format; do not interpret them as transactional or
+        # The other bits had no meaning in this format, so do not interpret them as transactional or
         # control.
         attributes=attributes & (CODEC_MASK | (LOG_APPEND_TIME if magic else 0)),
         last_offset_delta=0,
@@ -193,7 +189,7 @@ def _read_legacy(buffer: Buffer, position: int) -> BatchHeader:
 
 
 def iterate_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield each whole batch's position and header. A torn last batch (of a fetch) is skipped."""
+    """Yield each whole batch's position and header. An incomplete last batch is skipped."""
     position, end = 0, len(buffer)
     while end - position >= MIN_HEADER_BYTES:
         # A fetch cuts its response at the size limit, even within a header.
@@ -213,7 +209,7 @@ def verify_crc(buffer: Buffer, position: int, header: BatchHeader) -> bool:
     end = position + header.size_bytes
     if end > len(view):
         return False
-    # Old messages have zlib's CRC-32, computed from the magic on.
+    # Old messages have zlib's CRC-32 of the bytes from the magic on.
     if header.magic == 2:
         return crc32c(view[position + CHECKED_FROM : end]) == header.crc
     return zlib.crc32(view[position + _LEGACY_CHECKED_FROM : end]) == header.crc
@@ -230,7 +226,7 @@ def assign_in_place(
 def stamp_in_place(
     buffer: bytearray | memoryview, position: int, header: BatchHeader, now_ms: int
 ) -> None:
-    """Make `now_ms` the time of all the batch's records (`LogAppendTime`), and renew the checksum.
+    """Make `now_ms` the time of all records (`LogAppendTime`), and update the checksum.
 
     The base timestamp and the deltas remain the client's, as Kafka leaves them.
     """
@@ -242,7 +238,7 @@ def stamp_in_place(
 
 
 def seal(header: BatchHeader, records: Buffer) -> bytes:
-    """Return the whole batch: the header, with its length and checksum set, and the records."""
+    """Return the whole batch: the header with its length and checksum, followed by the records."""
     sized = header._replace(
         batch_length=HEADER_BYTES - LOG_OVERHEAD_BYTES + len(records), magic=2, crc=0
     )

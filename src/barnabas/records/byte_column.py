@@ -1,4 +1,4 @@
-"""Byte strings of many records in one numpy buffer, converted from a user's columns."""
+"""Stores the byte strings of many records in one numpy buffer, converted from a user's columns."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Flags = npt.NDArray[np.bool_]
 
 
 class ByteColumn(NamedTuple):
-    """Byte strings end to end; a null has length 0."""
+    """A column of byte strings, stored end to end; a null has length 0."""
 
     data: Octets
     lengths: Integers
     starts: Integers
     nulls: Flags | None
-    """Flags the nulls; None if there are none."""
+    """Flags that mark the nulls; None if there are none."""
 
     @classmethod
     def of(cls, values: Any, argument: str) -> ByteColumn:
@@ -50,7 +50,7 @@ class ByteColumn(NamedTuple):
         return len(self.lengths)
 
     def part(self, first: int, end: int) -> ByteColumn:
-        """Return the rows from `first` to before `end`."""
+        """Return the rows from `first` up to, but not including, `end`."""
         if first == 0 and end == len(self.lengths):
             return self
         lengths = self.lengths[first:end]
@@ -85,7 +85,7 @@ def _column(data: Any, lengths: Integers, nulls: Flags | None) -> ByteColumn:
 def _of_arrow(values: Any, argument: str) -> ByteColumn:
     try:
         import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
-    except ImportError:  # for example a polars Series
+    except ImportError:  # values may be, for example, a polars Series
         return ByteColumn.of(values.to_list(), argument)
     array = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array(values)
     if not len(array):

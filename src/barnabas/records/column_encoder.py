@@ -3,8 +3,9 @@
     length | attributes | timestamp delta | offset delta | key length, key | value length, value
     | header count
 
-Each field is written for all records at once, at the positions computed from the lengths. The bytes
-equal those of `record.BatchBuilder`, which is the oracle in the tests. Records have no headers.
+Each field is written for all records at once, at positions computed from the lengths. The bytes
+equal those of `record.BatchBuilder`, with which the tests compare them. The records have no
+headers.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ from barnabas.records.byte_column import ByteColumn, Integers, Octets
 
 Raw = npt.NDArray[np.uint64]
 
-_SHORTEST_RUN = 16  # records at one distance; shorter runs are cheaper by mask
+_SHORTEST_RUN = 16  # records at equal distances; for shorter runs, a mask is cheaper
 
 
 class Encoded(NamedTuple):
-    """Records end to end, and the start of each; the last entry is the end of all records."""
+    """Records stored end to end, with the start of each and, as the last entry, the end of all."""
 
     octets: Octets
     starts: Integers
 
 
 class _Varint(NamedTuple):
-    raw: Raw  # the zigzag is already done
+    raw: Raw  # already zigzag-encoded
     sizes: Integers
 
 
 def encode(
     values: ByteColumn, keys: ByteColumn | None, time_deltas: Integers, offset_deltas: Integers
 ) -> Encoded:
-    """Encode records from these columns of one length; deltas are within their batches."""
+    """Encode records from columns of equal length; the deltas are relative to their batches."""
     times, offsets = _varint(time_deltas), _varint(offset_deltas)
     key_lengths = np.full(len(values), -1, np.int64) if keys is None else _lengths(keys)
     key_sizes, value_sizes = _varint(key_lengths), _varint(_lengths(values))
@@ -75,7 +76,7 @@ def _varint(numbers: Integers) -> _Varint:
 
 
 def _write(octets: Octets, at: Integers, field: _Varint) -> Integers:
-    """Write a varint per record, and return the positions behind them."""
+    """Write one varint per record, and return the positions after them."""
     raw, sizes = field
     longest = int(sizes.max(initial=1))
     for place in range(longest):
@@ -92,7 +93,8 @@ def _copy(octets: Octets, at: Integers, column: ByteColumn) -> None:
     if not len(column.data):
         return
     size = int(lengths[0])
-    # Values of one size lie at one distance for long runs: copy each run with one strided copy.
+    # Values of one size are at equal distances for long runs, so copy each run with one strided
+    # copy.
     if size == int(lengths.max()) == int(lengths.min()):
         steps = np.diff(at)
         runs = np.flatnonzero(np.diff(steps)) + 2 if len(steps) > 1 else np.zeros(0, np.int64)
@@ -107,7 +109,7 @@ def _copy(octets: Octets, at: Integers, column: ByteColumn) -> None:
 
 
 def _copy_runs(octets: Octets, at: Integers, rows: Octets, runs: Integers) -> None:
-    """Copy byte strings of one size; within a run they are at one distance from each other."""
+    """Copy byte strings of one size, which are at equal distances within a run."""
     first = 0
     for end in (*runs.tolist(), len(at)):
         count = end - first

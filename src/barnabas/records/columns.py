@@ -1,21 +1,21 @@
-"""Conversion of record batches to Arrow columns, for the bytes of a fetch in a Spark task.
+"""Converts record batches to Arrow columns, for the bytes that a Spark task has fetched.
 
-Owns the vectorised decoding. The invariant is that the columns hold exactly the rows of
-`iterate_records` over the same bytes, in the same order; that slow reader is the oracle in the
-tests. It does not detect every fault inside a batch with a valid checksum; hostile bytes always end
-in `CorruptData`.
+The decoding is vectorised. Invariant: the columns contain exactly the rows that `iterate_records`
+yields for the same bytes, in the same order; the tests compare the two. Not every fault inside a
+batch with a valid checksum is detected, but hostile bytes never cause anything except
+`CorruptData`.
 
 A record of a batch (magic 2; every length and delta is a zigzag varint):
 
     length | attributes int8 | timestamp delta | offset delta
            | key length, key | value length, value | header count, headers
 
-Records of a batch follow one another without a gap. If they have one size, as one producer's often
-have, `record_tables.py` reads them as tables in place. Otherwise the batches of a fetch are
+Records of a batch follow one another without a gap. If they have one size, as is common for one
+producer, `record_tables.py` reads them as tables in place. Otherwise the batches of a fetch are
 stripped of their headers, decompressed and joined into one buffer (`octets`), and `fields.py`
-computes each column over all of them together: per batch, Python would pay numpy's call overhead a
-dozen times. The only Python code that runs per record is the walk from one length to the next, and
-that runs only if records differ in size.
+computes each column over all of them together, because the overhead of a dozen numpy calls per
+batch would be too high. The only Python code that runs per record is the walk from one length to
+the next, and that runs only if records differ in size.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary()
 
 
 class Columns(NamedTuple):
-    """Records as Arrow arrays of one length, in the order of the log."""
+    """Records as Arrow arrays of equal length, in the order of the log."""
 
     keys: pa.Array
-    """binary; null if the record has no key."""
+    """The keys (binary); null if the record has no key."""
     values: pa.Array
-    """binary; null for a tombstone."""
+    """The values (binary); null for a tombstone."""
     offsets: pa.Array
-    """int64."""
+    """The offsets (int64)."""
     timestamps: pa.Array
-    """timestamp("ms", "UTC"), any int64; `microseconds` converts them to Spark's."""
+    """timestamp("ms", "UTC") with any int64; `microseconds` converts them for Spark."""
     timestamp_types: pa.Array
     """int32: 0 is the producer's time (CreateTime), 1 the broker's (LogAppendTime), -1 none."""
     headers: pa.Array | None
@@ -89,10 +89,10 @@ def iterate_columns(
     """Yield columns of the records whose offsets are in `offsets` (a range of step 1).
 
     `batches` are concatenated batches as in a fetch response, of any codec; the last may be torn.
-    Control batches hold no records for users and are skipped. So are the batches of `aborted`
-    transactions, given by producer id and first offset as a fetch under read_committed lists them
-    (KIP-98). Yields groups of about 65,536 rows (a batch is never split), and never an empty group.
-    Raises `CorruptData` if the bytes are malformed.
+    Control batches contain no records for users and are skipped. So are the batches of `aborted`
+    transactions, given as pairs of producer id and first offset, as a read_committed fetch response
+    lists them (KIP-98). Yields groups of about 65,536 rows (a batch is never split), and never an
+    empty group. Raises `CorruptData` if the bytes are malformed.
     """
     view = memoryview(batches)
     group: list[_Section] = []
@@ -124,8 +124,8 @@ def _wanted_batches(
         if header.last_offset < within.start:
             continue
         if header.magic == 2 and header.base_offset >= within.stop:
-            return  # an older message has only its end offset, so it may still hold earlier ones
-        # From that first offset on, a producer's data is skipped, up to its ABORT marker.
+            return  # an older message has only an end offset, so it may contain earlier records
+        # From that first offset on, a producer's data is skipped until its ABORT marker.
         while ahead and ahead[-1][0] <= header.last_offset:
             aborting.add(ahead.pop()[1])
         if header.is_control:
@@ -139,7 +139,7 @@ def _wanted_batches(
 
 
 class _Section(NamedTuple):
-    """A batch with its records, without header and compression."""
+    """A batch's header, and its records without header and compression."""
 
     header: BatchHeader
     records: bytes | memoryview
@@ -184,12 +184,13 @@ def _decode(group: list[_Section], within: range, with_headers: bool) -> Iterato
 
 
 def _decode_any(group: list[_Section], within: range, with_headers: bool) -> Iterator[Columns]:
-    """Decode records of any sizes: join them into one buffer, then decode field by field."""
+    """Decode records of any sizes, joined into one buffer, field by field."""
     data = b"".join([*(section.records for section in group), PADDING])
     octets = np.frombuffer(data, np.uint8)
     counts = [section.header.record_count for section in group]
     starts = record_starts(data, [len(section.records) for section in group], counts)
-    ends = np.append(starts[1:], len(data) - len(PADDING))  # a record begins where one ended
+    # each record begins where the previous one ended
+    ends = np.append(starts[1:], len(data) - len(PADDING))
     fields = uniform_fields(data, octets, starts) or any_fields(octets, starts, ends)
     offsets = _per_record([s.header.base_offset for s in group], counts) + fields.offset_deltas
     timestamps, types = _timestamps(group, counts, fields.time_deltas)
@@ -224,8 +225,9 @@ def _per_record(of_batches: list[int], counts: list[int]) -> Integers:
 def _timestamps(
     group: list[_Section], counts: list[int], deltas: Integers
 ) -> tuple[Integers, npt.NDArray[np.int32]]:
-    """Return milliseconds and timestamp types. Under LogAppendTime every record has the header's
-    maximum.
+    """Return timestamps (ms) and their types.
+
+    With LogAppendTime, each record has the header's maximum.
     """
     headers = [section.header for section in group]
     timestamps = _per_record([header.base_timestamp for header in headers], counts) + deltas
@@ -247,7 +249,7 @@ def microseconds(timestamps: pa.Array) -> pa.Array:
 
 
 def _headers(octets: Octets, cursor: Integers, ends: Integers) -> pa.Array:
-    """Return one list per record. Round n decodes the n-th header of every record that has one."""
+    """Return one list per record. Round n decodes the n-th header of all records that have one."""
     if (cursor >= ends).any():
         raise CorruptData("a record ends before its fields do")
     counts, cursor = varints(octets, cursor)
@@ -274,9 +276,7 @@ def _headers(octets: Octets, cursor: Integers, ends: Integers) -> pa.Array:
 def _header_structs(
     octets: Octets, rows: list[Integers], keys: list[Blobs], values: list[Blobs]
 ) -> pa.Array:
-    """Return all headers in the order of their records; the stable sort keeps each record's own
-    order.
-    """
+    """Return all headers in the order of their records, keeping the order within each record."""
     if not rows:
         return pa.array([], _HEADER)
     order = np.argsort(np.concatenate(rows), kind="stable")
@@ -292,8 +292,8 @@ def _text(keys: pa.Array) -> pa.Array:
     try:
         return keys.cast(pa.string())
     except pa.ArrowInvalid:
-        # Brokers do not look into headers, so a key may be any bytes. One producer's mistake must
-        # not stop every job that reads the topic, so decode as Java's clients do.
+        # Brokers do not check headers, so a key may be any bytes. One producer's mistake must not
+        # stop every job that reads the topic, so decode keys as Java's clients do.
         return pa.array([key.decode("utf-8", "replace") for key in keys.to_pylist()], pa.string())
 
 
@@ -306,14 +306,14 @@ def _lists(counts: Integers, structs: pa.Array) -> pa.Array:
 def _decode_legacy(
     view: memoryview, position: int, header: BatchHeader, within: range, with_headers: bool
 ) -> Iterator[Columns]:
-    """Decode messages of magic 0 and 1 one by one: they occur only in old directories."""
+    """Decode messages of magic 0 and 1, which occur only in old directories, one by one."""
     records = [each for each in records_of(view, position, header) if each.offset in within]
     if records:
         yield _columns_of(records, header.magic, with_headers)
 
 
 def _columns_of(records: list[Record], magic: int, with_headers: bool) -> Columns:
-    # Magic 0 has no timestamps: a record has -1, a table has a timestamp type.
+    # Magic 0 has no timestamps: its records have -1, although a table has a timestamp type.
     types = [record.timestamp_type if magic else _NO_TIMESTAMP_TYPE for record in records]
     times = np.array([record.timestamp for record in records], np.int64)
     return Columns(

@@ -1,4 +1,4 @@
-"""The codecs of record batches: compression and bounded decompression.
+"""Compresses record batches, and decompresses them within a limit.
 
     id  name    written                                   read
     1   gzip    one member, no name, time 0               up to 16 members
@@ -6,10 +6,10 @@
     3   lz4     frame, 64 KiB independent blocks          one frame of independent blocks, as Java
     4   zstd    frame                                     frames with or without content size
 
-Invariant: for any bytes `decompress` returns at most `limit_bytes` bytes, briefly needs about three
-times that memory, and raises only `CorruptData`. In each of these formats a few hundred bytes can
-declare gigabytes, so it unpacks into a buffer that it allocates itself. The buffer has the size
-that the framing allows (`frames`), but never exceeds the limit.
+Invariant: for any input, `decompress` returns at most `limit_bytes` bytes, briefly needs about
+three times that memory, and raises only `CorruptData`. In each of these formats, a few hundred
+bytes can declare gigabytes, so it unpacks into a buffer that it allocates itself. The buffer has
+the size that the framing allows (`frames`) but never exceeds the limit.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _GZIP_LEVEL = 6
 _GZIP_MEMBERS = 16  # no client writes more than one; each costs a copy of the remaining data
 _ZSTD_LEVEL = 3
 _LZ4_FAST_LEVEL = 1
-_LZ4_LEVELS = range(3, 13)  # level of the slow compressor; below it the library uses the fast one
+_LZ4_LEVELS = range(3, 13)  # levels of the slow compressor; below, the library uses the fast one
 _JAVA_LZ4_FAST_LEVEL = 9  # Java's default, which means "the fast compressor" (KIP-390)
 
 _XERIAL_BLOCK_BYTES = 32 * 1024
@@ -50,7 +50,7 @@ _XERIAL_BLOCK_BYTES = 32 * 1024
 _INT32 = Struct(">i")
 
 _FULL = "failed to write whole buffer"
-"""The library's error text if it has more to unpack than the buffer holds."""
+"""The library's error text if the unpacked data is larger than the buffer."""
 
 
 class PlainTooLarge(CorruptData):
@@ -58,9 +58,10 @@ class PlainTooLarge(CorruptData):
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """Compress `data` in the codec's framing, as Java's clients read it; NONE copies it.
+    """Compress `data` with the framing that Java's clients expect; NONE copies it.
 
-    `level` is a value of Kafka's `compression.<codec>.level`; None means the level producers use.
+    `level` is a value of Kafka's `compression.<codec>.level`; None means the level that producers
+    use.
     """
     if codec == NONE:
         return bytes(data)
@@ -70,7 +71,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
     if codec == SNAPPY:
         return b"".join(_xerial_blocks(memoryview(data)))
     if codec == LZ4:
-        # Java rejects dependent blocks, and the default level is a slow one.
+        # Java rejects dependent blocks, and the library's default level is a slow one.
         lz4 = cramjam.lz4.Compressor(
             level=_lz4_level(level), content_checksum=False, block_linked=False
         )
@@ -82,7 +83,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def _lz4_level(level: int | None) -> int:
-    """Return the library's level for Java's, whose 1 to 17 except 9 mean the slow compressor."""
+    """Return the library's level for a Java level; Java's 1 to 17, except 9, are slow levels."""
     if level is None or level == _JAVA_LZ4_FAST_LEVEL:
         return _LZ4_FAST_LEVEL
     return min(max(level, _LZ4_LEVELS[0]), _LZ4_LEVELS[-1])
@@ -114,8 +115,7 @@ def decompress(codec: int, data: Buffer, limit_bytes: int) -> bytes:
 
 
 def stated_bytes(codec: int, data: memoryview) -> int:
-    """Return the size that compressed data unpacks to by its framing: an upper limit, except for
-    gzip.
+    """Return the unpacked size according to the framing, which is an upper limit except for gzip.
 
     Nothing is unpacked. Raises CorruptData if the framing is wrong.
     """
@@ -143,7 +143,7 @@ def _gunzip(data: Buffer, limit_bytes: int) -> bytes:
         plain = plain + unpacked if plain else unpacked
         if len(plain) > limit_bytes:
             raise _too_large(limit_bytes)
-        # zlib reports no error for a stream that was cut.
+        # zlib reports no error for a truncated stream.
         if not member.eof:
             raise zlib.error("the stream ends early")
         data = member.unused_data
@@ -162,25 +162,26 @@ def _xerial_blocks(data: memoryview) -> Iterator[bytes]:
 
 def _unsnappy(data: memoryview, limit_bytes: int) -> bytes:
     blocks = list(snappy_blocks(data))
-    # Each block states its size, so check it before decompressing.
+    # Each block declares its size, so check it before decompressing.
     if sum(size for size, _ in blocks) > limit_bytes:
         raise _too_large(limit_bytes)
     return b"".join([cramjam.snappy.decompress_raw(block) for _, block in blocks])
 
 
 class _Codec(Protocol):
-    """The function that is used of a cramjam module."""
+    """The interface of the function that is used from a cramjam module."""
 
     def decompress_into(self, data: Buffer, output: bytearray, /) -> int: ...
 
 
 def _unpack(codec: _Codec, data: Buffer, bound: int, limit_bytes: int) -> bytes:
-    """Decompress data that its framing limits to `bound` bytes; at most `limit_bytes`."""
+    """Decompress data, which the framing limits to `bound` bytes, to at most `limit_bytes`."""
     plain = bytearray(min(bound, limit_bytes))
     try:
         size = codec.decompress_into(data, plain)
     except cramjam.DecompressionError as cause:
-        # The framing must allow more than the buffer holds; otherwise the data contradicts itself.
+        # The framing must allow more than the buffer can contain; otherwise, the data contradicts
+        # itself.
         if bound > limit_bytes and str(cause) == _FULL:
             raise _too_large(limit_bytes) from None
         raise

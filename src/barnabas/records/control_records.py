@@ -1,10 +1,10 @@
-"""Control records: the markers that end a transaction in a partition (KIP-98).
+"""Reads and builds control records, the markers that end transactions in a partition (KIP-98).
 
     key    version int16 (0) | type int16
     value  version int16 (0) | coordinator epoch int32       for ABORT and COMMIT
 
-A control batch holds one record and takes one offset. Other types belong to KRaft and are skipped
-by readers.
+A control batch contains one record and takes one offset. Other types belong to KRaft, and readers
+skip them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LIMIT_BYTES = 64 * 1024
 
 
 class Marker(NamedTuple):
-    """The end of a producer's transaction in one partition."""
+    """A marker, which ends a producer's transaction in one partition."""
 
     offset: int
     timestamp_ms: int
@@ -52,7 +52,8 @@ def read_marker(buffer: Buffer, position: int, header: BatchHeader) -> Marker | 
     for record in records_of(buffer, position, header, _LIMIT_BYTES):
         try:
             _, kind = _KEY.unpack_from(record.key or b"")
-            # Leader changes and snapshots of KRaft, written by a Kafka in that mode.
+            # These are leader changes and snapshots of KRaft, written by a Kafka broker in that
+            # mode.
             if kind not in (ABORT, COMMIT):
                 return None
             _, coordinator_epoch = _VALUE.unpack_from(record.value or b"")

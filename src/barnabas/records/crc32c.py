@@ -1,4 +1,4 @@
-"""CRC-32C (Castagnoli), the checksum of record batches and of producer snapshots.
+"""Provides CRC-32C (Castagnoli), the checksum of record batches and producer snapshots.
 
 The `crc32c` wheel's own `__init__` imports `importlib.metadata` and `argparse`, which would take a
 third of a broker's startup time. Only its C extension is needed, so only that is loaded. A Python
@@ -26,14 +26,15 @@ def _load() -> Checksum:
             extension.loader.exec_module(module)
             found: Checksum = module.crc32c
             return found
-    # The wheel has another layout: the slow import works everywhere.
+    # The wheel has another layout, so use the slow import, which works everywhere.
     from crc32c import crc32c as found_by_import
 
     return found_by_import
 
 
 crc32c: Checksum = _load()
-"""`crc32c(data, value=0)` returns the checksum of `data`, continued from `value`, an unsigned
-32-bit number. It is the extension's own function: a one-record batch is checked in the time of one
-call.
+"""`crc32c(data, value=0)` returns the checksum of `data`, continued from `value`.
+
+The checksum is an unsigned 32-bit number. This is the extension's own function, so checking a
+one-record batch costs only one call.
 """

@@ -1,8 +1,8 @@
-"""Fields of many records at once: numpy over one buffer (`octets`) and arrays of positions.
+"""Decodes the fields of many records at once, with numpy over one buffer (`octets`).
 
-It finds where records start, decodes varints and byte strings at given positions, and copies byte
-strings into an Arrow column. The buffer ends in `PADDING`, so that a read just past the last record
-stays inside it. Any bytes give arrays or `CorruptData`.
+This module finds where records start, decodes varints and byte strings at arrays of positions, and
+copies byte strings into an Arrow column. The buffer ends in `PADDING`, so that reading slightly
+past the last record stays inside it. Any bytes yield arrays or `CorruptData`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ Integers = npt.NDArray[np.int64]
 Octets = npt.NDArray[np.uint8]
 
 PADDING = bytes(16)
-_RUN = 32  # a shorter run of equal sizes is cheaper to walk
+_RUN = 32  # it is cheaper to walk over shorter runs of equal sizes
 _WALK = 512
 
 
 def record_starts(data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> Integers:
     """Return the positions of all records of consecutive batches.
 
-    `counts[i]` records are in `sizes[i]` octets. The batches are walked as one, because equal runs
-    continue from one batch into the next; afterwards it is checked that records fill each batch
-    exactly. Raises `CorruptData` if they do not.
+    `counts[i]` records are in `sizes[i]` octets. The batches are walked as one, because runs of
+    equal sizes continue from one batch into the next. Raises `CorruptData` if the records do not
+    fill each batch exactly.
     """
     end, left = sum(sizes), sum(counts)
     pieces: list[Integers] = []
@@ -47,7 +47,7 @@ def record_starts(data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> I
                 walked, position = walk_starts(data, position, run)
             except IndexError as cause:
                 raise CorruptData("a record reaches beyond its batch") from cause
-            if position > end:  # a length may be any number, and may not fit into an array
+            if position > end:  # a length may be any number, even one too large for an array
                 raise CorruptData("a record reaches beyond its batch")
             pieces.append(np.array(walked, np.int64))
         left -= run
@@ -62,9 +62,10 @@ def record_starts(data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> I
 def _equal_run(data: bytes, position: int, end: int, limit: int) -> int:
     """Return how many records from `position` on, at most `limit`, have the same length.
 
-    Records of one length start with the same varint, so comparing those octets at a fixed stride
-    proves each next start by the one before it. It works on bytes, not on an array: most runs are
-    short (a batch's offset deltas take a second octet from 64 on), while numpy's calls take long.
+    Records of one length start with the same varint, so if those octets are equal at a fixed
+    stride, each start proves the next one. This works on bytes instead of an array, because most
+    runs are short (a batch's offset deltas take a second octet from 64 on) and numpy calls are
+    slow.
     """
     stride = _length(data, position)
     limit = min(limit, (end - position) // stride)
@@ -99,7 +100,7 @@ def _length(data: bytes, position: int) -> int:
 def varints(octets: Octets, positions: Integers) -> tuple[Integers, Integers]:
     """Return the zigzag varints that begin at `positions`, and the positions after them."""
     octet = octets.take(positions)
-    small = octet.view(np.int8)  # nearly all are one octet long: decode them as such first
+    small = octet.view(np.int8)  # nearly all are one octet long, so decode them as such first
     values = ((small >> 1) ^ -(small & 1)).astype(np.int64)
     after = positions + 1
     longer = np.flatnonzero(small < 0)
@@ -109,12 +110,12 @@ def varints(octets: Octets, positions: Integers) -> tuple[Integers, Integers]:
 
 
 def _long_varints(octets: Octets, first: Octets, after: Integers) -> tuple[Integers, Integers]:
-    """Decode varints whose `first` octet indicates that more octets follow, at `after`."""
+    """Decode varints whose `first` octet is followed by more octets, at `after`."""
     zigzag = (first & 0x7F).astype(np.uint64)
     longer = np.arange(first.size)
     shift = 7
     while longer.size:
-        # Ten octets of seven bits hold 64 bits.
+        # Ten octets of seven bits can represent 64 bits.
         if shift > 63:
             raise CorruptData("a varint is longer than ten octets")
         at = after[longer]
@@ -147,7 +148,7 @@ class Fields(NamedTuple):
     keys: Blobs
     values: Blobs
     cursor: Integers
-    """The positions where the headers begin."""
+    """The positions at which the headers begin."""
 
 
 def any_fields(octets: Octets, starts: Integers, ends: Integers) -> Fields:
@@ -161,9 +162,7 @@ def any_fields(octets: Octets, starts: Integers, ends: Integers) -> Fields:
 
 
 def read_blobs(octets: Octets, cursor: Integers, ends: Integers) -> tuple[Blobs, Integers]:
-    """Locate the length-prefixed byte strings that begin at `cursor`; also returns the positions
-    after them.
-    """
+    """Locate the length-prefixed byte strings at `cursor`; also return the positions after them."""
     if (cursor >= ends).any():
         raise CorruptData("a record ends before its fields do")
     lengths, positions = varints(octets, cursor)
@@ -181,7 +180,7 @@ def binary(octets: Octets, blobs: Blobs) -> pa.Array:
         return _binary_of_any_width(octets, blobs)
     items = np.zeros((blobs.lengths.size, max(width, 0)), np.uint8)
     if width > 0:
-        # Gather items of that many octets: numpy copies each item with one memmove.
+        # Gather items of this many octets: numpy copies each item with one memmove.
         overlapping = np.ndarray((octets.size - width + 1,), f"V{width}", octets, strides=(1,))
         items = overlapping[blobs.positions].view(np.uint8)
     return equal_width(items, width, blobs.lengths.size)

@@ -1,5 +1,4 @@
-"""The framing of compressed data, read without unpacking it: whether it is complete, and the size
-to which it can unpack.
+"""Reads the framing of compressed data to find its maximum unpacked size without unpacking it.
 
     codec   unpacked size                    source
     gzip    its size modulo 2^32             the trailer of the last member; members are not bounded
@@ -8,10 +7,10 @@ to which it can unpack.
     zstd    an upper limit                   the stated size, or the blocks, of every frame
 
 Every byte belongs to the framing or to a block: bytes after the end are rejected, so that nothing
-is unpacked uncounted. Reading blocks of a few bytes here would cost more time than unpacking them,
-so there is a limit to their number, far above what any client writes.
+is unpacked without being counted. Reading very small blocks here would take longer than unpacking
+them, so their number is limited, far above what any client writes.
 
-Any bytes give a number or `CorruptData`.
+Any bytes yield a number or `CorruptData`.
 """
 
 from __future__ import annotations
@@ -28,29 +27,29 @@ from barnabas.records.crc32c import Buffer
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + bytes((0, 0, 0, 1, 0, 0, 0, 1))  # version 1, readable by 1
 MAX_BLOCKS = 10_000
-"""Limits a batch to five milliseconds of work. Clients fill blocks of at least 32 KiB."""
+"""The limit on blocks, about five milliseconds of work. Clients fill blocks of at least 32 KiB."""
 
 _INT32 = Struct(">i")
 _UINT32_LE = Struct("<I")
 _UINT64_LE = Struct("<Q")
 
-_GZIP_START = b"\x1f\x8b\x08"  # deflate, the only method there is
+_GZIP_START = b"\x1f\x8b\x08"  # deflate, which is the only method
 _GZIP_RESERVED = 0xE0
 _GZIP_MIN_BYTES = 18
 
 _LZ4_MAGIC = 0x184D2204
-_LZ4_MAX_RATIO = 255  # each byte that lengthens a match adds this much
+_LZ4_MAX_RATIO = 255  # each byte that extends a match adds this much
 _LZ4_STORED = 1 << 31
 
 _ZSTD_MAGIC = 0xFD2FB528
 _SKIPPABLE_MAGIC, _SKIPPABLE_MASK = 0x184D2A50, 0xFFFFFFF0
 _ZSTD_BLOCK_BYTES = 128 * 1024
 _ZSTD_RESERVED = 0x08
-_ZSTD_WINDOW_LOG_MAX = 27  # 128 MiB, which level 22 needs; Kafka does not read a larger one either
+_ZSTD_WINDOW_LOG_MAX = 27  # 128 MiB, as level 22 needs; Kafka does not read larger windows either
 
 
 def gzip_bytes(data: Buffer) -> int:
-    """Return the size that the last member states; nothing bounds the unpacked size (RFC 1952).
+    """Return the size that the last member declares, which is no upper limit (RFC 1952).
 
     1f 8b 08 | flags | ... deflated ... | crc32 u32 | size u32
     """
@@ -61,17 +60,14 @@ def gzip_bytes(data: Buffer) -> int:
 
 
 def snappy_bytes(data: memoryview) -> int:
-    """Return the sum of the sizes that the raw blocks state, or the size that the only block
-    states.
-    """
+    """Return the sum of the sizes that the raw blocks declare."""
     return sum(size for size, _ in snappy_blocks(data))
 
 
 def snappy_blocks(data: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """Yield the raw blocks of a xerial stream, or the only block, with the size that each unpacks
-    to.
+    """Yield each raw block of a xerial stream, or the only block, with its unpacked size.
 
-        header, 16 bytes | size i32, raw block | ...
+    header, 16 bytes | size i32, raw block | ...
     """
     if data[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
         yield _raw_bytes(data), data
@@ -104,15 +100,15 @@ def _raw_bytes(block: memoryview) -> int:
 
 
 def lz4_bytes(data: Buffer) -> int:
-    """Return the most bytes to which the one frame in `data` can unpack.
+    """Return the maximum unpacked size of the only frame in `data`.
 
     magic u32 | FLG (bits 6-7 version 1, 5 independent blocks, 4 block checksums, 3 content size,
     2 content checksum, 1 reserved, 0 dictionary id) | BD (bits 4-6: block size 4^(4+n), n >= 4)
     | [content size u64] | [dictionary id u32] | header checksum u8
     | blocks: size u32 (top bit: stored), data, [checksum u32] ... | 0 u32 | [checksum u32]
 
-    As in Kafka there is one frame, its checksum is right and its blocks are independent: Java's
-    clients read no other, and a library would unpack any number of frames, and skip others.
+    As in Kafka, there must be one frame with a correct checksum and independent blocks. Java's
+    clients read no others, while a library would unpack any number of frames and skip some kinds.
     """
     try:
         return _lz4_bytes(data)
@@ -148,8 +144,9 @@ def _lz4_bytes(data: Buffer) -> int:
 
 @lru_cache(256)  # a producer's frames have similar beginnings
 def _lz4_header(header: bytes) -> tuple[int, int | None, int, int]:
-    """Return the block size, the content size if it is stated, and the number of bytes that follow
-    each block and the end. Raises CorruptData if Java does not read such a frame.
+    """Return the block size, the content size if declared, and the sizes of both checksums.
+
+    Raises CorruptData if Java does not read such a frame.
     """
     (magic,) = _UINT32_LE.unpack_from(header)
     if magic != _LZ4_MAGIC:
@@ -164,7 +161,7 @@ def _lz4_header(header: bytes) -> tuple[int, int | None, int, int]:
 
 
 def zstd_bytes(data: Buffer) -> int:
-    """Return the most bytes to which the frames in `data` can unpack (RFC 8878, section 3.1.1).
+    """Return the maximum unpacked size of the frames in `data` (RFC 8878, section 3.1.1).
 
     magic u32 | descriptor (bits 6-7 content size, 5 single segment, 3 reserved, 2 checksum,
     0-1 dictionary id) | [window] | [dictionary id] | [content size]
@@ -217,7 +214,7 @@ def _zstd_bytes(data: Buffer) -> int:
 
 
 def _zstd_header(data: Buffer, at: int) -> tuple[int | None, int]:
-    """Return the content size that a frame states, and where its first block begins."""
+    """Return the content size that a frame declares, and the position of its first block."""
     descriptor = data[at]
     if descriptor & _ZSTD_RESERVED:
         raise CorruptData("a zstd frame has a reserved bit set")
@@ -244,12 +241,12 @@ def _too_many() -> CorruptData:
 
 
 def lz4_header_checksum(descriptor: bytes) -> int:
-    """Return the byte after the fields of an LZ4 frame's header, computed from its flags on."""
+    """Return the checksum byte of an LZ4 frame header, computed over its fields from FLG on."""
     return _xxh32(descriptor) >> 8 & 0xFF
 
 
 def _xxh32(data: bytes) -> int:
-    """Return the xxHash of fewer than sixteen bytes with seed 0, as published."""
+    """Return the 32-bit xxHash, with seed 0, of fewer than sixteen bytes."""
     mask = 0xFFFFFFFF
     state = 374761393 + len(data)
     words = len(data) // 4 * 4

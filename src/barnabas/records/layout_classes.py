@@ -1,22 +1,23 @@
-"""Records that are alike, decoded by class instead of field by field.
+"""Decodes records that are alike class by class instead of field by field.
 
-Owns the fast path of `columns.py`. Records of one producer differ in the content of their fields
-more than in their lengths. If the octets with lengths are the same, so is the position of every
-field, and only this part of a record has to be loaded:
+This is the fast path of `columns.py`. Records of one producer usually differ in the content of
+their fields rather than in their lengths. If the octets with lengths are the same, so is the
+position of every field, and only this part of a record has to be loaded:
 
     length | attributes | timestamp delta | offset delta | key length | key | value length | value
     '------------------- at most 16 octets: one load -----------------'     '-- a second one --'
 
-A class shares the octets of `length`, `key length` and `value length`, and the top bits of both
-deltas (a varint continues after an octet with its top bit set). An offset delta grows by an octet
-at 64 and at 8,192, so a batch has two or three classes and a fetch hardly more. If there are many
-classes (values of any size), nothing is decoded here: `fields.py` decodes any records.
+All records of a class have the same octets of `length`, `key length` and `value length`, and the
+top bits of both deltas (a varint continues after an octet with its top bit set). An offset delta
+grows by an octet at 64 and at 8,192, so a batch has two or three classes and a fetch hardly more.
+If there are many classes (values of many sizes), nothing is decoded here, and `fields.py` decodes
+the records.
 
-Consecutive records of a class have one distance; `record_tables.py` reads such rows as a table and
-needs no positions at all. Here they may be mixed.
+Consecutive records of a class are at equal distances, so `record_tables.py` reads them as a table
+without any positions. Here, classes may be mixed.
 
 A class is derived from its first record by the rules of the slow reader, and a record that the slow
-reader would reject has no class; so all positions found here are inside their record.
+reader would reject has no class. Therefore, all positions found here are inside their records.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ HEAD_BYTES = 2 * _WORD_BYTES
 
 
 class Heads(NamedTuple):
-    """Records, and the words that hold the first 16 octets of each record."""
+    """The first 16 octets of each record, as words, with the records' positions."""
 
     rows: Integers
     starts: Integers
@@ -58,15 +59,14 @@ class Heads(NamedTuple):
 
 
 def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | None:
-    """Return the fields of the records at `starts`, at least one; None if they have too many
-    classes.
+    """Return the fields of the records at `starts` (at least one); None if there are many classes.
 
-    `data` and `octets` are one buffer, with 16 octets behind the last record.
+    `data` and `octets` are the same buffer, with 16 octets after the last record.
     """
     left = Heads(np.arange(starts.size), starts, *_words(octets, starts, HEAD_BYTES))
     parts: list[tuple[Integers, Fields]] = []
     for _ in range(_MOST_CLASSES):
-        # A small class may come first, so take the class of a record in the middle.
+        # A small class may come first, so use the class of a record in the middle.
         first = int(left.starts[left.starts.size // 2])
         layout = layout_at(data, first)
         if layout is None:
@@ -74,8 +74,8 @@ def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | No
         members = left.where(same_head(data, first, left, layout))
         if layout.value > HEAD_BYTES:
             members = members.where(_same_value_length(data, first, octets, members, layout))
-        # A class this small means that there are many: leave all records to the decoder of any
-        # fields.
+        # A class this small means that there are many classes, so leave all records to the general
+        # decoder.
         if members.rows.size * _MOST_CLASSES < left.rows.size:
             return None
         parts.append((members.rows, _fields(members, layout)))
@@ -88,12 +88,12 @@ def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | No
 
 
 def layout_at(data: bytes | memoryview, start: int) -> Layout | None:
-    """Return the layout of the record at `start`; None if it cannot be a class's."""
+    """Return the layout of the record at `start`; None if it cannot define a class."""
     layout = read_layout(data, start)
     if layout is None or layout.key > HEAD_BYTES:
         return None
     widths = (layout.offset_delta - layout.time_delta, layout.key_length_at - layout.offset_delta)
-    if max(widths) > _WORD_BYTES:  # a time that no clock has
+    if max(widths) > _WORD_BYTES:  # a time that no clock can show
         return None
     return layout if layout.value - layout.value_length_at <= _WORD_BYTES else None
 
@@ -101,7 +101,7 @@ def layout_at(data: bytes | memoryview, start: int) -> Layout | None:
 def same_head(data: bytes | memoryview, first: int, heads: Heads, layout: Layout) -> Chosen:
     """Return which records have the record length, key length and delta widths of `first`.
 
-    They must also have its value length if that is in the head.
+    If the value length is in the head, they must also have that of `first`.
     """
     octets = bytearray(HEAD_BYTES)
     octets[: layout.time_delta - 1] = b"\xff" * (layout.time_delta - 1)
@@ -122,7 +122,7 @@ def same_head(data: bytes | memoryview, first: int, heads: Heads, layout: Layout
 def _same_value_length(
     data: bytes, first: int, octets: Octets, heads: Heads, layout: Layout
 ) -> Chosen:
-    """Return which of the records with the head of `first` also have its value length."""
+    """Return which records with the head of `first` also have its value length."""
     at = layout.value_length_at
     (words,) = _words(octets, heads.starts + at, _WORD_BYTES)
     mask = np.uint64((1 << 8 * (layout.value - at)) - 1)
@@ -143,7 +143,7 @@ def _fields(heads: Heads, layout: Layout) -> Fields:
 
 
 def head_varints(heads: Heads, begin: int, end: int) -> Integers:
-    """Decode zigzag varints of `end - begin` octets each, `begin` octets into their records."""
+    """Decode zigzag varints of `end - begin` octets each, at `begin` in their records."""
     word, at = (heads.low, begin) if begin < _WORD_BYTES else (heads.high, begin - _WORD_BYTES)
     shifted = word >> np.uint64(8 * at) if at else word
     if end - begin == 1:
@@ -158,7 +158,7 @@ def head_varints(heads: Heads, begin: int, end: int) -> Integers:
 
 
 def _merge(parts: list[tuple[Integers, Fields]], count: int) -> Fields:
-    """Merge the rows of all classes, in the order of the records."""
+    """Merge the rows of all classes into the order of the records."""
     if len(parts) == 1:
         return parts[0][1]
     columns = [np.empty(count, np.int64) for _ in range(7)]

@@ -1,14 +1,14 @@
-"""Messages of magic 0 and 1, the formats before KIP-98, found only in old log directories.
+"""Reads messages of magic 0 and 1, the formats before KIP-98, which only old directories contain.
 
     offset int64 | size int32 | crc uint32 | magic int8 | attributes int8
     | [magic 1: timestamp int64] | key length int32, key | value length int32, value
 
-A compressed message's value is a set of messages. In magic 0 they have absolute offsets; in magic 1
-(KIP-31) offsets are relative to the first, and the wrapper carries the offset of the last. They are
-read here and never written.
+A compressed message's value is a set of messages. In magic 0, they have absolute offsets; in magic
+1 (KIP-31), offsets are relative to the first message, and the wrapper has the offset of the last.
+These messages are only read, never written.
 
-LZ4 in magic 0 has a wrong checksum in its frame header: Kafka then also hashed the frame's magic
-number and has to keep doing so. The checksum is corrected before the frame is read.
+LZ4 in magic 0 has a wrong checksum in its frame header: at that time, Kafka also hashed the frame's
+magic number, and it has to keep doing so. The checksum is corrected before the frame is read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KEY_AT = (18, 26)  # by magic
 _LZ4_DESCRIPTOR_AT = 4
 
 Message = tuple[int, int, bytes | None, bytes | None]
-"""Offset, timestamp (-1 in magic 0), key, value."""
+"""A message: offset, timestamp (-1 in magic 0), key, value."""
 
 
 def iterate_messages(
@@ -49,11 +49,11 @@ def iterate_messages(
     # Relative offsets count up to the wrapper's offset; magic 0 has absolute offsets.
     base = header.last_offset - found[-1][1].last_offset if header.magic == 1 else 0
     for at, message in found:
-        # Kafka wraps only once; a wrapper in a wrapper would unpack without a bound.
+        # Kafka wraps only once; nested wrappers could unpack without a limit.
         if message.codec != NONE or message.magic != header.magic:
             raise CorruptData(f"a message inside the wrapper at {header.last_offset} is wrapped")
         key, value = _key_and_value(inner, at, message)
-        # Under log-append time the broker stamped only the wrapper.
+        # With log-append time, the broker stamped only the wrapper.
         stamped = header if header.has_log_append_time else message
         yield base + message.last_offset, stamped.max_timestamp, key, value
 

@@ -3,15 +3,15 @@
     header | first record | ... | length | 0 | timestamp delta | count - 1 | ... to the batch's end
              ^ delta 0, offset delta 0                          ^ offset delta
 
-A walk costs a microsecond per record, more than all other work on a batch. But a wrong record count
-shows in the last record: its offset delta is its number, and its length reaches to the end of the
-batch. One search from the end finds these bytes. A batch that does not pass is not rejected yet:
-`rewrite.Walk` decides.
+A walk costs a microsecond per record, more than all other work on a batch. However, the last record
+reveals a wrong record count: its offset delta is its number, and its length extends to the end of
+the batch. One search from the end finds these bytes. A batch that does not pass is not rejected
+yet, because `rewrite.Walk` decides.
 
 If a batch passes, its first and last record confirm the header's record count. Its largest
 timestamp is either one of theirs or at most an hour ahead of the broker's clock. Compressed records
-are framed to their last byte and state a size that readers can unpack. The records in between and
-the content of the frames are not checked (decision 18 has the figures).
+are framed to their last byte, and declare a size that readers can unpack. The records in between
+and the content of the frames are not checked (decision 18 has the figures).
 """
 
 from __future__ import annotations
@@ -25,15 +25,13 @@ from barnabas.records.compression import NONE, stated_bytes
 from barnabas.records.varint import append_varint, finish_varint, read_varint
 
 AHEAD_MS = 3_600_000
-"""How far the timestamps of a batch can be ahead of the broker's clock without checking its
-records.
-"""
+"""The time by which a batch's timestamps may be ahead of the clock without checking its records."""
 
 MAX_PLAIN_BYTES = 16 * 1024 * 1024
 """The maximum decompressed size of a batch whose records are not checked."""
 
 _FIELDS = Struct(">hiqq14xi")
-"""Attributes, last offset delta, base and max timestamp, count."""
+"""The header fields: attributes, last offset delta, base and max timestamp, count."""
 _FIELDS_AT = 21
 _MIN_RECORD_BYTES = 7
 _MAX_CANDIDATES = 64
@@ -43,7 +41,10 @@ _TAIL_BYTES = 512  # bytes in addition to twice the average record
 
 
 def is_plausible(records: memoryview, now_ms: int) -> bool:
-    """Return whether a batch passes. A batch that `admit` rejects by its header passes, too."""
+    """Return whether a batch passes.
+
+    A batch that `admit` rejects because of its header passes too.
+    """
     if len(records) < HEADER_BYTES:
         return True
     attributes, last_delta, base, newest, count = _FIELDS.unpack_from(records, _FIELDS_AT)
@@ -58,11 +59,12 @@ def is_plausible(records: memoryview, now_ms: int) -> bool:
 
 
 def is_one_record(records: memoryview) -> bool:
-    """Return whether an uncompressed batch of matching size has one record, at its time."""
+    """Return whether an uncompressed batch contains exactly one record, without deltas."""
     size = len(records)
     if size < HEADER_BYTES + _MIN_RECORD_BYTES:
         return False
-    # Check its length, attributes and deltas, which are 0. As below, but the end is known.
+    # Check the length, the attributes and the deltas, which must be 0, as below, but with a known
+    # end.
     length = records[61]
     if length < 0x80:
         return length == (size - 62) << 1 and not (records[63] or records[64])
@@ -92,8 +94,8 @@ def are_ends_plausible(records: memoryview, count: int, span_ms: int, any_time: 
         is_first = 0 < _end_of_long_first(records, length) < size
     if not is_first:
         return False
-    # The last one, if it is not much longer than the others and shorter than 8 KiB: as in
-    # `_is_last`, without its calls, which cost every batch a microsecond.
+    # Check the last record here if it is not much longer than the others and shorter than 8 KiB.
+    # This does the same as `_is_last`, without its calls, which cost each batch a microsecond.
     tail = bytes(records[-(body_bytes // count) - _NEAR_BYTES :])
     at = tail.rfind(_after_length(span_ms, count))
     twice = (len(tail) - at) << 1
@@ -107,7 +109,7 @@ def are_ends_plausible(records: memoryview, count: int, span_ms: int, any_time: 
 
 
 def _is_framed(records: memoryview, codec: int, count: int) -> bool:
-    """Return whether compressed records are framed by their codec and may be `count` records."""
+    """Return whether compressed records have valid framing and may be `count` records."""
     try:
         return (
             count * _MIN_RECORD_BYTES
@@ -119,7 +121,7 @@ def _is_framed(records: memoryview, codec: int, count: int) -> bool:
 
 
 def _end_of_long_first(records: memoryview, length: int) -> int:
-    """Return the end of a first record of at least 8 KiB; 0 if it cannot be such a record."""
+    """Return the end of a first record of at least 8 KiB, or 0 if there is no such record."""
     try:
         raw, at = finish_varint(records[: HEADER_BYTES + 11], HEADER_BYTES + 1, length)
     except (IndexError, CorruptData):
@@ -148,9 +150,7 @@ def _is_last(records: memoryview, count: int, span_ms: int, any_time: bool) -> b
 
 
 def _has_last(tail: bytes, number: bytes, span_ms: int) -> bool:
-    """Return whether a record with this offset delta, and a time up to the span, ends with the
-    batch.
-    """
+    """Return whether the batch ends with a record of this offset delta and a time in the span."""
     at = len(tail)
     for _ in range(_MAX_CANDIDATES):
         at = tail.rfind(number, 0, at)
@@ -168,11 +168,11 @@ def _has_last(tail: bytes, number: bytes, span_ms: int) -> bool:
 
 
 def _is_preceded_by_length(tail: bytes, at: int) -> bool:
-    """Return whether the bytes before `at` are the length of a record from there to the end."""
+    """Return whether the bytes before `at` are the length of a record from `at` to the end."""
     return tail.endswith(_varint(len(tail) - at), 0, at)
 
 
-@lru_cache(4096)  # a producer's batches are much alike
+@lru_cache(4096)  # the batches of a producer are much alike
 def _varint(number: int) -> bytes:
     encoded = bytearray()
     append_varint(encoded, number)

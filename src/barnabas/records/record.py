@@ -4,11 +4,11 @@
     | key length varint (-1: null), key | value length varint (-1: null), value
     | header count varint | per header: key length varint, key, value length varint (-1), value
 
-If a batch has a codec, all of its records are one compressed stream. Under log-append time every
-record has the batch's max timestamp, whatever its delta says.
+If a batch has a codec, its records are one compressed stream. With log-append time, every record
+has the batch's max timestamp, regardless of its delta.
 
-Any bytes give either records or `CorruptData`. The meaning of records (control records, aborted
-transactions) is ignored, except that control batches, which hold no records for users, are skipped.
+Any bytes yield either records or `CorruptData`. Control batches, which contain no records for
+users, are skipped; otherwise, the meaning of records (such as aborted transactions) is ignored.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
 
 _MIN_RECORD_BYTES = 7
 RECORD_OVERHEAD_BYTES = 31
-"""The largest size of a record's lengths, attributes, deltas and header count together."""
+"""The maximum total size of a record's lengths, attributes, deltas and header count."""
 
 
 class Record(NamedTuple):
-    """One record as it was stored."""
+    """A record, as stored."""
 
     offset: int
     timestamp: int
-    """ms since the epoch; -1 if it has no timestamp."""
+    """The time in ms since the epoch; -1 if there is none."""
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
@@ -66,8 +66,9 @@ _new_record = tuple.__new__
 class BatchBuilder:
     """Collects records and builds one batch from them.
 
-    The producer's fields may be set until `build`, because an idempotent producer gives a batch its
-    sequence only when it is sent. `build` may be called again, also after more records were added.
+    The producer's fields may be set until `build`, because an idempotent producer assigns a batch's
+    sequence only when it sends the batch. `build` may be called again, even after more records have
+    been added.
     """
 
     __slots__ = (
@@ -132,7 +133,10 @@ class BatchBuilder:
         return HEADER_BYTES + len(self._body)
 
     def build(self, base_offset: int = 0) -> bytes:
-        """Build the batch. Its leader epoch is -1: the leader that appends it fills it in."""
+        """Build the batch.
+
+        Its leader epoch is -1, which the leader that appends the batch replaces.
+        """
         body = self._body if self.codec == NONE else compress(self.codec, self._body)
         header = new_header(
             self.codec, self.record_count, self._base_timestamp, self._max_timestamp
@@ -148,7 +152,7 @@ class BatchBuilder:
 
 
 def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
-    """Return the most bytes that `append` of this record can add before compression."""
+    """Return the maximum number of bytes that this record can add to a batch, uncompressed."""
     bound = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
     for name, content in headers:
         bound += 10 + len(name.encode()) + len(content or b"")
@@ -156,12 +160,12 @@ def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers =
 
 
 def nullable(data: bytes | None) -> bytes:
-    """Return bytes preceded by their length, as for a record's keys, values and headers."""
+    """Return the bytes preceded by their length, as in a record's key, value and headers."""
     return VARINTS[-1] if data is None else VARINTS[len(data)] + data
 
 
 def encoded_headers(headers: Headers) -> bytes:
-    """Encode the headers as they end a record."""
+    """Encode the header count and headers, with which a record ends."""
     pairs = (nullable(name.encode()) + nullable(content) for name, content in headers)
     return VARINTS[len(headers)] + b"".join(pairs)
 
@@ -183,7 +187,7 @@ def iterate_records(
 ) -> Iterator[Record]:
     """Yield the records of concatenated batches of any magic, in order.
 
-    A torn batch at the end, as in a fetch response, is left out; control batches are skipped.
+    An incomplete batch at the end, as in a fetch response, is ignored; control batches are skipped.
     Raises CorruptData if a batch fails its checksum or decompresses to more than `limit_bytes`.
     """
     for position, header in iterate_batches(batches):
@@ -196,9 +200,7 @@ def iterate_records(
 def records_of(
     batches: Buffer, position: int, header: BatchHeader, limit_bytes: int = DEFAULT_LIMIT_BYTES
 ) -> Iterator[Record]:
-    """Yield the records of the one batch at `position`, including control records. Raises
-    CorruptData.
-    """
+    """Yield the records of the batch at `position`, also control records. Raises CorruptData."""
     if header.magic != 2:
         kind = LOG_APPEND_TIME_TYPE if header.has_log_append_time else CREATE_TIME
         for message in iterate_messages(batches, position, header, limit_bytes):
@@ -238,9 +240,9 @@ def walk_records(header: BatchHeader, plain: bytes) -> Iterator[Record]:
 def _walk(header: BatchHeader, data: bytes) -> Iterator[Record]:
     """Decode `record_count` records that must fill `data`.
 
-    Nearly every varint is one byte, so the first byte is read in place: a call costs more than all
-    the rest. A slice beyond the end is short without an error, but then the position cannot match
-    the record's end, which is checked once per record.
+    Nearly every varint is one byte, so the first byte is read in place, because a call costs more
+    than everything else. A slice beyond the end is silently too short, but then the position cannot
+    match the record's end, which is checked once per record.
     """
     base_offset = header.base_offset
     base_timestamp = header.base_timestamp
@@ -253,7 +255,7 @@ def _walk(header: BatchHeader, data: bytes) -> Iterator[Record]:
         if raw >= 0x80:
             raw, at = finish_varint(data, at, raw)
         end = at + ((raw >> 1) ^ -(raw & 1))
-        # Otherwise a record could end within another one, or before it begins.
+        # Otherwise, a record could end within another one, or before it begins.
         if not at < end <= total:
             raise CorruptData(f"a record reaches from byte {at} to {end} of {total}")
         raw, at = data[at + 1], at + 2
@@ -281,7 +283,7 @@ def _walk(header: BatchHeader, data: bytes) -> Iterator[Record]:
             at += 1
         if at != end:
             raise CorruptData(f"the record at offset {offset} does not fill its size")
-        # Under LogAppendTime every record has the header's time (ST-4).
+        # With LogAppendTime, every record has the header's time (ST-4).
         if stamped:
             timestamp = header.max_timestamp
         yield _new_record(Record, (offset, timestamp, key, value, headers, kind))

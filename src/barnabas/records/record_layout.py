@@ -1,6 +1,6 @@
-"""The layout of a record: where its fields begin.
+"""Determines the layout of a record, which is where its fields begin.
 
-Readers of columns apply the layout of one record to all records that are alike.
+Column readers apply the layout of one record to all records that are alike.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from barnabas.records.varint import read_varint
 
 
 class Layout(NamedTuple):
-    """Positions of fields from a record's start; a length of -1 means null."""
+    """The positions of a record's fields, relative to its start; a length of -1 means null."""
 
     size: int
     """The size of the whole record, including its length varint."""

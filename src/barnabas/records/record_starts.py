@@ -1,8 +1,7 @@
-"""The walk from one record's length to the next, which finds only where records begin.
+"""Walks from one record's length to the next, to find only where records begin.
 
-It is the cheapest loop over records in plain Python. It is for readers that find the fields of many
-records in another way: by columns (`fields`), or because another pass has checked them
-(compaction).
+This is the cheapest loop over records in plain Python. It is for readers that find the fields in
+another way: in columns (`fields`), or after another pass has checked them (compaction).
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from barnabas.records.varint import finish_varint
 def walk_starts(data: bytes, at: int, count: int) -> tuple[list[int], int]:
     """Return the starts of `count` records from `at` on, and the position after the last of them.
 
-    Nothing else is checked: the caller compares that position with the end of the records. Raises
-    IndexError beyond the end of `data`, or CorruptData if a length does not end.
+    Nothing else is checked, so the caller must compare that position with the end of the records.
+    Raises IndexError beyond the end of `data`, or CorruptData if a varint is too long.
     """
     starts: list[int] = []
     append = starts.append
     for _ in range(count):
         append(at)
-        # Nearly every length is one octet or two; a call would cost more than all the rest. The
+        # Nearly every length is one or two octets; a call would cost more than everything else. The
         # sign bit is dropped, so that no length leads backwards.
         raw = data[at]
         if raw < 0x80:

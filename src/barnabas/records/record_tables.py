@@ -1,16 +1,16 @@
-"""Consecutive records of one layout, decoded as a table: the fastest path of `columns`.
+"""Decodes consecutive records of one layout as a table, the fastest path of `columns`.
 
     record | record | record | ...      `count` rows of `stride` octets each: one array, no copy
 
-If a producer's records have one size, a batch is two or three such stretches (its offset deltas
-take a second octet from 64 on). Their fields are columns of octets of that array, and a column of
-values is one strided copy out of the fetch's own buffer. Everything else is left to
-`layout_classes.py` and `fields.py`: batches of few records, because a stretch costs about twenty
-calls at any length, and differing widths of keys or values. No error is raised here: records that
-may be damaged are left to them, too.
+If a producer's records have one size, a batch consists of two or three such stretches (its offset
+deltas take a second octet from 64 on). The fields are columns of octets of that array, and a column
+of values is one strided copy from the fetch's own buffer. `layout_classes.py` and `fields.py`
+handle everything else: batches of few records, because a stretch costs about twenty calls at any
+length, keys or values of different widths, and records that may be damaged, so no error is raised
+here.
 
 The start of each record follows from the length of the record before it, which has been compared
-with the first record's; so all reads are inside the section.
+with the first record's. Therefore, all reads are inside the section.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from barnabas.records.layout_classes import (
 )
 from barnabas.records.record_layout import Layout
 
-_FEWEST_RECORDS = 256  # records per stretch, on average, at which both ways cost the same
+# records per stretch on average; with fewer, this is slower than the other ways
+_FEWEST_RECORDS = 256
 
 
 class Rows(NamedTuple):
-    """Columns of records, in their order."""
+    """The fields of records as columns, in the order of the records."""
 
     time_deltas: Integers
     offset_deltas: Integers
@@ -53,7 +54,7 @@ class _Stretch(NamedTuple):
 def rows_of(
     sections: Sequence[bytes | memoryview], counts: Sequence[int], fewest: int = _FEWEST_RECORDS
 ) -> Rows | None:
-    """Return the records of batches, `counts[i]` of them in `sections[i]`; None if not worthwhile.
+    """Return the records of batches (`counts[i]` in `sections[i]`); None if not worthwhile.
 
     It is not worthwhile if a stretch would have fewer than `fewest` records on average, or not all
     records are alike.
@@ -86,14 +87,14 @@ def _stretch(section: bytes | memoryview, position: int, most: int) -> _Stretch 
     if not count:
         return None
     octets = np.ndarray((count, stride), np.uint8, section, position)
-    # Words of any alignment: one copy aligns them for numpy.
+    # Words may have any alignment: one copy aligns them for numpy.
     low, high = (
         np.ndarray((count,), "<u8", section, position + at, (stride,)).copy() for at in (0, 8)
     )
     numbers = np.arange(count)
     heads = Heads(numbers, numbers, low, high)
     same = same_head(section, position, heads, layout)
-    # The value's length is behind the loaded octets, so compare its columns.
+    # The value's length is after the loaded octets, so compare its columns.
     if layout.value > HEAD_BYTES:
         for at in range(layout.value_length_at, layout.value):
             same &= octets[:, at] == octets[0, at]

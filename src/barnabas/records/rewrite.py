@@ -1,11 +1,11 @@
 """Validates or recompresses the records of one batch on the broker.
 
-Neither changes a record: offsets, times, keys, values and headers remain the bytes that the
-producer wrote (`record` draws them). A walk checks that they match the header and the topic's
-rules. It processes a few records at a time, because it runs on the event loop, where no step may
-take longer than a few milliseconds. Compression is one call that can run in a thread.
+Neither of these changes a record: offsets, times, keys, values and headers remain the bytes that
+the producer wrote (`record` shows their layout). A walk checks that they match the header and the
+topic's rules. It processes a few records at a time, because it runs on the event loop, where no
+step may take longer than a few milliseconds. Compression is one call that can run in a thread.
 
-Whatever the bytes are, the result is a verdict or `CorruptData`.
+Any bytes yield a verdict or `CorruptData`.
 """
 
 from __future__ import annotations
@@ -25,24 +25,22 @@ from barnabas.records.compression import NONE, compress, decompress
 from barnabas.records.varint import finish_varint, read_varint
 
 _MIN_RECORD_BYTES = 7
-_MAX_FAULTS = 1000  # reported for one batch: a response must not outgrow its request
+_MAX_FAULTS = 1000  # reported for one batch, so that no response outgrows its request
 _TIMESTAMPS = range(-(1 << 63), 1 << 63)
 
 
 class Rules(NamedTuple):
-    """A topic's rules on each record."""
+    """A topic's rules for each record."""
 
     needs_key: bool = False
-    """Compaction identifies records by key (ST-7)."""
+    """Whether each record needs a key, because compaction identifies records by key (ST-7)."""
     oldest_ms: int | None = None
-    """The smallest timestamp that is accepted; None accepts any. Records without a timestamp always
-    pass.
-    """
+    """The oldest accepted timestamp; None accepts any. Records without a timestamp always pass."""
     newest_ms: int | None = None
 
 
 class Fault(NamedTuple):
-    """The reason why a record is rejected, and its index in the batch (KIP-467)."""
+    """A fault in a record: the reason and the record's index in the batch (KIP-467)."""
 
     record: int
     message: str
@@ -50,11 +48,11 @@ class Fault(NamedTuple):
 
 
 class Walk:
-    """A walk over a batch's records, advanced by `step`.
+    """A walk over a batch's records, which `step` advances.
 
-    `plain` is the section of records, decompressed. At the end `faults` holds the first thousand
-    records that broke a rule, `fault_count` is the number of all of them, and `max_timestamp` is
-    the right one for the header.
+    `plain` is the section of records, decompressed. At the end, `faults` contains the first
+    thousand records that break a rule, `fault_count` is the number of all of them, and
+    `max_timestamp` is the correct one for the header.
     """
 
     __slots__ = (
@@ -105,7 +103,10 @@ class Walk:
         return False
 
     def _walk_to(self, end_index: int) -> None:
-        """Walk up to a record. Nearly every varint is one byte, read in place: see `record`."""
+        """Walk up to a record.
+
+        Nearly every varint is one byte, which is read in place (see `record`).
+        """
         data = self._plain
         at = self._at
         total = len(data)
@@ -126,8 +127,8 @@ class Walk:
             raw, at = data[at], at + 1
             if raw >= 0x80:
                 raw, at = finish_varint(data, at, raw)
-            # A producer's batch has no gaps (only compaction removes records): record n has offset
-            # delta n.
+            # A producer's batch has no gaps (only compaction removes records), so record n has
+            # offset delta n.
             if raw != index << 1:
                 raise CorruptData(f"record {index} has offset delta {(raw >> 1) ^ -(raw & 1)}")
             key_raw, at = data[at], at + 1
@@ -153,7 +154,7 @@ class Walk:
                 self._fault(index, f"timestamp {timestamp} is outside of {self._bounds()}", True)
         self._index = end_index
         self._at = at
-        # A delta of 64 bits on a base of 64 bits: Java's sum would wrap.
+        # A 64-bit delta is added to a 64-bit base; Java's sum would wrap.
         if max_timestamp not in _TIMESTAMPS:
             raise CorruptData("a timestamp does not fit into 64 bits")
         self.max_timestamp = max_timestamp
@@ -180,7 +181,7 @@ def _after_headers(data: bytes, at: int, end: int) -> int:
             raise CorruptData("a header's key is null")
         size, at = read_varint(data, at + size)
         at += max(size, 0)
-        if at > end:  # otherwise many lengths could be read far beyond the record's end
+        if at > end:  # otherwise, many lengths could be read beyond the record's end
             raise CorruptData("a header reaches beyond its record")
     return at
 
@@ -205,9 +206,9 @@ def rewrite(header: BatchHeader, plain: bytes, *, codec: int, level: int | None)
 
 
 def correct_max_timestamp(records: memoryview, header: BatchHeader, timestamp_ms: int) -> None:
-    """Replace the producer's maximum by the true one, and compute the checksum.
+    """Replace the producer's maximum timestamp with the true one, and compute the checksum.
 
-    Retention and the time index trust the header, so a wrong one would keep records indefinitely.
+    Retention and the time index trust the header, so a wrong maximum could keep records forever.
     """
     corrected = header._replace(max_timestamp=timestamp_ms)
     records[:HEADER_BYTES] = seal(corrected, records[HEADER_BYTES:])[:HEADER_BYTES]

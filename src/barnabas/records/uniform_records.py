@@ -1,11 +1,11 @@
-"""Records of one layout, read by columns without numpy: the fast path of a consumer.
+"""Reads records of one layout by columns without numpy, which is a consumer's fast path.
 
     record | record | record | ...      a stretch: `count` rows of `stride` octets each
 
 If a producer's records have one size, every octet that determines where a field begins is a column
-of equal octets, and `bytes` compares, slices and searches columns in C. So only the values
-themselves cost a Python step each. Everything else (few records, many sizes, headers, offsets with
-gaps, a record that may be damaged) is left to `record.walk_records`, which also raises the errors.
+of equal octets, and `bytes` compares, slices and searches columns in C. Therefore, only the values
+themselves cost one Python step each. `record.walk_records` handles everything else (few records,
+many sizes, headers, offsets with gaps, possible damage) and raises the errors.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import NamedTuple
 from barnabas.records.batch import BatchHeader
 from barnabas.records.record_layout import Layout, read_layout
 
-_FEWEST = 16  # records per stretch, on average: with fewer the plain way is as fast
+_FEWEST = 16  # records per stretch on average; with fewer, the plain way is as fast
 _SLACK = 64
 _IS_LONG = bytes(octet >= 0x80 for octet in range(256))
-_ONE_OCTET, _TWO_OCTETS = 64, 8192  # the first offset delta that needs one octet more
+_ONE_OCTET, _TWO_OCTETS = 64, 8192  # the first offset deltas that need one more octet
 
 
 class UniformRecords(NamedTuple):
-    """Columns of a batch's records, in their order."""
+    """The fields of a batch's records as columns, in the order of the records."""
 
     offsets: range
     timestamps_ms: list[int]
@@ -32,7 +32,7 @@ class UniformRecords(NamedTuple):
 
 
 def read_uniform(header: BatchHeader, data: bytes) -> UniformRecords | None:
-    """Return the records of a batch, given uncompressed in `data`; None if not worthwhile."""
+    """Return the records of a batch, uncompressed in `data`; None if this is not worthwhile."""
     count = header.record_count
     if count < _FEWEST or header.last_offset_delta != count - 1:
         return None
@@ -47,7 +47,7 @@ def read_uniform(header: BatchHeader, data: bytes) -> UniformRecords | None:
             return None
         stretches += 1
         done += run
-        # Too many sizes: continuing would cost more than the plain walk.
+        # There are too many sizes: continuing would cost more than the plain walk.
         if done + _SLACK < stretches * _FEWEST:
             return None
         end = position + run * layout.size
@@ -73,12 +73,12 @@ def _layout_at(data: bytes, start: int) -> Layout | None:
 def _run(data: bytes, position: int, layout: Layout, most: int) -> int:
     """Return how many records from `position` on have this layout.
 
-    Each start follows from the length of the record before it, which has been compared.
+    Each start follows from the length of the previous record, which has been compared.
     """
     stride = layout.size
     run = min(most, (len(data) - position) // stride)
     fixed = (
-        *range(layout.time_delta - 1),  # the length; the attributes' octet is unused
+        *range(layout.time_delta - 1),  # the length; the octet of the attributes is unused
         *range(layout.key_length_at, layout.key),
         *range(layout.value_length_at, layout.value),
         stride - 1,

@@ -1,7 +1,8 @@
-"""Zigzag varints, the integers inside a record (KIP-98, as in protocol buffers).
+"""Reads and writes zigzag varints, the integers inside a record (KIP-98).
 
-Seven bits per byte, the lowest first. The top bit is set on all bytes but the last. The sign is in
-bit 0, so that small numbers of either sign are short: 0, -1, 1, -2 become 0, 1, 2, 3.
+As in protocol buffers, each byte has seven bits, lowest first, and its top bit is set unless it is
+the last byte. The sign is in bit 0, so that small numbers of either sign are short: 0, -1, 1, -2
+become 0, 1, 2, 3.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 from barnabas.errors import CorruptData
 from barnabas.records.crc32c import Buffer
 
-_MAX_SHIFT = 63  # ten bytes hold 64 bits
+_MAX_SHIFT = 63  # ten bytes can represent 64 bits
 
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
@@ -43,7 +44,7 @@ def finish_varint(data: Buffer, position: int, raw: int) -> tuple[int, int]:
 
 
 def append_varint(buffer: bytearray, number: int) -> None:
-    """Write a number of at most 64 bits."""
+    """Append a number of at most 64 bits as a varint."""
     raw = (number << 1) ^ (number >> 63)
     while raw > 0x7F:
         buffer.append(raw & 0x7F | 0x80)
@@ -64,4 +65,4 @@ class _Varints(dict[int, bytes]):
 _MOST_KEPT = 16_384  # sizes, positions and small time differences repeat
 
 VARINTS: Final[Mapping[int, bytes]] = _Varints()
-"""Any number of at most 64 bits as a varint; small varints are created once."""
+"""Maps any number of at most 64 bits to its varint; varints of small numbers are cached."""

@@ -1,9 +1,9 @@
-"""Offsets that consumers before Kafka 0.9 kept in ZooKeeper (ZK-7).
+"""Reads the offsets that consumers before Kafka 0.9 kept in ZooKeeper (ZK-7).
 
     /consumers/<group>/offsets/<topic>/<partition>     decimal text: the next record to read
     /consumers/<group>/ids/<consumer>                  ephemeral: the consumer is running
 
-They are read here and never written.
+This module never writes them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _LAST_OFFSET = 2**63 - 1
 
 
 class ConsumerOffsets(NamedTuple):
-    """The offsets of one group. `unreadable` lists nodes that do not hold a partition's offset."""
+    """The offsets of one group. `unreadable` lists nodes without a valid offset."""
 
     group_id: str
     offsets: dict[TopicPartition, int]
-    running: int  # running consumers, which may still commit there
+    running: int  # the number of running consumers, which may still commit there
     unreadable: tuple[str, ...] = ()
 
 

@@ -1,8 +1,8 @@
-"""The controller's requests to brokers, and ISR proposals to the controller, as values.
+"""Defines the controller's requests to brokers, and ISR proposals to the controller, as values.
 
-LeaderAndIsr, UpdateMetadata and StopReplica are handed to the controller's own broker as they are,
-and sent to other brokers as the requests of these names. Each carries the controller's epoch: a
-broker ignores a request whose epoch is lower than one it has seen.
+LeaderAndIsr, UpdateMetadata and StopReplica are passed to the controller's own broker directly, and
+are sent to other brokers as the requests of these names. Each contains the controller's epoch, and
+a broker ignores a request whose epoch is lower than one that it has seen.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_TOPIC_IDS: Mapping[TopicPartition, bytes] = MappingProxyType({})
 class PartitionState(NamedTuple):
     """A partition that the receiving broker must host, with its leader and ISR.
 
-    `topic_config` holds the topic's own configs, which are needed if the log is created now.
+    `topic_config` contains the topic's own configs, which are needed if the log is created now.
     """
 
     topic_partition: TopicPartition
@@ -39,7 +39,7 @@ class PartitionState(NamedTuple):
 
 
 class LeaderAndIsr(NamedTuple):
-    """Lead or follow these partitions."""
+    """A request to lead or follow these partitions."""
 
     controller_id: int
     controller_epoch: int
@@ -47,7 +47,7 @@ class LeaderAndIsr(NamedTuple):
 
 
 class UpdateMetadata(NamedTuple):
-    """Metadata for clients: all live brokers, and each changed topic as a whole."""
+    """A request with metadata for clients: all live brokers, and each changed topic as a whole."""
 
     controller_id: int
     controller_epoch: int
@@ -72,13 +72,15 @@ class UpdateMetadata(NamedTuple):
 
 
 class StopReplica(NamedTuple):
-    """Stop hosting these partitions; with `delete` also remove their records.
+    """A request to stop hosting these partitions and, with `delete`, to remove their records.
 
-    `leader_epochs` has the epoch in which each was decided. A broker that hosts a partition in a
-    newer epoch keeps it, because this request was delayed. A partition missing there has NO_EPOCH.
+    `leader_epochs` contains the epoch in which this was decided for each partition. A broker that
+    hosts a partition in a newer epoch keeps it, because this request was delayed. A partition that
+    is missing there has NO_EPOCH.
 
-    `topic_ids` has the topics' ids at the decision: when the response comes, a name may belong to
-    another topic. They are not sent, because the request has no field for them.
+    `topic_ids` contains the topics' ids at the time of the decision, because by the time the
+    response arrives, a name may refer to another topic. They are not sent, because the request has
+    no field for them.
     """
 
     controller_id: int
@@ -93,7 +95,7 @@ class StopReplica(NamedTuple):
 
 
 class IsrMember(NamedTuple):
-    """A member of a proposed ISR, with its broker's registration (KIP-903).
+    """A member of a proposed ISR, with the epoch of its broker's registration (KIP-903).
 
     A `broker_epoch` of -1 means unknown. A broker that restarted in the meantime may have lost
     records.

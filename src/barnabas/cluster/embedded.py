@@ -1,9 +1,10 @@
-"""The embedded metadata store of a single broker: the same tree, in memory and in its files.
+"""Implements the embedded metadata store of a single broker, with one tree in memory and files.
 
 A commit takes effect immediately and is answered when it is on disk. Commits reach the disk in the
-order in which they took effect, so a commit that was seen early can be lost only together with all
-later commits. Commits that arrive while another one is waiting for the disk share the next wait.
-After a failed write or fsync the content of the disk is unknown: every further commit fails.
+order in which they took effect. Therefore, a commit that was visible before it was on disk can be
+lost only together with all later commits. Commits that arrive while another one is waiting for the
+disk share the next wait. After a failed write or fsync the content of the disk is unknown: every
+further commit fails.
 
 The store has a session of its own, which ends with `close` or with the process, and creates more
 sessions for further brokers in the process (`session`). Ephemeral nodes of an earlier process are
@@ -47,13 +48,13 @@ _SNAPSHOT_GROWTH = 2
 
 
 class EmbeddedStore(MetadataStore):
-    """One process's own metadata tree, either in memory alone or kept in a directory."""
+    """A process's own metadata tree, either only in memory or also stored in directories."""
 
     def __init__(self, journal: Journal | None = None, snapshot_at_bytes: int = 1 << 20) -> None:
-        """`journal` is where the tree is kept; without a journal it is lost with the process.
+        """Create a store whose tree is kept in `journal`; without one, it is lost with the process.
 
         A snapshot replaces the journal when the journal exceeds both `snapshot_at_bytes` and twice
-        the previous snapshot, so the work for snapshots stays in proportion to the commits' work.
+        the previous snapshot, so the work for snapshots is proportional to the work for commits.
         """
         self._tree = Tree()
         self._journal = journal
@@ -67,7 +68,7 @@ class EmbeddedStore(MetadataStore):
         self._failure: OSError | None = None
         self._is_read_only = False
         self.was_new = journal is None or journal.is_new
-        """True if nothing had ever been committed when the store was opened."""
+        """Whether nothing had ever been committed when the store was opened."""
         if journal is not None:
             self._take_over(journal)
 
@@ -78,9 +79,9 @@ class EmbeddedStore(MetadataStore):
         """Open the store in these directories, each of which has a copy. One process at a time may
         write it.
 
-        The directories must exist. With `read_only` the store may belong to another process,
-        running or not: then no commit is possible, and it has the ephemeral nodes of the last
-        session. Raises ConfigError if another process writes it or there is nothing to read,
+        The directories must exist. With `read_only`, the store may belong to another process,
+        running or not. No commit is possible then, and the tree contains the ephemeral nodes of the
+        last session. Raises ConfigError if another process writes it or there is nothing to read,
         CorruptData if something other than a crash has damaged its files, or OSError.
         """
         if not read_only:
@@ -97,7 +98,7 @@ class EmbeddedStore(MetadataStore):
 
     @property
     def tree(self) -> Tree:
-        """All nodes as the last commit left them. Read-only."""
+        """The tree as of the last commit, which callers must not change."""
         return self._tree
 
     @property
@@ -112,7 +113,7 @@ class EmbeddedStore(MetadataStore):
         return await self.commit_as(self._session_id, operations)
 
     async def commit_as(self, session_id: int, operations: Sequence[Operation]) -> list[str | int]:
-        """Commit in another session than this store's own session (`session`)."""
+        """Commit in a session other than this store's own one (see `session`)."""
         path = operations[0].path if operations else "/"
         self._check_session(path)
         if self._is_read_only:
@@ -129,7 +130,7 @@ class EmbeddedStore(MetadataStore):
         return stage.results
 
     def session(self) -> EmbeddedSession:
-        """Return another session on the same tree, for one more broker of this process."""
+        """Return another session on the same tree, for another broker in this process."""
         return EmbeddedSession(self)
 
     def new_session_id(self) -> int:
@@ -142,7 +143,7 @@ class EmbeddedStore(MetadataStore):
             self._remove_ephemerals(session_id)
 
     def on_session(self, callback: Callable[[SessionState], None]) -> None:
-        """Do nothing: this session ends only with the store."""
+        """Do nothing, because this session ends only with the store."""
 
     def watch(self, path: str, callback: Callable[[], None]) -> None:
         callbacks = self._watches.setdefault(path, [])
@@ -167,9 +168,9 @@ class EmbeddedStore(MetadataStore):
     def _take_over(self, journal: Journal) -> None:
         self._snapshot_bytes = len(journal.snapshot or b"")
         self._replay(journal.snapshot, journal.frames)
-        journal.snapshot, journal.frames = None, []  # already in the tree; free the memory
-        # Later commits were read, but may only be in the page cache: the process that wrote them
-        # may have died before its fsync.
+        journal.snapshot, journal.frames = None, []  # they are in the tree now, so free the memory
+        # Later commits were read, but may only be in the page cache, because the process that wrote
+        # them may have died before its fsync.
         self._synced_zxid = journal.proven_zxid
         self._remove_ephemerals(None)
 
@@ -185,7 +186,7 @@ class EmbeddedStore(MetadataStore):
     def _remove_ephemerals(self, session_id: int | None) -> None:
         """Remove the ephemeral nodes of one session, or of all sessions.
 
-        This is a commit like any other, but it is not waited for: if it is lost, it is repeated.
+        This is a normal commit, but nothing waits for it: if it is lost, it is repeated.
         """
         deletions = [Delete(path) for path in self._tree.ephemeral_paths(session_id)]
         if deletions and self._failure is None:
@@ -199,8 +200,7 @@ class EmbeddedStore(MetadataStore):
             return
         self._check_disk(stage)
         try:
-            # Written with the commit, so that a later reader learns up to where commits were on
-            # disk.
+            # Write this with the commit, so that a later reader learns which commits were on disk.
             unsynced = stage.zxid - 1 - self._synced_zxid
             self._journal.append(commit_to_bytes(stage), unsynced)
         except OSError as error:
@@ -212,7 +212,7 @@ class EmbeddedStore(MetadataStore):
             return
         while self._synced_zxid < stage.zxid:
             self._check_disk(stage)
-            # One fsync at a time, for all commits that were written before it began.
+            # Run one fsync at a time, for all commits that were written before it began.
             if self._syncing is None:
                 self._syncing = asyncio.ensure_future(self._sync(self._journal))
             # If one waiter is cancelled, the fsync continues for the others.
@@ -257,7 +257,7 @@ class EmbeddedStore(MetadataStore):
             self._journal.replace(snapshot)
         except OSError as error:
             if is_out_of_descriptors(error):
-                return  # the journals still have everything; the next commit tries again
+                return  # the journals still contain everything; the next commit tries again
             self._failure = error
             _log.error("cannot write the metadata snapshot: %s", error)
         self._snapshot_bytes = len(snapshot)

@@ -1,8 +1,8 @@
-"""One more session on an embedded store, for several brokers that share a process and a tree.
+"""Provides further sessions of an embedded store, for several brokers in one process.
 
-It is connected from the start. `close` ends it, or `expire`, as a server expires a silent session:
-its ephemeral nodes are removed, and operations begun in it no longer happen. `reconnect` begins the
-next session.
+A session is connected from the start. `close` or `expire` ends it, as a server expires a silent
+session: its ephemeral nodes are removed, and operations begun in it no longer take effect.
+`reconnect` begins the next session.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class EmbeddedSession(SessionStore):
         self._notify()
 
     def reconnect(self) -> None:
-        """Begin a new session to replace the ended one."""
+        """Begin a new session in place of the ended one."""
         assert self._state is SessionState.EXPIRED, self._state
         self._session_id = self._store.new_session_id()
         self._state = SessionState.CONNECTED

@@ -1,7 +1,7 @@
-"""Export of a metadata tree, the counterpart of `cluster/importing.py` (ZK-6).
+"""Exports a metadata tree (ZK-6), the counterpart of `cluster/importing.py`.
 
 Each path is mapped to its node in JSON form, which that module describes. ZooKeeper's own nodes are
-left out.
+omitted.
 
 A server's nodes are read one after the other while they may change, so the tree is read until two
 passes agree. The embedded store's files are read as of one moment.
@@ -37,7 +37,7 @@ CLUSTER_TOPS: Final = (
     "/log_dir_event_notification",
     "/migration",
 )
-"""The nodes of a cluster's tree: without a chroot the root also has other programs' nodes."""
+"""The nodes of a cluster's tree. Without a chroot, the root also contains other programs' nodes."""
 
 _MAX_PASSES = 5
 
@@ -50,15 +50,13 @@ class Export(NamedTuple):
     tree: dict[str, dict[str, Any]]
     topics: int
     others: tuple[str, ...]
-    """Nodes of other programs, which were left out."""
+    """The nodes of other programs, which were omitted."""
     changed: str | None
-    """A node that changed between all passes, up to the last one; None if the tree is of one
-    moment.
-    """
+    """A node that changed until the last pass; None if the tree is consistent."""
 
 
 async def export_tree(store: MetadataStore, *, has_others: bool) -> Export:
-    """Read the whole tree, or with `has_others` only a cluster's nodes in the root of a server.
+    """Read the whole tree or, with `has_others`, only a cluster's nodes in a server's root.
 
     Raises MetadataError if the store cannot be read.
     """
@@ -117,8 +115,8 @@ def _change(before: Nodes, now: Nodes) -> str | None:
 def _is_same(one: Znode | None, other: Znode | None) -> bool:
     if one is None or other is None:
         return False
-    # Children that come and go have paths of their own; ephemeral nodes do not matter for an
-    # import.
+    # Children that are created or deleted have paths of their own; ephemeral nodes are irrelevant
+    # to an import.
     return (one.czxid, one.version) == (other.czxid, other.version)
 
 

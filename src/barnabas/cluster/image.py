@@ -1,7 +1,7 @@
-"""The cluster's metadata as one immutable value: brokers, topics, partitions' leaders and ISRs.
+"""Defines the cluster's metadata as one immutable value: brokers, topics, leaders and ISRs.
 
 Invariant: an image never changes. `apply` returns the next image, which shares unchanged parts, so
-an image may be kept and read at any time. It holds the controller's decisions, not the current
+an image may be kept and read at any time. It contains the controller's decisions, not the current
 state of a broker.
 """
 
@@ -34,7 +34,7 @@ class Endpoint(NamedTuple):
 class BrokerImage(NamedTuple):
     """A live broker. `epoch` identifies its registration: the czxid of its znode.
 
-    `may_have_lost`: its last stop may have lost records that it had not flushed.
+    `may_have_lost` means that its last stop may have lost records that it had not flushed.
     """
 
     broker_id: int
@@ -49,9 +49,9 @@ class PartitionImage(NamedTuple):
 
     `leader_epoch` grows with each election, `partition_epoch` (the znode's data version) with each
     change of any kind. `replicas` begins with the preferred leader. `offline_replicas` are replicas
-    of live brokers whose log directory has failed; their brokers report them, and no znode has
-    them. While the partition is being reassigned (KIP-455), `replicas` has the old and the new
-    replicas, `adding` the new and `removing` the old ones; otherwise `adding` and `removing` are
+    of live brokers whose log directory has failed; their brokers report them, and no znode contains
+    them. While the partition is being reassigned (KIP-455), `replicas` contains the old and the new
+    replicas, `adding` the new and `removing` the old ones; otherwise, `adding` and `removing` are
     empty.
     """
 
@@ -67,7 +67,7 @@ class PartitionImage(NamedTuple):
 
     @classmethod
     def never_led(cls, replicas: Sequence[int], latest_epoch: int = NEVER_LED) -> PartitionImage:
-        """Return a partition that has replicas assigned, but no leader and no state node yet.
+        """Return a partition that has replicas, but no leader and no state node yet.
 
         `latest_epoch` is the newest epoch in its log, if it has a log nevertheless. New leader
         epochs must exceed it; otherwise they would cut the epoch history.
@@ -92,7 +92,7 @@ class ClusterImage(NamedTuple):
     controller_epoch: int
     brokers: Mapping[int, BrokerImage]
     topics: Mapping[str, TopicImage]
-    topic_names: Mapping[bytes, str]  # names by topic id
+    topic_names: Mapping[bytes, str]  # topic id -> name
 
     @classmethod
     def empty(cls) -> ClusterImage:
@@ -101,8 +101,9 @@ class ClusterImage(NamedTuple):
         return cls(None, -1, 0, nothing, MappingProxyType({}), MappingProxyType({}))
 
     def apply(self, update: UpdateMetadata) -> ClusterImage:
-        """Return the image after the controller's update; a deposed controller's update changes
-        nothing.
+        """Return the image after a controller's update.
+
+        A deposed controller's update changes nothing.
         """
         # A deposed controller may not know yet that it was deposed.
         if update.controller_epoch < self.controller_epoch:

@@ -1,14 +1,14 @@
-"""Import of another metadata tree into an empty store, to take over a Kafka broker (ZK-6).
+"""Imports a metadata tree into an empty store, to take over a Kafka broker (ZK-6).
 
 The tree is a mapping from path to node, in JSON form:
 
     {"/brokers/topics/t": {"data": "{...}", "version": 0, ...},
      "/brokers/ids/0":    {"data": "{...}", "ephemeral": true, ...}, ...}
 
-`data` is text or null; data that is not text is in `base64` instead. Of the other fields only
-`ephemeral` counts. Ephemeral nodes belong to ended sessions and are left out. Everything else is
-imported unchanged, known or not. Data versions start over, which is invisible because no broker of
-the old cluster is running.
+`data` is text or null; data that is not text is in `base64` instead. Of the other fields, only
+`ephemeral` is used. Ephemeral nodes belong to ended sessions and are omitted. All other nodes are
+imported unchanged, even unknown ones. Data versions start over, which is invisible because no
+broker of the old cluster is running.
 
 A partition whose state node is missing gets a new one. Its leader epoch is above every epoch in its
 log, never 0: reusing an old epoch would cut the epoch history. For the same reason, a state that is
@@ -40,7 +40,7 @@ _HAVE_ENTRIES = (
     "/config/users",
     "/config/ips",
 )
-"""Nodes that have children once a store is in use, but not in a merely started store."""
+"""Nodes that have children once a store has been used, but not if it was only started."""
 
 Data = dict[str, bytes | None]
 
@@ -52,7 +52,7 @@ class ImportSummary(NamedTuple):
     topics: int
     partitions: int
     ephemeral_nodes: int
-    """The number of ephemeral nodes that were left out."""
+    """The number of ephemeral nodes that were omitted."""
     new_states: tuple[TopicPartition, ...]
     """Partitions whose state node was missing."""
     raised_epochs: tuple[TopicPartition, ...]
@@ -62,16 +62,16 @@ class ImportSummary(NamedTuple):
 async def import_tree(
     store: MetadataStore, tree: Mapping[str, Any], leader_epoch_of: LatestEpochOf
 ) -> ImportSummary:
-    """Put the whole tree, or nothing, into a store that is empty or was never used.
+    """Import the whole tree, or nothing, into a store that is empty or was never used.
 
     `leader_epoch_of` returns the newest leader epoch in a partition's log, or -1. Raises
-    ConfigError with the obstacle, CorruptData if the tree cannot be read, or MetadataError if the
-    store cannot be written.
+    ConfigError if something prevents the import, CorruptData if the tree cannot be read, or
+    MetadataError if the store cannot be written.
     """
     await _check_empty(store)
     data, ephemeral_nodes = _persistent(tree)
-    # ZooKeeper's controllers make it ephemeral; KRaft's make it persistent in a migration
-    # (KIP-866).
+    # ZooKeeper controllers make it ephemeral; KRaft controllers make it persistent during a
+    # migration (KIP-866).
     if layout.CONTROLLER in data:
         raise ConfigError(
             f"{layout.CONTROLLER} is not ephemeral: a KRaft controller has taken over this cluster"
@@ -86,8 +86,8 @@ async def import_tree(
             if not replicas:
                 raise CorruptData(f"{layout.topic_path(name)}: partition {number} has no replicas")
             partition = TopicPartition(name, number)
-            # Use an epoch above every epoch in its log: an epoch used twice would make two
-            # histories of records look like one.
+            # Use an epoch above every epoch in the log: if an epoch were used twice, two histories
+            # of records would look like one.
             epoch = max(leader_epoch_of(partition), NEVER_LED) + 1
             if layout.state_path(name, number) not in data:
                 _add_state(data, partition, replicas, epoch)
@@ -179,7 +179,7 @@ def _add_state(data: Data, name: TopicPartition, replicas: Any, leader_epoch: in
 
 
 def _raise_epoch(data: Data, name: TopicPartition, new_epoch: int) -> bool:
-    """Raise the leader epoch if the log has a later one than the state; False if it has not."""
+    """If the log has a later leader epoch than the state, raise it; return whether it did."""
     path = layout.state_path(*name)
     state = layout.decode_state(*name, data[path])
     if state.leader_epoch >= new_epoch - 1:
@@ -201,11 +201,11 @@ async def _check_cluster_id(store: MetadataStore, data: Data) -> None:
 
 
 async def _keep_larger_numbers(store: MetadataStore, data: Data) -> None:
-    """Keep the larger controller epoch and producer ids, which may never be repeated."""
+    """Keep the larger controller epoch and producer ids, because they must never be reused."""
     epoch = await store.read(layout.CONTROLLER_EPOCH)
     if epoch is not None and layout.CONTROLLER_EPOCH in data:
         theirs = layout.decode_epoch(data[layout.CONTROLLER_EPOCH])
-        # Requests of an older controller epoch are rejected everywhere.
+        # Brokers reject requests with an older controller epoch.
         if layout.decode_epoch(epoch.data) > theirs:
             del data[layout.CONTROLLER_EPOCH]
     ids = await store.read(layout.PRODUCER_ID_BLOCK)

@@ -1,15 +1,16 @@
-"""The embedded store's files: a copy of journal and snapshot in each log directory.
+"""Writes the embedded store's files, a copy of journal and snapshot in each log directory.
 
 Invariant: the next `open` reads back the frames appended before a `sync` that returned, whole or
 not at all. A crash may leave a torn frame at the journal's end: it was never acknowledged and is
-cut off. Anything else that cannot be read was destroyed. It is read from another copy; if no copy
-has it, the store is not opened (`journal_copies`). Nothing is cut or replaced without a copy of it.
+cut off. Anything else that is unreadable was destroyed. It is read from another copy; if no copy
+has it, the store is not opened (`journal_copies`). Damaged files are saved before they are cut or
+replaced.
 
 A commit is on disk when all copies have it. A copy whose disk fails is no longer written, and the
 next start brings it up to date; when the last copy fails, the store fails.
 
-They are plain files, because a real Kafka rejects to start on a directory that it does not know but
-ignores such a file. Only their owner may read them, because they contain password hashes.
+These are plain files, because a Kafka broker ignores them but refuses to start with an unknown
+directory. Only their owner may read them, because they contain password hashes.
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ class Journal:
         """
         self._files: list[JournalFile] = []
         self.kept: list[Path] = []
-        """The copies that were kept of damaged files."""
+        """The paths under which damaged files were saved."""
         try:
             self._open(directories, disk)
-            # No copy is written in the meantime, because all of them are locked.
+            # Nothing writes to the copies in the meantime, because all of them are locked.
             copies = [copy_of(each.directory, each.read(), disk) for each in self._files]
             found = merge(copies) if accepts_loss else merge_without_loss(copies)
             self._repair(copies, found)
@@ -69,7 +70,7 @@ class Journal:
         self.frames = [each.payload for each in found.frames]
         self.is_new = found.is_new
         self.proven_zxid = min(found.proven_zxid, found.end_zxid)
-        """Every commit up to this one is on disk."""
+        """The number of the last commit that is known to be on disk, with all earlier ones."""
 
     @property
     def size_bytes(self) -> int:
@@ -79,15 +80,14 @@ class Journal:
     def append(self, payload: bytes, unsynced: int = 0) -> None:
         """Append a commit. The commit is on disk once all `syncs` that start later have returned.
 
-        `unsynced` is the number of commits before it that may not be on disk. Raises OSError if the
+        `unsynced` is the number of earlier commits that may not be on disk. Raises OSError if the
         last copy fails.
         """
         whole = frame(payload, unsynced)
         self._each(lambda file: file.append(whole))
 
     def syncs(self) -> list[tuple[Callable[[], None], Callable[[OSError], None]]]:
-        """Return two functions for each copy: one forces it to disk, the other is to be called if
-        that fails.
+        """Return two functions for each copy. One forces it to disk; call the other if that fails.
 
         The first functions may run in threads, simultaneously.
         """
@@ -98,19 +98,19 @@ class Journal:
         self._each(JournalFile.sync)
 
     def seal(self, zxid: int) -> None:
-        """Record that all commits up to this one are on disk, if no other was appended."""
+        """Write that all commits up to this one are on disk, if no other one was appended."""
         self._each(lambda file: file.seal(zxid))
 
     def replace(self, snapshot: bytes) -> None:
-        """Replace the journal by a snapshot of the whole tree.
+        """Replace the journal with a snapshot of the whole tree.
 
-        If no descriptor is left for it, some copies may be unchanged.
+        If the process has no file descriptors left, some copies may be unchanged.
         """
         zxid = zxid_of(snapshot)
         self._each(lambda file: file.replace(snapshot, zxid))
 
     def close(self) -> None:
-        """Write nothing more, like a process that dies."""
+        """Close the files without writing anything more, like a process that dies."""
         for file in self._files:
             file.close()
 
@@ -128,7 +128,7 @@ class Journal:
             raise failure
 
     def _repair(self, copies: Sequence[Copy], found: Merged) -> None:
-        """Bring each copy to the end of the history that all of them hold together."""
+        """Bring each copy to the end of the history that the copies contain together."""
         for file, copy in zip(list(self._files), copies, strict=True):
             try:
                 self._bring_up_to_date(file, copy, found)
@@ -171,7 +171,7 @@ class Journal:
             file.sync_names()  # the file may be new
 
     def _each(self, action: Callable[[JournalFile], None]) -> None:
-        """Apply the action to each copy; a copy that fails is left out from now on.
+        """Apply the action to each copy; a copy that fails is not used any more.
 
         Raises OSError if the last copy fails.
         """
@@ -203,8 +203,7 @@ class Journal:
 
 
 def read_files(*directories: Path) -> tuple[bytes | None, list[bytes]]:
-    """Return the snapshot and the commits of a store that may be running; changes and locks
-    nothing.
+    """Return the snapshot and commits of a store that may be running. Changes and locks nothing.
 
     A commit that a writer is appending is ignored. Raises ConfigError if there is no store,
     CorruptData if something was destroyed, or OSError.

@@ -1,15 +1,15 @@
-"""The copies of one metadata tree on disk: which commits they hold together, and which are lost.
+"""Determines which commits the copies of a metadata tree contain together, and which are lost.
 
     barnabas-metadata.journal      frames, one per commit, and a seal
     barnabas-metadata.snapshot     one frame: the whole tree as of some commit
 
-Each log directory has both. The newest snapshot counts, and from there on each commit that any copy
-has: so data damaged in one copy is read from another. The first commit that no copy has is the end.
-Later commits that a crash may have kept were never acknowledged and are cut. But if some frame
-proves that a missing commit was on disk, the commit was destroyed, and only the operator may accept
-that.
+Each log directory has both. The tree is the newest snapshot plus each later commit that any copy
+has, so data damaged in one copy is read from another. The history ends before the first commit that
+no copy has. Later commits, which a crash may have left, were never acknowledged and are cut.
+However, if a frame proves that a missing commit was on disk, the commit was destroyed, and only the
+operator may accept that.
 
-This module reads files and changes none.
+This module only reads files.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ SNAPSHOT_NAME = "barnabas-metadata.snapshot"
 
 
 def accept_loss(directories: Iterable[Path]) -> str:
-    """Return the command by which an operator continues without the destroyed commits."""
+    """Return the command with which an operator continues without the destroyed commits."""
     return " ".join(
         ["barnabas metadata repair --accept-loss", *(f"--dir {d}" for d in directories)]
     )
 
 
 class Copy(NamedTuple):
-    """The files of one directory, as they were read."""
+    """The files of one directory, as read."""
 
     directory: Path
     journal: bytes | None
     snapshot: bytes | None
     frames: Frames
-    tree: Frame | None  # the snapshot's frame; None if it is damaged, or there is none
+    tree: Frame | None  # the snapshot's frame; None if it is damaged or missing
 
     @property
     def is_absent(self) -> bool:
-        """There are no files: the directory is new, or was emptied."""
+        """Is true if there are no files, because the directory is new or was emptied."""
         return self.snapshot is None and not self.journal
 
     @property
     def fault(self) -> str | None:
-        """Return what is wrong with this copy by itself, apart from commits that it lacks."""
+        """Return what is wrong with this copy itself, apart from missing commits, or None."""
         if self.snapshot is not None and self.tree is None:
             return f"{self.directory / SNAPSHOT_NAME} is damaged"
         if self.snapshot is None and self.frames.begins_late:
@@ -64,26 +64,26 @@ class Copy(NamedTuple):
 
     @property
     def newest_zxid(self) -> int:
-        """The last commit that it has, or has had."""
+        """The number of the last commit that the copy has or is known to have had."""
         return max([self.tree_zxid, *(each.zxid for each in self.frames.whole)])
 
     @property
     def tree_zxid(self) -> int:
-        """The last commit in its snapshot; 0 without a usable snapshot."""
+        """The number of the last commit in its snapshot; 0 without a usable snapshot."""
         return 0 if self.tree is None else self.tree.zxid
 
 
 class Merged(NamedTuple):
-    """Holds the tree and the commits that all copies have together."""
+    """The tree and the commits that the copies contain together."""
 
     snapshot: bytes | None
     snapshot_zxid: int
     frames: tuple[Frame, ...]
     """The commits after the snapshot, in order."""
     proven_zxid: int
-    """Every commit up to this one was on disk."""
+    """The number of the last commit that is known to have been on disk."""
     loss: str | None
-    """Where something was destroyed that no copy has; None if nothing was."""
+    """The location of destroyed data that no copy has; None if there is none."""
 
     @property
     def end_zxid(self) -> int:
@@ -96,8 +96,8 @@ class Merged(NamedTuple):
 
 def read_copies(directories: Sequence[Path], disk: JournalDisk = OS_DISK) -> list[Copy]:
     """Read the copies in these directories, which a broker may be writing. Raises OSError."""
-    # Read the journals first: a journal is emptied only once a snapshot has all of it, and that
-    # snapshot is then found.
+    # Read the journals first: a journal is emptied only once a snapshot contains all of it, so that
+    # snapshot is found afterwards.
     journals = [disk.read(directory / JOURNAL_NAME) for directory in directories]
     return [
         copy_of(directory, journal, disk)
@@ -126,7 +126,7 @@ def merge(copies: Sequence[Copy]) -> Merged:
     snapshot_zxid = 0 if tree is None else tree.zxid
     commits = _commits(copies, snapshot_zxid)
     chain: list[Frame] = []
-    # Stop at a gap: the commits after a missing commit were decided with it.
+    # Stop at a gap, because the commits after a missing commit were based on it.
     while (following := commits.get(snapshot_zxid + len(chain) + 1)) is not None:
         chain.append(following)
     proven_zxid = max(
@@ -168,7 +168,7 @@ def is_damaged(copy: Copy, found: Merged) -> bool:
     """Return whether something other than a crash has changed the copy."""
     if copy.fault is not None:
         return True
-    # Behind a seal that a crash has damaged there may be commits that the snapshot has.
+    # After a seal that a crash has damaged, there may be commits that the snapshot contains.
     return copy.frames.damaged_at is not None and any(
         each.zxid > found.snapshot_zxid for each in copy.frames.whole
     )
@@ -195,7 +195,7 @@ def _commits(copies: Sequence[Copy], snapshot_zxid: int) -> dict[int, Frame]:
 
 
 def _loss(copies: Sequence[Copy], found: Merged) -> str | None:
-    """Return where something was destroyed that no copy has, or None."""
+    """Return the location of destroyed data that no copy has, or None."""
     faults = [each.fault for each in copies if each.fault is not None]
     if found.proven_zxid > found.end_zxid:
         places = faults or [

@@ -16,14 +16,14 @@ _OWNER_ONLY = 0o600
 
 
 class LockedFile(Protocol):
-    """A file that is open for reading and writing, and locked until `close`."""
+    """A file that is open for reading and writing and is locked until `close`."""
 
     def read(self) -> bytes:
         """Read the whole file."""
         ...
 
     def write(self, position: int, data: bytes) -> None:
-        """Write all of `data`. After an OSError any part of it may have been written."""
+        """Write all of `data`. After an OSError, any part of it may have been written."""
         ...
 
     def truncate(self, size: int) -> None: ...
@@ -44,15 +44,15 @@ class JournalDisk(Protocol):
         ...
 
     def open_locked(self, path: Path) -> LockedFile:
-        """Open a file, creating it if necessary. Raises BlockingIOError if it is locked."""
+        """Open a file, and create it if necessary. Raises BlockingIOError if it is locked."""
         ...
 
     def read(self, path: Path) -> bytes | None:
-        """Read a whole file; None if there is none."""
+        """Return the content of a file; None if there is no such file."""
         ...
 
     def write(self, path: Path, data: bytes, *, sync: bool = True) -> None:
-        """Write a whole file, not atomically."""
+        """Write a whole file. This is not atomic."""
         ...
 
     def replace(self, source: Path, target: Path) -> None: ...
@@ -62,7 +62,7 @@ class JournalDisk(Protocol):
         ...
 
     def sync_directory(self, path: Path) -> None:
-        """Make a directory's names survive a power failure."""
+        """Ensure that a directory's file names survive a power failure."""
         ...
 
 
@@ -100,7 +100,7 @@ class OsLockedFile:
 
 
 class OsJournalDisk:
-    """Calls the operating system."""
+    """The disk of the operating system."""
 
     __slots__ = ()
 
@@ -113,7 +113,7 @@ class OsJournalDisk:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(fd), path.stat()):
-                raise BlockingIOError  # its owner has just rewritten it
+                raise BlockingIOError  # its owner has just replaced it
         except BaseException:
             os.close(fd)
             raise
@@ -152,7 +152,7 @@ OS_DISK = OsJournalDisk()
 
 
 def _pwrite_all(fd: int, data: bytes, position: int) -> None:
-    """Write all bytes, although one call may write fewer."""
+    """Write all bytes, in several calls if necessary."""
     left = memoryview(data)
     while left:
         written = os.pwrite(fd, left, position)

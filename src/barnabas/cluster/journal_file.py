@@ -1,8 +1,9 @@
-"""One copy of the metadata, open for appending: a journal and its snapshot in a directory.
+"""Writes one copy of the metadata, which is a journal and its snapshot in a directory.
 
-Frames are appended over the seal at the journal's end; when all of them are on disk, the next seal
-follows. The snapshot replaces its predecessor atomically, before the journal is emptied. So for a
-moment the journal holds commits that the snapshot also has: a reader skips those.
+Appended frames overwrite the seal at the journal's end; when all of them are on disk, the next seal
+is written. The snapshot replaces its predecessor atomically, before the journal is emptied. For a
+moment, the journal therefore contains commits that the snapshot also contains, and a reader skips
+those.
 """
 
 from __future__ import annotations
@@ -45,14 +46,15 @@ class JournalFile:
         return self._file.read()
 
     def append_after(self, copy: Copy) -> int:
-        """Append behind the last commit from now on, and return how many torn bytes were cut."""
+        """Append after the last commit from now on, and return the number of torn bytes cut off."""
         commits = [each for each in copy.frames.whole if not each.is_seal]
-        is_rest = copy.frames.damaged_at is not None  # left of a journal that the snapshot replaced
+        # the rest of a journal that the snapshot replaced
+        is_rest = copy.frames.damaged_at is not None
         self.size_bytes = commits[-1].end if commits and not is_rest else 0
         content = copy.journal or b""
         torn = content[copy.frames.end :] if not is_rest else b""
         if torn:
-            # As far as anyone can know, this is part of a commit that a crash interrupted.
+            # As far as can be determined, this is part of a commit that a crash interrupted.
             kept = self.path.with_name(self.path.name + _TORN)
             self._disk.write(kept, torn, sync=False)
             self._file.truncate(copy.frames.end)
@@ -62,7 +64,7 @@ class JournalFile:
         """Replace the files, atomically and durably, by this snapshot and these commits."""
         temporary = self.path.with_name(self.path.name + _TEMPORARY)
         self._disk.remove(temporary)
-        # Lock it before it has its name, so that no other process can take it in between.
+        # Lock the file before it gets its name, so that no other process can lock it in between.
         file = self._open_locked(temporary)
         try:
             content = b"".join(frame(each.payload, each.unsynced) for each in frames)
@@ -88,7 +90,7 @@ class JournalFile:
         self._is_sealed = False
 
     def seal(self, zxid: int) -> None:
-        """Record that all commits up to this one are on disk, and that nothing else follows."""
+        """Write that all commits up to this one are on disk and that nothing else follows."""
         if not self._is_sealed:
             self._file.write(self.size_bytes, seal(zxid))
             self._is_sealed = True
@@ -98,17 +100,17 @@ class JournalFile:
         self._file.sync()
 
     def replace(self, snapshot: bytes, zxid: int) -> None:
-        """Replace the journal by a snapshot of the whole tree, as of this commit."""
+        """Replace the journal with a snapshot of the whole tree, as of this commit."""
         self._write_snapshot(snapshot)
         self.sync_names()
-        # It is never empty, but leftover old frames say nothing that the snapshot does not.
+        # The journal is never empty; any old frames left in it are also in the snapshot.
         whole = seal(zxid)
         self._file.write(0, whole)
         self._file.truncate(len(whole))
         self.size_bytes, self._is_sealed = 0, True
 
     def sync_names(self) -> None:
-        """Make the names of both files survive a power failure."""
+        """Ensure that the names of both files survive a power failure."""
         self._disk.sync_directory(self.directory)
 
     def keep_damaged(self) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The frames of the embedded store's files: their bytes, and the search for frames behind damage.
+"""Encodes and reads the frames of the embedded store's files, even those after damage.
 
     frame:    u32 1 << 31 | length of the payload
               u32 CRC-32 of everything else in the frame
@@ -9,12 +9,12 @@
 
     earlier:  u32 length of the payload | u32 CRC-32 of the payload | payload
 
-Frames of the earlier kind are read but no longer written. They do not say which commits were on
-disk, so each counts as written after all earlier commits had been synced.
+Frames of the earlier kind are read but no longer written. They do not record which commits were on
+disk, so each is treated as written after all earlier commits had been synced.
 
 The count distinguishes a crash from damage. A power failure may lose any part of the data that was
-not synced, even an earlier frame and not a later one. But if a frame is missing although a later
-frame proves that it was on disk, something else destroyed it.
+not synced, possibly an earlier frame but not a later one. However, if a frame is missing although a
+later frame proves that it was on disk, something else destroyed it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from barnabas.named_tuple import NamedTuple
 _HEADER = Struct(">III")
 _EARLIER_HEADER = Struct(">II")
 _ZXID = Struct(">q")
-_CHECKED = Struct(">II")  # bytes of the header
+_CHECKED = Struct(">II")  # size of the header in bytes
 _IS_COUNTED = 1 << 31
 _MOST_COMMITS = 1 << 40
 
 
 class Frame(NamedTuple):
-    """A whole frame, and the position where it ends."""
+    """A whole frame, with the position at which it ends."""
 
     payload: bytes
     zxid: int
@@ -47,7 +47,7 @@ class Frame(NamedTuple):
 
     @property
     def proven_zxid(self) -> int:
-        """Every commit up to this one was on disk when the frame was written."""
+        """The number of the last commit known to have been on disk when the frame was written."""
         return self.zxid if self.is_seal else self.zxid - 1 - self.unsynced
 
 
@@ -56,14 +56,15 @@ class Frames(NamedTuple):
 
     whole: tuple[Frame, ...]
     damaged_at: int | None
-    """The first position that is in no whole frame although a whole frame follows."""
+    """The first position outside any whole frame that is followed by a whole frame, or None."""
     end: int
-    """The position behind the last whole frame; the bytes after it are torn."""
+    """The position after the last whole frame. The bytes from there on are torn."""
 
     @property
     def begins_late(self) -> bool:
-        """Commits are missing at the start: the first journal starts with an empty seal, followed
-        by commit 1.
+        """Is true if commits are missing at the start.
+
+        The first journal starts with an empty seal, followed by commit 1.
         """
         if self.damaged_at is not None or not self.whole:
             return False
@@ -89,15 +90,15 @@ def seal(zxid: int) -> bytes:
 
 
 def read_frames(content: bytes) -> Frames:
-    """Read every whole frame of a file, including those behind damage."""
+    """Read every whole frame of a file, including those after damage."""
     whole: list[Frame] = []
     damaged_at: int | None = None
     position = end = 0
     while position < len(content):
         found = _read(content, position)
         if found is None:
-            # Damage in the middle must not hide the commits behind it, which another copy may
-            # continue.
+            # Damage in the middle must not hide the commits after it, which another copy may
+            # connect.
             last_zxid = whole[-1].zxid if whole else 0
             found = _search(content, position + 1, last_zxid)
             if found is None:
@@ -110,18 +111,18 @@ def read_frames(content: bytes) -> Frames:
 
 
 def _search(content: bytes, position: int, last_zxid: int) -> Frame | None:
-    """Find the next whole frame of a later commit than `last_zxid`.
+    """Find the next whole frame of a commit later than `last_zxid`.
 
-    Frames of earlier commits are the rest of a journal that a snapshot has replaced.
+    Frames of earlier commits are left over from a journal that a snapshot has replaced.
     """
-    # No commit is as short as a byte, so there cannot be more commits than bytes.
+    # No commit is as short as one byte, so there cannot be more commits than bytes.
     most = last_zxid + len(content) if last_zxid else _MOST_COMMITS
     for at in range(position, len(content) - _EARLIER_HEADER.size - _ZXID.size + 1):
         header = _HEADER if content[at] & 0x80 else _EARLIER_HEADER
         if at + header.size + _ZXID.size > len(content):
             continue
         (zxid,) = _ZXID.unpack_from(content, at + header.size)
-        # Where no frame can begin, the checksum of all following bytes is not computed.
+        # Do not compute the checksum of all following bytes where no frame can begin.
         if last_zxid < zxid <= most:
             found = _read(content, at)
             if found is not None and found.zxid > last_zxid:
@@ -143,7 +144,7 @@ def _read(content: bytes, position: int) -> Frame | None:
     start = position + header.size
     payload = content[start : start + length]
     unsynced = 0
-    # The older form has no number of unsynced commits, and its checksum covers the payload alone.
+    # The older form has no number of unsynced commits, and its checksum covers only the payload.
     if is_counted:
         unsynced = _HEADER.unpack_from(content, position)[2]
         expected = zlib.crc32(payload, zlib.crc32(_CHECKED.pack(word, unsynced)))

@@ -1,4 +1,4 @@
-"""The layout of the metadata tree: paths and payloads of Kafka 3.9's znodes.
+"""Defines the layout of the metadata tree, which is the paths and payloads of Kafka 3.9's znodes.
 
     /cluster/id                                    {"version":"1","id":"<22 characters>"}
     /controller              ephemeral             {"version":2,"brokerid":0,"timestamp":...}
@@ -12,7 +12,7 @@
     /latest_producer_id_block                      the last allocated block of producer ids
 
 Payloads are compact JSON with keys in Kafka 3.9's order; reading ignores the order and unknown
-keys. A malformed payload raises CorruptData, naming the path.
+keys. A malformed payload raises CorruptData, which contains the path.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ BASE_PATHS = (
     "/config/ips",
     "/cluster",
 )
-"""Nodes that every broker creates at its start if they are missing, parents first; without data."""
+"""Nodes without data, parents first, that each broker creates at startup if they are missing."""
 
 FEATURE_NODE = b'{"features":{},"version":2,"status":1}'
-"""The finalized features of a ZooKeeper-mode controller of 3.9: none."""
+"""The finalized features of a ZooKeeper-mode controller of 3.9, which has none."""
 
 T = TypeVar("T")
 
 _SUBPROTOCOLS = "listener_security_protocol_map"
 _MAY_HAVE_LOST = "suffix_may_be_lost"
-"""A key of ours: Kafka does not write it, and ignores it like any unknown key."""
+"""Our own key, which Kafka does not write and ignores like any unknown key."""
 
 
 Replicas = Mapping[int, Sequence[int]]
@@ -80,7 +80,7 @@ _NONE_MOVE: Replicas = MappingProxyType({})
 
 
 class TopicNode(NamedTuple):
-    """The node `/brokers/topics/<t>`. Before Kafka 2.8 topics had no id (None).
+    """The node `/brokers/topics/<t>`. Topics from before Kafka 2.8 have no id (None).
 
     `adding` and `removing` contain only partitions that are being reassigned (KIP-455).
     """
@@ -183,8 +183,9 @@ def decode_epoch(data: bytes | None) -> int:
 
 
 def encode_broker(broker: BrokerImage, timestamp_ms: int) -> bytes:
-    """Encode the registration, version 5. `host` and `port` are for readers without endpoints."""
-    # As in Kafka: readers of host and port, such as the consumers of 0.8, speak no other protocol.
+    """Encode the registration, version 5. `host` and `port` are for old readers."""
+    # As in Kafka, use a plaintext endpoint, because readers of host and port, such as the consumers
+    # of 0.8, support no other protocol.
     plain = next((e for e in broker.endpoints if e.security_protocol == "PLAINTEXT"), None)
     node: dict[str, Any] = {
         "features": {},
@@ -244,7 +245,7 @@ def decode_topic(topic: str, data: bytes | None) -> TopicNode:
     """Decode a topic's node of version 1, 2 or 3."""
 
     def read(node: Mapping[str, Any]) -> TopicNode:
-        # Topics from before Kafka 2.8 get their id from the first controller that knows ids
+        # Topics from before Kafka 2.8 get their id from the first controller that supports ids
         # (KIP-516).
         text = node.get("topic_id")
         return TopicNode(
@@ -262,7 +263,7 @@ def _from_json(replicas: Mapping[str, Sequence[int]]) -> Replicas:
 
 
 def state_of(partition: PartitionImage) -> StateNode:
-    """Return a partition's state for its node."""
+    """Return a partition's state as stored in its node."""
     return StateNode(
         partition.leader, partition.leader_epoch, partition.isr, partition.controller_epoch
     )
@@ -314,7 +315,7 @@ def encode_config(config: Mapping[str, str]) -> bytes:
 
 
 def decode_config(path: str, data: bytes | None) -> dict[str, str]:
-    """Decode the configs of a config node of any kind; a node without data has none."""
+    """Decode the configs in a config node of any kind; a node without data has none."""
     if not data:
         return {}
     return _decode(path, data, lambda node: {str(k): str(v) for k, v in node["config"].items()})
@@ -332,7 +333,7 @@ def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
 
 
 def decode_producer_id_block(data: bytes | None) -> ProducerIdBlock | None:
-    """Decode the last block; None if none has been allocated."""
+    """Decode the last block; return None if none has been allocated."""
     if not data:
         return None
     return _decode(
@@ -347,7 +348,7 @@ def decode_producer_id_block(data: bytes | None) -> ProducerIdBlock | None:
 def _endpoint(text: str, protocols: Mapping[str, str]) -> Endpoint:
     listener, _, address = text.partition("://")
     host, _, port = address.rpartition(":")
-    protocol = str(protocols.get(listener, listener))  # before version 4 the name is the protocol
+    protocol = str(protocols.get(listener, listener))  # before version 4, the name is the protocol
     return Endpoint(listener, host.strip("[]"), int(port), protocol)
 
 

@@ -1,4 +1,4 @@
-"""Loading of the metadata tree: all of it for a new controller, parts of it for others.
+"""Loads the metadata tree, as a whole for a new controller and in parts for others.
 
 Nodes are read in bulk, because every request to a server takes a round trip.
 
@@ -26,7 +26,7 @@ LatestEpochOf = Callable[[TopicPartition], int]
 
 
 def no_log(topic_partition: TopicPartition) -> int:
-    """Return the epoch of a partition that has no log here."""
+    """Return the epoch of a partition without a log here."""
     return NEVER_LED
 
 
@@ -64,7 +64,7 @@ async def load_partitions(
     wanted: Mapping[TopicPartition, tuple[TopicNode, Sequence[int]]],
     latest_epoch_of: LatestEpochOf,
 ) -> dict[TopicPartition, PartitionImage]:
-    """Load these partitions, each given with its topic's node and its replicas."""
+    """Load these partitions, each of which is given with its topic's node and its replicas."""
     nodes = await store.read_many([layout.state_path(*name) for name in wanted])
     return {
         name: _partition(name, topic, replicas, node, latest_epoch_of)
@@ -99,9 +99,9 @@ def _partition(
 async def load_configs_of(
     store: MetadataStore, names: Iterable[str]
 ) -> dict[str, Mapping[str, str]]:
-    """Load these topics' own configs; none if the node is missing or malformed.
+    """Load these topics' own configs, which are empty if the node is missing or malformed.
 
-    A malformed node is logged and does not keep the controller from leading the cluster.
+    A malformed node is logged, and does not prevent the controller from leading the cluster.
     """
     paths = {name: layout.topic_config_path(name) for name in names}
     nodes = await store.read_many(list(paths.values()))
@@ -116,13 +116,13 @@ async def load_configs_of(
 
 
 async def load_topic_config(store: MetadataStore, name: str) -> Mapping[str, str]:
-    """Load a topic's own configs; none without a node. Raises CorruptData if malformed."""
+    """Load a topic's own configs, which are empty without a node. Raises CorruptData."""
     path = layout.topic_config_path(name)
     node = await store.read(path)
     return {} if node is None else layout.decode_config(path, node.data)
 
 
 async def children(store: MetadataStore, path: str) -> tuple[str, ...]:
-    """Return the names directly under a path, sorted; none if the path itself is missing."""
+    """Return the names directly under a path, sorted; return none if the path is missing."""
     node = await store.read(path)
     return () if node is None else tuple(sorted(node.children))

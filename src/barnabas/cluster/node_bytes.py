@@ -1,4 +1,4 @@
-"""Encoding of commits and whole trees, for the embedded store's journal and snapshot.
+"""Encodes and decodes commits and whole trees, for the embedded store's journal and snapshot.
 
     commit:    i64 zxid | effects, up to the end
     effect:    u8 kind (1 create, 2 set, 3 delete) | node
@@ -7,8 +7,8 @@
     snapshot:  i64 zxid | entries, up to the end, parents before their children
     entry:     i32 version | i32 children created | i64 czxid | node                  (big-endian)
 
-The checksum is the frame's (cluster/journal.py); bytes that pass it and are malformed are a defect,
-and raise CorruptData.
+The frame has the checksum. Bytes that pass it but are malformed are caused by a bug, and raise
+CorruptData.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def commit_to_bytes(stage: Stage) -> bytes:
 
 
 def commit_from_bytes(payload: bytes, tree: Tree) -> Stage | None:
-    """Stage the commit on the tree; None if the tree (a snapshot) already has it."""
+    """Stage the commit on the tree; return None if the tree (a snapshot) already contains it."""
     reader = _Reader(payload)
     (zxid,) = reader.unpack(_ZXID)
     if zxid <= tree.zxid:
@@ -82,7 +82,7 @@ def _node_to_bytes(path: str, owner: int, data: bytes | None) -> bytes:
 
 
 class _Reader:
-    """Takes fields off the front of a payload."""
+    """Reads the fields of a payload one after the other."""
 
     __slots__ = ("_payload", "_position")
 

@@ -1,12 +1,12 @@
-"""The tree of nodes in memory, and the effects of a commit on it.
+"""Implements the tree of nodes in memory, and the effects of commits on it.
 
 A commit is staged first: its operations are checked one after the other against copies of the nodes
-that they touch. If all operations are possible, the copies replace the nodes (`merge`); otherwise
-they are dropped. So nothing is ever undone. The journal keeps the effects, which need no more
-checks; a replay stages and merges them.
+that they touch. If all operations are possible, the copies replace the nodes (`merge`); otherwise,
+they are dropped. Nothing therefore ever has to be undone. The journal stores the effects, which
+need no more checks, and a replay stages and merges them.
 
-Invariant: a commit is staged on the tree as the last commit left it. Sessions, watches and the disk
-belong to the stores; here an owner is a number.
+Invariant: a commit is staged on the tree as of the last commit. Sessions, watches and the disk are
+the responsibility of the stores; here, an owner is only a number.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ class Effect(NamedTuple):
 
 
 class Node:
-    """A node. `children_created` counts all children that it ever had, for sequential names.
+    """A node. `children_created` counts all children that the node ever had, for sequential names.
 
-    It is larger if a child came from another tree with a number: the next number must exceed that.
+    It is larger if a child with a number was imported from another tree, because the next number
+    must exceed that one.
     """
 
     __slots__ = ("children", "children_created", "czxid", "data", "owner", "version")
@@ -112,7 +113,7 @@ class Tree:
 class Stage:
     """A commit being staged: copies of its nodes (None if deleted), effects, and results.
 
-    The paths in `nodes` are those whose watches fire: a parent is touched by its children.
+    The watches on the paths in `nodes` fire. These include the parents of changed nodes.
     """
 
     __slots__ = ("_tree", "effects", "nodes", "results", "zxid")
@@ -134,7 +135,7 @@ class Stage:
             self.do(Effect(CREATE, path, operation.data, owner))
             return
         node = self._at_version(path, operation.version)
-        # As in ZooKeeper, the version is that of the data, and counts from 0.
+        # As in ZooKeeper, this is the version of the data, and it counts from 0.
         if isinstance(operation, Set):
             self.results.append(node.version + 1)
             self.do(Effect(SET, path, operation.data))
@@ -171,7 +172,7 @@ class Stage:
         parent = self._find(parent_path)
         if parent is None:
             raise NoNode(path, f"its parent {parent_path} does not exist")
-        # ZooKeeper forbids this: the children would have to be removed with the session.
+        # ZooKeeper forbids this, because the children would have to be removed with the session.
         if parent.owner:
             raise NoNode(path, f"its parent {parent_path} is ephemeral and has no children")
         if operation.sequential:
@@ -202,8 +203,8 @@ class Stage:
 
 
 def _number_of(name: str) -> int:
-    """Return the ten digits at the end of a sequential name, an int32; -1 for any other name."""
-    # A number from which the counter would overflow an int32 is considered part of the name.
+    """Return the int32 in the ten digits that end a sequential name; -1 for any other name."""
+    # A number that would make the counter overflow an int32 is considered part of the name.
     digits = name[-_SEQUENCE_DIGITS:]
     if len(digits) == _SEQUENCE_DIGITS and digits.isascii() and digits.isdecimal():
         number = int(digits)

@@ -1,7 +1,7 @@
-"""Blocks of producer ids, which brokers take from the metadata store (`/latest_producer_id_block`).
+"""Allocates blocks of producer ids from the metadata store (`/latest_producer_id_block`).
 
-A conditional write takes a block before its first id is used, so no id is given out twice in the
-life of a cluster.
+A conditional write takes a block before its first id is used, so no id is ever given out twice in a
+cluster.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _IDS_PER_BLOCK = 1000
 async def take_block(store: MetadataStore, broker_id: int) -> tuple[int, int]:
     """Allocate a block of a thousand producer ids; return the first and the last.
 
-    Raises NotController if the store does not answer; the caller then tries again.
+    Raises NotController if the store does not answer, so that the caller tries again.
     """
     while True:
         try:
@@ -29,7 +29,7 @@ async def take_block(store: MetadataStore, broker_id: int) -> tuple[int, int]:
             data = layout.encode_producer_id_block(block)
             await store.commit([Set(layout.PRODUCER_ID_BLOCK, data, node.version)])
         except BadVersion:
-            continue  # another broker took that block
+            continue  # another broker has taken that block
         except MetadataError as error:
             raise NotController(f"the metadata store does not answer: {error}") from error
         return block.first, block.last

@@ -1,6 +1,6 @@
-"""A metadata store on servers, used in one session after the other.
+"""Implements the common part of metadata stores on servers, which are used in successive sessions.
 
-Reads are retried until there is a response, for as long as the session lives. EXPIRED reports the
+Reads are retried until there is a response, as long as the session is alive. EXPIRED reports the
 end of a session once. The next session begins by itself, and CONNECTED reports it. The subclasses
 communicate with the servers.
 """
@@ -20,7 +20,7 @@ _NODES_PER_READ = 500  # a request is at most 1 MiB, and a path 300 bytes
 
 
 class RemoteStore(SessionStore):
-    """Sessions, and reads and watches that wait until there is a connection."""
+    """Provides sessions, and reads and watches that wait for a connection."""
 
     def __init__(self, state: SessionState) -> None:
         super().__init__(0, state)
@@ -44,9 +44,9 @@ class RemoteStore(SessionStore):
 
     @abstractmethod
     def give_up(self) -> None:
-        """End the session, and do not start another one. For any thread.
+        """End the session, and do not start another one. Callable in any thread.
 
-        The loop may be held up, but the ephemeral nodes must be removed nevertheless.
+        The loop may be blocked, but the ephemeral nodes must be removed nevertheless.
         """
 
     @abstractmethod
@@ -55,15 +55,15 @@ class RemoteStore(SessionStore):
 
     @abstractmethod
     def _set_watch(self, path: str, is_set: Callable[[object], None]) -> None:
-        """Set a watch: see `SetWatch`."""
+        """Set a watch, as described in `SetWatch`."""
 
     async def _until_connected(self, session_id: int, path: str) -> None:
         """Wait for a connection in this session. Raises SessionExpired if the session ends."""
         while True:
             if self._is_closed:
                 raise SessionExpired(path, "the metadata store is closed")
-            # Operations begun in one session must not happen in the next: their ephemeral nodes
-            # would belong to another session.
+            # Operations begun in one session must not take effect in the next, because their
+            # ephemeral nodes would belong to the wrong session.
             if self._state is SessionState.EXPIRED or session_id != self._session_id:
                 raise SessionExpired(path, "the session has expired")
             if self._state is SessionState.CONNECTED:

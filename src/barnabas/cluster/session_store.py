@@ -1,4 +1,4 @@
-"""A metadata store whose sessions may end before it does, with their state and listeners."""
+"""Provides the base of metadata stores whose sessions may end before the store is closed."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The metadata seam: a small tree of nodes, in ZooKeeper's terms.
+"""Defines the metadata seam, a small tree of nodes, in ZooKeeper's terms.
 
 A node has data, a data version that grows by one with each write, and children. Every commit has a
 number (zxid), larger than all earlier ones; the number of a node's creation is its czxid. A node
 may be ephemeral: it belongs to a session and is removed with it. A commit does either all of its
-operations or none. A watch fires once, may stand for several changes, and only means "read again".
-If the response to a commit is lost, the outcome is unknown: read before doing anything else. After
-a session has expired, no operation begun in it happens; a new session begins with reading.
+operations or none. A watch fires once, even for several changes, and only means "read again". If
+the response to a commit is lost, the outcome is unknown: read before doing anything else. After a
+session has expired, no operation begun in it takes effect; a new session begins by reading.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.errors import BarnabasError
 from barnabas.named_tuple import NamedTuple
 
 ANY_VERSION = -1
-"""In Set and Delete: matches any version."""
+"""A version in Set and Delete that matches any version."""
 
 
 class Znode(NamedTuple):
@@ -32,7 +32,7 @@ class Znode(NamedTuple):
 
 
 class Create(NamedTuple):
-    """Create a node; `sequential` appends ten digits, counted by the parent. Result: its path."""
+    """Creates a node; `sequential` appends ten digits, counted by the parent. Result: its path."""
 
     path: str
     data: bytes | None = None
@@ -41,7 +41,7 @@ class Create(NamedTuple):
 
 
 class Set(NamedTuple):
-    """Replace a node's data. Result: its new version."""
+    """Replaces a node's data. Result: its new version."""
 
     path: str
     data: bytes | None
@@ -49,7 +49,7 @@ class Set(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Remove a node that has no children. Result: its last version.
+    """Removes a node that has no children. Result: its last version.
 
     For ANY_VERSION, a store on a server returns ANY_VERSION, because the server does not return the
     real version.
@@ -60,7 +60,10 @@ class Delete(NamedTuple):
 
 
 class Check(NamedTuple):
-    """Change nothing, but fail the commit unless the node has this version. Result: the version."""
+    """Changes nothing, but fails the commit unless the node has this version.
+
+    Result: the version.
+    """
 
     path: str
     version: int
@@ -112,7 +115,7 @@ class SessionState(Enum):
 
 
 class MetadataStore(Protocol):
-    """The seam, implemented by the embedded store, ZooKeeper's and the simulator's."""
+    """The metadata seam, implemented for embedded use, for ZooKeeper and by the simulator."""
 
     @property
     def session_id(self) -> int:
@@ -123,9 +126,9 @@ class MetadataStore(Protocol):
     def session_state(self) -> SessionState: ...
 
     def on_session(self, callback: Callable[[SessionState], None]) -> None:
-        """Call back with each new state of the session, for as long as the store is open.
+        """Call `callback` with each new state of the session, as long as the store is open.
 
-        EXPIRED is followed by CONNECTED, with another session id. The EXPIRED call comes before
+        EXPIRED is followed by CONNECTED, with another session id. EXPIRED is reported before
         anything can be begun in the next session.
         """
         ...
@@ -135,18 +138,21 @@ class MetadataStore(Protocol):
         ...
 
     async def read_many(self, paths: Sequence[str]) -> list[Znode | None]:
-        """Read each path, in order, but not as of one moment.
+        """Read each path, in order, but not atomically.
 
         On a server this takes one request for hundreds of nodes.
         """
         return [await self.read(path) for path in paths]
 
     async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
-        """Do all operations in order, or none; returns a result for each. Raises MetadataError."""
+        """Apply all operations in order, or none, and return their results.
+
+        Raises MetadataError.
+        """
         ...
 
     def watch(self, path: str, callback: Callable[[], None]) -> None:
-        """Call back once after the node's data, existence or set of children has changed.
+        """Call `callback` once after the node's data, existence or set of children has changed.
 
         The same callback is kept once per path. It is called when `read` shows the change, which
         may be before the commit is on disk and answered, or when the session ends, if that comes

@@ -1,9 +1,10 @@
-"""Nodes of delegation tokens in the metadata tree (KIP-48), as Kafka 3.9 writes them.
+"""Encodes and decodes the nodes of delegation tokens (KIP-48), in the format of Kafka 3.9.
 
     /delegation_token/tokens/<id>                   {"version":3,"owner":"User%3Aalice",...}
     /delegation_token/token_changes/token_change_n  the id of a token that has changed
 
-A token's secret is not stored: it follows from its id and a key that all brokers have.
+A token's secret is not stored, because it is computed from the token's id and a key that all
+brokers have.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ BASE_PATHS = (ROOT, CHANGES, TOKENS)
 
 
 class TokenNode(NamedTuple):
-    """A token; its principals are text, such as `User:alice`."""
+    """A token's node; its principals are text, such as `User:alice`."""
 
     token_id: str
     owner: str
     requester: str
     renewers: tuple[str, ...]
     issued_at_ms: int
-    ends_at_ms: int  # at the latest
-    expires_at_ms: int  # unless it is renewed
+    ends_at_ms: int  # the token's latest possible end
+    expires_at_ms: int  # the token's end unless it is renewed
 
 
 def token_path(token_id: str) -> str:
@@ -53,15 +54,15 @@ def encode_token(token: TokenNode) -> bytes:
 
 
 def decode_token(path: str, data: bytes | None) -> TokenNode:
-    """Decode a token's node. Raises CorruptData, naming the path, if it is malformed."""
+    """Decode a token's node. Raises CorruptData, which contains the path, if it is malformed."""
     try:
         node = json.loads(data or b"")
         owner = unquote(node["owner"])
         return TokenNode(
             str(node["tokenId"]),
             owner,
-            # The requester is in version 3 (KIP-373); before, everyone requested a token for
-            # themselves.
+            # Version 3 introduced the requester (KIP-373); before, everyone requested tokens only
+            # for themselves.
             unquote(node["tokenRequester"]) if "tokenRequester" in node else owner,
             tuple(map(unquote, node["renewers"])),
             int(node["issueTimestamp"]),

@@ -1,12 +1,12 @@
-"""Nodes of users in the metadata tree: quotas and SCRAM credentials, by the encoded name.
+"""Encodes and decodes the nodes of users, which contain quotas and SCRAM credentials.
 
     /config/users              {"version":1,"decoy_key":"..."}, in Kafka without data
     /config/users/<user>       {"version":1,"config":{"SCRAM-SHA-256":"salt=...,stored_key=..."}}
     /config/users/<default>    quotas of all other users
 
-A name is URL-encoded as in Java, with %20 for a space, so that a user may have any name. The key,
-in base64, determines what a client is shown of a user that does not exist. It must be the same at
-each broker and after each restart; otherwise it would reveal which users do not exist.
+A name is URL-encoded as in Java, with %20 for a space, so that a user may have any name. The decoy
+key, in base64, determines which salt a client sees for a user that does not exist. It must be the
+same on each broker and after each restart; otherwise, clients could find out which users exist.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ def encode_decoy_key(key: bytes) -> bytes:
 
 
 def decode_decoy_key(data: bytes | None) -> bytes | None:
-    """Return the key in the data of /config/users; None if it has none. Raises CorruptData."""
+    """Return the decoy key in the data of /config/users; None if there is none.
+
+    Raises CorruptData.
+    """
     if not data:
         return None
     try:
@@ -39,7 +42,8 @@ def decode_decoy_key(data: bytes | None) -> bytes | None:
 
 def encoded_user(name: str) -> str:
     """Return the name of a user's node."""
-    # Java leaves `*` and encodes `~`, Python does the reverse; Kafka itself encodes `*`.
+    # Java leaves `*` unchanged and encodes `~`, while Python does the reverse; Kafka itself encodes
+    # `*`.
     return quote(name, safe=_AS_IT_IS).replace("*", "%2A").replace("~", "%7E")
 
 

@@ -1,7 +1,7 @@
-"""The watched paths on a server, and their state when each watch was set.
+"""Keeps the watched paths on a server, and their state at the time each watch was set.
 
-A server's own watches die with the connection. So they are set again on the next connection, where
-a changed state reveals a change in the meantime.
+A server's own watches end with the connection. They are therefore set again on the next connection,
+where a different state reveals a change in the meantime.
 
 Invariant: each callback is called once, after a change or at the end of the session. It may be
 called without a change and does not learn what has changed.
@@ -28,7 +28,7 @@ class SetWatch(Protocol):
 
 
 class _Watched:
-    """A watched path. `seen` is its state from the server, or None before the first."""
+    """A watched path. `seen` is its last state from the server; None if there is none yet."""
 
     __slots__ = ("callbacks", "seen")
 
@@ -49,7 +49,7 @@ class Watches:
         watched = self._watched.get(path)
         if watched is None:
             watched = self._watched[path] = _Watched()
-            # Otherwise `on_reconnected` sets it.
+            # If there is no connection, `on_reconnected` sets it.
             if is_connected:
                 self._set(path, watched)
         watched.callbacks[callback] = None
@@ -60,13 +60,13 @@ class Watches:
         A path whose former state is unknown counts as changed.
         """
         for path, watched in self._watched.items():
-            # The connection broke before the response: the state may have changed since the
+            # The connection was lost before the response, so the state may have changed since the
             # request.
             watched.seen = _UNKNOWN if watched.seen is None else watched.seen
             self._set(path, watched)
 
     def fire(self, path: str) -> None:
-        """Fire a path's callbacks, because the server reports a change."""
+        """Fire a path's callbacks, because the server has reported a change."""
         watched = self._watched.pop(path, None)
         for callback in () if watched is None else watched.callbacks:
             callback()

@@ -1,7 +1,7 @@
-"""The metadata store of a cluster: a real ZooKeeper, reached through kazoo.
+"""Implements the metadata store of a cluster with ZooKeeper, through kazoo.
 
-A commit is sent once: a commit that has not left this process waits for the next connection; a
-commit that was sent but not answered is OutcomeUnknown. Operations begun before EXPIRED end with
+A commit is sent once. If it has not left this process, it waits for the next connection; if it was
+sent but not answered, it raises OutcomeUnknown. Operations begun before EXPIRED raise
 SessionExpired or OutcomeUnknown, and change nothing in the next session. Each connection begins
 with a sync, so that a read after an unknown outcome shows the result.
 
@@ -71,7 +71,7 @@ _NO_ANSWER = (
     NotUnderstood,
 )
 _NO_NODE = (0, 0, 0)
-_SERVERS_LIMIT_BYTES = 1_000_000  # by default
+_SERVERS_LIMIT_BYTES = 1_000_000  # ZooKeeper's default limit on a request
 _REPORTS_AFTER_S = 2.5
 _LOOK_EVERY_S = 1.0
 _COMPLAIN_EVERY_S = 60
@@ -82,10 +82,10 @@ _SECRET = ("/config/users", "/config/brokers", "/delegation_token/tokens")
 
 
 class ZooKeeperStore(RemoteStore):
-    """A store with one session after the other on one ZooKeeper; used on one loop."""
+    """A store in one ZooKeeper ensemble, with successive sessions; used on one loop."""
 
     def __init__(self, settings: Settings) -> None:
-        """Use `open`, which returns a connected store."""
+        """Create an unconnected store; use `open` instead, which returns a connected one."""
         super().__init__(SessionState.SUSPENDED)
         self._settings = settings
         self._hosts, self._chroot = hosts_and_chroot(settings.connect)
@@ -144,9 +144,9 @@ class ZooKeeperStore(RemoteStore):
         )
 
     async def _report_open_root(self) -> None:
-        """Warn if the root is open to all, which makes the nodes' ACLs useless.
+        """Warn if the root is open to everyone, which makes the nodes' ACLs useless.
 
-        Deleting /controller takes a right on its parent, not on the node itself.
+        Deleting /controller requires a right on its parent, not on the node itself.
         """
         if self._settings.is_protected and await self.is_open_to_all("/"):
             _log.warning(
@@ -224,19 +224,19 @@ class ZooKeeperStore(RemoteStore):
             try:
                 answers = await self._connection.send(commit)
             except _NO_ANSWER:
-                continue  # if it was not sent, it waits for the next connection
+                continue  # if it was not sent, wait for the next connection
             except SessionExpiredError:
                 break
             except ZookeeperError as error:
                 raise metadata_error(path, error) from error
-            # The session ended while the request was queued, so its assumptions may no longer
-            # hold.
+            # The session ended while the request was queued, so its assumptions may no longer be
+            # true.
             if commit.is_void:
                 break
             return commit.results(answers)
         else:
             reason = "the connection to ZooKeeper was lost before the response arrived"
-            if commit.size_bytes > _SERVERS_LIMIT_BYTES:  # it closes the connection
+            if commit.size_bytes > _SERVERS_LIMIT_BYTES:  # the server closes the connection
                 reason += f"; {commit.size_bytes} bytes may exceed its jute.maxbuffer"
             raise OutcomeUnknown(path, reason)
         raise SessionExpired(path, "the session in which this request was sent has expired")
@@ -252,15 +252,15 @@ class ZooKeeperStore(RemoteStore):
         watcher = self._connection.watcher(path, self._watches.fire)
         self._connection.send(wire.Exists(whole, watcher)).add_done_callback(on_answer)
         children = self._connection.send(wire.GetChildren(whole, watcher))
-        children.add_done_callback(retrieve_error)  # a missing node has none
+        children.add_done_callback(retrieve_error)  # a missing node has no children
 
     def _on_state(self, state: SessionState, session_id: int) -> None:
         before, self._state = self._state, state
         if state is SessionState.CONNECTED:
             self._log_connected(session_id)
             self._session_id = session_id
-            # This connection's server may be behind the previous one's: without a sync a read could
-            # show an older tree.
+            # This connection's server may be behind the previous one, so without a sync, a read
+            # could return an older tree.
             self._connection.send(wire.Sync("/")).add_done_callback(retrieve_error)
             self._watches.on_reconnected()
         elif state is SessionState.SUSPENDED:
@@ -282,7 +282,7 @@ class ZooKeeperStore(RemoteStore):
             _log.info("connected to ZooKeeper at %s, session 0x%x", self._hosts, session_id)
 
     async def _be_patient(self) -> None:
-        """Keep kazoo trying while disconnected, and log at intervals."""
+        """Make kazoo keep trying while disconnected, and log at intervals."""
         seconds = 0.0
         while self._state is not SessionState.CONNECTED:
             await asyncio.sleep(_LOOK_EVERY_S)
@@ -303,7 +303,7 @@ class ZooKeeperStore(RemoteStore):
         for depth in range(1, len(names) + 1):
             path = "/" + "/".join(names[:depth])
             try:
-                # Not under the chroot, which is just being created.
+                # Do not use the chroot here, because it is just being created.
                 await self._commit([Create(path)], "", self._session_id)
             except NodeExists:
                 continue
@@ -323,10 +323,11 @@ class ZooKeeperStore(RemoteStore):
         return _let_all_change(rights)
 
     async def set_rights(self, path: str, *, is_protected: bool) -> bool:
-        """Set the ACL of an existing node to that with which `zookeeper.set.acl` creates it.
+        """Set an existing node's ACL to the one with which `zookeeper.set.acl` creates such a node.
 
-        Returns whether the node exists. Without `is_protected` it is open to all. Raises
-        MetadataError, also if this connection may not change the node's rights, or OutcomeUnknown.
+        Returns whether the node exists. Without `is_protected`, the node becomes open to everyone.
+        Raises OutcomeUnknown, or MetadataError, for example if this connection may not change the
+        node's ACL.
         """
         rights = rights_of(path, is_protected=is_protected)
         await self._until_connected(self._session_id, path)
@@ -351,9 +352,9 @@ async def _answer_or_error(answer: asyncio.Future[Any]) -> Any:
 def rights_of(path: str, *, is_protected: bool) -> list[ACL]:
     """Return the ACL of a path under the chroot, as Kafka sets it for `zookeeper.set.acl` (SE-6).
 
-        /consumers and everything under it                       everybody may do everything
-        /config/users, /config/brokers, the delegation tokens    the brokers alone
-        all others                                               the brokers write, everybody reads
+        /consumers and everything under it                       everyone may do everything
+        /config/users, /config/brokers, the delegation tokens    only the brokers have access
+        all others                                               the brokers write, everyone reads
 
     "The brokers" are all clients whose connection has the identity that set the rights.
     """

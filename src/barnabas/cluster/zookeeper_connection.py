@@ -1,9 +1,9 @@
-"""kazoo's client and its one thread, whose events are passed to the event loop here.
+"""Wraps kazoo's client and its only thread, and passes its events to the event loop.
 
 kazoo finds a server, keeps the session alive, and always begins the next session after an expiry.
-Its thread calls nothing but `_Inbox.put`. Events are passed on in the loop's thread, in order. So a
-response comes before a later loss of the connection, and the end of a session comes before the
-beginning of the next.
+Its thread calls nothing but `_Inbox.put`. Events are handled in the loop's thread, in order: a
+response precedes a later loss of the connection, and the end of a session precedes the beginning of
+the next.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ OnState = Callable[[SessionState, int], None]
 
 
 class _Inbox:
-    """Calls for the loop, in order; the loop is woken once for all pending calls."""
+    """A queue of calls for the loop, which is woken once for all pending calls."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -63,7 +63,7 @@ class _Inbox:
         self._is_waking = False
 
     def put(self, call: Callable[..., None], *arguments: Any) -> None:
-        """Queue a call, from any thread."""
+        """Queue a call. Callable in any thread."""
         self._calls.append((call, arguments))
         if not self._is_waking:
             self._is_waking = True
@@ -73,7 +73,8 @@ class _Inbox:
                 _log.debug("the event loop is closed: dropping an event from ZooKeeper")
 
     def _empty(self) -> None:
-        self._is_waking = False  # before the first call is taken: later calls wake it again
+        # set before the first call is taken, so that later calls wake it again
+        self._is_waking = False
         while self._calls:
             call, arguments = self._calls.popleft()
             try:
@@ -84,7 +85,7 @@ class _Inbox:
 
 
 class _Reply:
-    """Receives a response in kazoo's thread; `future` is for the loop."""
+    """Receives a response in kazoo's thread, and passes it to `future`, which the loop awaits."""
 
     __slots__ = ("_inbox", "future")
 
@@ -96,7 +97,7 @@ class _Reply:
         self._inbox.put(self._on_answer, value)
 
     def set_exception(self, error: Exception) -> None:
-        # For example, a struct.error in kazoo: the request may have taken effect.
+        # This may be, for example, a struct.error in kazoo; the request may have taken effect.
         if not isinstance(error, ZookeeperError):
             error = NotUnderstood(str(error))
         self._inbox.put(self._on_failure, error)
@@ -111,10 +112,10 @@ class _Reply:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's threads without the two that only call callbacks: our callbacks are trivial."""
+    """kazoo's threads, without the two that only call callbacks, because ours are trivial."""
 
     def __init__(self, host_timeout_s: float, tls: TlsSettings | None) -> None:
-        """Raises ConfigError if TLS is requested but not possible."""
+        """Create the handler. Raises ConfigError if TLS is requested but not possible."""
         super().__init__()
         self._host_timeout_s = host_timeout_s
         self._tls = tls
@@ -135,13 +136,13 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     def select(
         self, reading: list[Any], writing: list[Any], _: list[Any], timeout: float | None = None
     ) -> Any:
-        """Limit the wait for a silent server, which must delay neither the stop nor the session.
+        """Limit the wait for a silent server, so that it delays neither the stop nor the session.
 
-        A starting server accepts connections that it then drops, and kazoo would wait for its first
-        response for as long as the session lives.
+        A starting server accepts connections and then drops them, and kazoo would wait for the
+        first response for the length of a session.
         """
         left_s = _UNBOUNDED_S if timeout is None else timeout
-        # kazoo waits for two sockets if it can be woken. If it waits for one, it cannot be woken,
+        # kazoo waits on two sockets if it can be woken. If it waits on one, it cannot be woken,
         # because it is in the middle of a request or a response.
         is_held_up = len(reading) + len(writing) == 1
         if is_held_up:
@@ -156,8 +157,9 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     def create_connection(
         self, address: tuple[str, int], hostname: str | None = None, **_: Any
     ) -> Any:
-        """Limit the time for one host that does not answer. TLS is ours: kazoo's knows only PEM
-        files.
+        """Limit the time for a host that does not answer.
+
+        Use our TLS, as kazoo's supports only PEM files.
         """
         plain = super().create_connection(address, timeout=self._host_timeout_s)
         if self._tls is None:
@@ -169,7 +171,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
             raise
 
     def _fresh_context(self, tls: TlsSettings) -> ssl.SSLContext:
-        """Make a context from the current files; if they cannot be used, keep the last context."""
+        """Create a context from the current files; if they cannot be used, keep the last one."""
         assert self._context is not None
         try:
             self._context = _context(tls)
@@ -179,7 +181,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
 
 
 def _context(tls: TlsSettings) -> ssl.SSLContext:
-    from barnabas.security.tls import client_context  # few clusters need it
+    from barnabas.security.tls import client_context  # imported here, because few clusters need it
 
     try:
         return client_context(tls)
@@ -190,14 +192,14 @@ def _context(tls: TlsSettings) -> ssl.SSLContext:
 def _survive(func: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     try:
         func(*args, **kwargs)
-    except Exception as error:  # kazoo logs it with its traceback
+    except Exception as error:  # kazoo would log it with its traceback
         _log.error("the ZooKeeper client failed (%s); restarting it", error)
 
 
 class _LastWords(logging.Handler):
     """Keeps kazoo's last message, and passes on only messages that should never occur.
 
-    kazoo logs every attempt. Messages below WARNING, which may even have passwords, are dropped.
+    kazoo logs every attempt. Messages below WARNING, which may contain passwords, are dropped.
     """
 
     def __init__(self) -> None:
@@ -212,7 +214,7 @@ class _LastWords(logging.Handler):
 
 
 class _Watcher:
-    """The callback that kazoo gets for a changed path: equal callbacks are kept once."""
+    """The callback passed to kazoo for a watched path; kazoo keeps equal callbacks only once."""
 
     __slots__ = ("_inbox", "_on_change", "_path")
 
@@ -222,7 +224,7 @@ class _Watcher:
         self._on_change = on_change
 
     def __call__(self, event: Any) -> None:
-        if event.type != EventType.NONE:  # otherwise the connection was lost, without a change
+        if event.type != EventType.NONE:  # otherwise, the connection was lost without a change
             self._inbox.put(self._on_change, self._path)
 
     def __eq__(self, other: object) -> bool:
@@ -233,10 +235,10 @@ class _Watcher:
 
 
 class Connection:
-    """Sends requests, if necessary after a reconnect; paths are absolute."""
+    """A connection that sends requests, after a reconnect if necessary; all paths are absolute."""
 
     def __init__(self, settings: Settings, on_state: OnState) -> None:
-        """`on_state` is called on every change, in the loop's thread, with the session id."""
+        """Create it. `on_state` gets each new state and session id, in the loop's thread."""
         hosts, _ = hosts_and_chroot(settings.connect)
         self._inbox = _Inbox(asyncio.get_running_loop())
         self._on_state = on_state
@@ -248,12 +250,15 @@ class Connection:
 
     @property
     def last_words(self) -> str:
-        """The reason why the last attempt failed."""
+        """The reason for which the last attempt failed."""
         return self._last_words.text
 
     @property
     def has_given_up(self) -> bool:
-        """kazoo's thread has ended, for example after a malformed response: then call `restart`."""
+        """Is true if kazoo's thread has ended, as after a malformed response.
+
+        Then call `restart`.
+        """
         return self._client.client_state in (KeeperState.CLOSED, KeeperState.AUTH_FAILED)
 
     def start(self) -> None:
@@ -288,7 +293,7 @@ class Connection:
             _log.debug("kazoo is still waiting for a server; its thread ends after this attempt")
 
     def is_in_session(self, session_id: int) -> bool:
-        """Return whether a request is being sent in this session; called in kazoo's thread."""
+        """Return whether a request would be sent in this session. Called in kazoo's thread."""
         client_id = self._client.client_id
         return client_id is not None and client_id[0] == session_id
 
@@ -309,7 +314,7 @@ class Connection:
         return _Watcher(self._inbox, path, on_change)
 
     def _state_changed(self, state: str) -> None:
-        """Called in kazoo's thread."""
+        """Pass on kazoo's new state. Called in kazoo's thread."""
         client_id = self._client.client_id
         session_id = client_id[0] if client_id is not None else 0
         self._inbox.put(self._notify, _STATES[state], session_id)
@@ -332,11 +337,11 @@ def _identity(settings: Settings) -> dict[str, Any]:
 
 
 def _client(settings: Settings, hosts: str, last_words: logging.Handler) -> KazooClient:
-    # A logger without a parent: the configuration of logging does not affect it.
+    # A logger without a parent is not affected by the logging configuration.
     logger = logging.Logger("kazoo", logging.WARNING)
     logger.addHandler(last_words)
     session_s = settings.session_timeout_ms / 1000
-    # As in ZooKeeper's own client, each server gets its turn before the session is over.
+    # As in ZooKeeper's own client, each server is tried before the session is over.
     host_timeout_s = min(session_s / len(hosts.split(",")), _LONGEST_SILENCE_S)
     handler = _Handler(host_timeout_s, settings.tls)
     retry = KazooRetry(

@@ -1,4 +1,4 @@
-"""Requests to ZooKeeper in addition to kazoo's: commits in one session, and reads in bulk.
+"""Implements requests that kazoo lacks: commits within one session, and bulk reads.
 
 They have the interface of kazoo's own requests: kazoo's thread encodes them when they are sent. A
 commit then checks whether its session is still the current one; if not, it sends nothing that could
@@ -57,10 +57,10 @@ AclOf = Callable[[str], list[ACL]]
 
 
 class Commit:
-    """A commit of all operations or none, in one session only.
+    """A commit of all operations or none, in only one session.
 
-    `was_sent` means that it may have happened, even without a response. `is_void` means that it was
-    not sent, because its session had expired.
+    `was_sent` means that the commit may have taken effect, even without a response. `is_void` means
+    that it was not sent, because its session had expired.
     """
 
     type = wire.Transaction.type
@@ -72,7 +72,7 @@ class Commit:
         acl_of: AclOf,
         is_in_session: Callable[[], bool],
     ) -> None:
-        """`is_in_session` is called in kazoo's thread."""
+        """Create a commit; `is_in_session` is called in kazoo's thread."""
         self.operations = operations
         self.size_bytes = 0
         self.was_sent = False
@@ -84,7 +84,7 @@ class Commit:
     def serialize(self) -> bytes:
         if not self._is_in_session():
             self.is_void = True
-            return bytes(_END)  # no operation at all
+            return bytes(_END)  # without any operation
         self.was_sent = True
         parts = []
         for operation in self.operations:
@@ -135,12 +135,12 @@ class Commit:
 
 
 class MultiRead:
-    """Reads data and children of many nodes by one request (ZooKeeper 3.6 and later)."""
+    """A read of the data and children of many nodes in one request (ZooKeeper 3.6 and later)."""
 
     type = _MULTI_READ
 
     def __init__(self, paths: Sequence[str]) -> None:
-        """`paths` are absolute, with the chroot."""
+        """Create a read of `paths`, which are absolute and include the chroot."""
         self._paths = paths
 
     def serialize(self) -> bytes:
@@ -148,7 +148,8 @@ class MultiRead:
         for path in self._paths:
             for kind in (_GET_DATA, _GET_CHILDREN):
                 parts.append(wire.multiheader_struct.pack(kind, False, -1))
-                parts.append(wire.write_string(path) + b"\0")  # and set no watch
+                # the last byte means that no watch is set
+                parts.append(wire.write_string(path) + b"\0")
         return b"".join([*parts, _END])
 
     def deserialize(self, answer: bytes, offset: int) -> list[tuple[Any, Any]]:
@@ -173,7 +174,7 @@ class MultiRead:
 
 
 def single_reads(path: str) -> tuple[Any, Any]:
-    """Return the two requests whose responses `znode` combines, for older servers."""
+    """Return the two requests, for older servers, whose responses `znode` combines."""
     return wire.GetData(path, None), wire.GetChildren(path, None)
 
 

@@ -1,4 +1,4 @@
-"""The settings of the connection to ZooKeeper, checked before the first attempt."""
+"""Reads and checks the settings of the connection to ZooKeeper, before the first attempt."""
 
 from __future__ import annotations
 
@@ -19,24 +19,26 @@ class Settings(NamedTuple):
 
     connect: str
     session_timeout_ms: int = 18_000
-    connection_timeout_ms: int | None = None  # for the first connection; None: as for a session
+    # the limit for the first connection; None: the session's
+    connection_timeout_ms: int | None = None
     credentials: str = ""  # user:password
-    uses_sasl: bool = False  # the credentials are sent by SASL DIGEST-MD5, not by the digest scheme
+    # whether credentials are sent by SASL DIGEST-MD5, not the digest scheme
+    uses_sasl: bool = False
     is_protected: bool = False  # others may read created nodes, but not change them
     tls: TlsSettings | None = None
 
     @property
     def has_identity(self) -> bool:
-        """ZooKeeper can distinguish this client from others, so that it may own nodes."""
+        """Is true if ZooKeeper can distinguish this client from others, which lets it own nodes."""
         return bool(self.credentials or (self.tls is not None and self.tls.keystore_location))
 
     def __repr__(self) -> str:
-        """Leave out the secrets, so that it may be logged."""
+        """Return the settings as text, without secrets, so that they can be logged."""
         return f"Settings({self.connect})"
 
     @property
     def first_timeout_ms(self) -> int:
-        """How long the start waits for ZooKeeper."""
+        """How long startup waits for ZooKeeper."""
         if self.connection_timeout_ms is None:
             return self.session_timeout_ms
         return self.connection_timeout_ms
@@ -80,7 +82,7 @@ def _check_sasl(credentials: str) -> None:
             "barnabas.zookeeper.credentials.scheme=sasl needs "
             "barnabas.zookeeper.credentials=user:password"
         )
-    from importlib.util import find_spec  # few clusters have this
+    from importlib.util import find_spec  # imported here, because few clusters need it
 
     if find_spec("puresasl") is None:
         raise ConfigError(
@@ -97,7 +99,7 @@ def _tls_from(config: BrokerConfig) -> TlsSettings:
         config, "zookeeper.ssl.truststore.location", "zookeeper.ssl.truststore.type"
     )
     password = config.str("zookeeper.ssl.keystore.password")
-    is_pem = key_type == "PEM"  # whose password is the password of its key
+    is_pem = key_type == "PEM"  # a PEM store's password is the password of its key
     versions = config.list("zookeeper.ssl.enabled.protocols")
     if not versions and config.is_set("zookeeper.ssl.protocol"):
         versions = [config.str("zookeeper.ssl.protocol")]
@@ -118,8 +120,9 @@ def _tls_from(config: BrokerConfig) -> TlsSettings:
 
 
 def _store(config: BrokerConfig, location: str, kind: str) -> tuple[str, str]:
-    """Return a store's file and type; if no type is set, the file's ending decides, as in
-    ZooKeeper.
+    """Return a store's file and type.
+
+    As in ZooKeeper, the file's ending determines an unset type.
     """
     path, given = config.str(location), config.str(kind).upper()
     known = given or _TYPES.get(Path(path).suffix.lower(), "")

@@ -1,11 +1,11 @@
-"""The next step in the move of a replica to another log directory of its broker (KIP-113). Pure.
+"""Decides the next step in moving a replica to another log directory (KIP-113). Pure.
 
 The future replica copies batches from the current one, which meanwhile still serves clients. It is
 flushed from time to time, so that the end of the move never waits long for the disk. Once it has
-all but the last few batches it is prepared: flushed, and named in the checkpoints of its directory.
-Then it gets the rest within one turn of the event loop and replaces the current replica.
+all but the last few batches, it is prepared: it is flushed and entered in the checkpoints of its
+directory. Then it gets the rest within one turn of the event loop and replaces the current replica.
 
-    StartAt*    the current replica begins behind the end of the future one
+    StartAt*    the current replica begins after the end of the future one
     RaiseStart  records were deleted
     Copy        the next batches
     Flush       enough was copied since the last flush
@@ -31,44 +31,44 @@ class Bounds(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """Append the batches from this offset on; then call `on_copied`."""
+    """A step: append the batches from this offset on, and call `on_copied`."""
 
     offset: int
 
 
 class StartAt(NamedTuple):
-    """Empty the future replica, which then starts at this offset."""
+    """A step: empty the future replica, which then starts at this offset."""
 
     offset: int
 
 
 class RaiseStart(NamedTuple):
-    """Raise the log start offset of the future replica."""
+    """A step: raise the log start offset of the future replica."""
 
     offset: int
 
 
 class Flush(NamedTuple):
-    """Flush the future replica; then call `on_flushed`."""
+    """A step: flush the future replica, and call `on_flushed`."""
 
 
 class Prepare(NamedTuple):
-    """Flush the future replica and write its directory's checkpoints; then call `on_prepared`.
+    """A step: flush the future replica, write its directory's checkpoints, call `on_prepared`.
 
-    Or call only `on_flushed`, to have this step repeated.
+    Alternatively, call only `on_flushed`, to have this step repeated.
     """
 
 
 class Switch(NamedTuple):
-    """Copy the rest and switch; if it is more than one turn's bytes, call `on_copied` instead."""
+    """A step: copy the rest and switch, or call `on_copied` if the rest exceeds a turn."""
 
 
 Step = Copy | StartAt | RaiseStart | Flush | Prepare | Switch
-"""Distinguished only by type."""
+"""The steps, which differ only by type."""
 
 
 class DirectoryMove:
-    """One move, from its start or from the broker's start."""
+    """A move, from its start or from the broker's start."""
 
     __slots__ = ("_is_close", "_is_prepared", "_unflushed_bytes")
 
@@ -79,7 +79,8 @@ class DirectoryMove:
 
     def next_step(self, current: Bounds, future: Bounds) -> Step:
         """Return the next step for the replicas in their present state."""
-        # Retention or DeleteRecords has overtaken the copy: nothing that it holds is served now.
+        # Retention or DeleteRecords has overtaken the copy, so nothing that it contains is served
+        # now.
         if future.log_end_offset < current.log_start_offset:
             self._is_close = False
             return StartAt(current.log_start_offset)
@@ -90,21 +91,21 @@ class DirectoryMove:
             return Flush()
         if future.log_end_offset < current.log_end_offset and not self._is_close:
             return Copy(future.log_end_offset)
-        # The checkpoints of its directory name it before the switch, so that a start after a crash
-        # finds its recovery point and its high watermark there.
+        # The checkpoints of the directory must list the replica before the switch, so that a start
+        # after a crash finds its recovery point and high watermark there.
         return Switch() if self._is_prepared else Prepare()
 
     def on_copied(self, size_bytes: int, *, reached_end: bool) -> None:
-        """Record the appended bytes, and whether they reached the end of the current replica."""
+        """Note the appended bytes, and whether they reached the end of the current replica."""
         self._unflushed_bytes += size_bytes
         self._is_close = reached_end
 
     def on_flushed(self) -> None:
-        """Record that all bytes copied so far are on disk."""
+        """Note that all bytes copied so far are on disk."""
         self._unflushed_bytes = 0
         self._is_close = False
 
     def on_prepared(self) -> None:
-        """Record a flush after which the checkpoints name the future replica."""
+        """Note that the future replica was flushed and is in the checkpoints."""
         self.on_flushed()
         self._is_prepared = True

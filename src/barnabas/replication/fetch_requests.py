@@ -1,12 +1,12 @@
-"""The follower's side of fetch sessions (KIP-227): the requests sent so far and the next.
+"""Implements the follower's side of fetch sessions (KIP-227), which builds its Fetch requests.
 
     full           id of the last session or 0, epoch 0     every partition
     incremental    id n, epoch 1, 2, ...                    the partitions moved, added or removed
 
 Invariant: for a partition that is neither `changed` nor `gone`, the leader's session has the state
-that this follower wants. So a request names the partitions that moved since the previous request,
-and none of a thousand idle ones. After any session error the next request is a full one. The
-leader's side is `fetch_session`.
+that this follower wants. Therefore, a request contains the partitions that changed since the
+previous request, and none of a thousand idle ones. After any session error, the next request is a
+full one. The leader's side is `fetch_session`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from barnabas.replication.follower import FetchFrom
 
 _FULL = 0  # the epoch that starts a session
-_TOPIC_IDS = 13  # the first version that names topics by their ids (KIP-516)
+_TOPIC_IDS = 13  # the first version that identifies topics by their ids (KIP-516)
 _REPLICA_STATE = 15  # the first version with the follower's broker epoch (KIP-903)
 NO_TOPIC_ID = bytes(16)
 
@@ -54,7 +54,7 @@ class Requester(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """One partition of a response, with the fetch that it answers."""
+    """A partition in a response, with the fetch that it answers."""
 
     topic_partition: TopicPartition
     sent: FetchFrom
@@ -71,7 +71,7 @@ class _Entry:
         self.topic_id = topic_id
         self.start: FetchFrom | None = None
         self.sent: FetchFrom | None = None  # the last fetch sent to the leader; None: nothing yet
-        # Reused for every request: each request is encoded before the next change.
+        # This object is reused, because each request is encoded before the next change.
         self.wanted = FetchPartition(partition=name.partition, partition_max_bytes=max_bytes)
 
     def move(self, start: FetchFrom) -> None:
@@ -101,12 +101,13 @@ class FetchRequests:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._entries: dict[TopicPartition, _Entry] = {}
-        self._by_topic: dict[str | bytes, dict[int, _Entry]] = {}  # by name or id, like in requests
+        self._by_topic: dict[str | bytes, dict[int, _Entry]] = {}  # by name or id, as in requests
         self._changed: dict[_Entry, None] = {}
-        self._gone: dict[TopicPartition, bytes] = {}  # with the topics' ids
+        # partitions to remove from the session, with their topic ids
+        self._gone: dict[TopicPartition, bytes] = {}
         self._session_id = NO_SESSION
-        self._epoch = _FULL  # of the next request
-        self._sent_epoch = _FULL  # of the request in flight
+        self._epoch = _FULL  # the epoch of the next request
+        self._sent_epoch = _FULL  # the epoch of the request in flight
         self._uses_topic_ids = True
 
     def __len__(self) -> int:
@@ -123,7 +124,7 @@ class FetchRequests:
     # --- what is wanted --------------------------------------------------------------------------
 
     def want(self, name: TopicPartition, topic_id: bytes, start: FetchFrom) -> None:
-        """Fetch the partition from `start` on."""
+        """Fetch the partition from `start` on, from the next request on."""
         entry = self._entries.get(name)
         # The topic was deleted and recreated under its name (KIP-516).
         if entry is not None and entry.topic_id != topic_id:
@@ -131,13 +132,13 @@ class FetchRequests:
             entry = None
         if entry is None:
             if name in self._gone:
-                # The leader's session would take it for the entry that it has and not resend
-                # bounds; this follower may have forgotten them.
+                # The leader's session would mistake it for its existing entry and not resend
+                # bounds, which this follower may have forgotten.
                 self.reset_session()
             entry = _Entry(name, topic_id, self._limits.partition_max_bytes)
             self._entries[name] = entry
             self._file(entry)
-        # The leader's session has it in this state, or the next request will say so.
+        # The leader's session has it in this state, or the next request will report it.
         elif entry.start == start:
             return
         entry.move(start)
@@ -154,7 +155,7 @@ class FetchRequests:
         del partitions[name.partition]
         if not partitions:
             del self._by_topic[key]
-        # Only partitions that the leader knows need to be named as forgotten.
+        # Only partitions that the leader knows need to be listed as forgotten.
         if entry.sent is not None:
             self._gone[name] = entry.topic_id
 
@@ -171,9 +172,9 @@ class FetchRequests:
     # --- requests --------------------------------------------------------------------------------
 
     def next(self, requester: Requester) -> tuple[FetchRequest, int]:
-        """Build the next request and its version.
+        """Build the next request, and return it with its version.
 
-        The request must be encoded before the next change: it shares the live entries.
+        The request must be encoded before the next change, because it shares the live entries.
         """
         version = self._version(requester.version)
         limits = self._limits
@@ -184,7 +185,7 @@ class FetchRequests:
             session_id=self._session_id,
             session_epoch=self._epoch,
         )
-        # KIP-903 moved the replica's id into a tagged field next to its broker's epoch.
+        # KIP-903 moved the replica id into a tagged field next to its broker's epoch.
         if version >= _REPLICA_STATE:
             request.replica_state = ReplicaState(
                 replica_id=requester.broker_id, replica_epoch=requester.broker_epoch
@@ -206,7 +207,7 @@ class FetchRequests:
         return request, version
 
     def _version(self, highest: int) -> int:
-        """Return the highest version possible: one below topic ids while a partition has no id."""
+        """Return the highest possible version; without topic ids while a partition has no id."""
         uses_topic_ids = highest >= _TOPIC_IDS
         if uses_topic_ids and NO_TOPIC_ID in self._by_topic:
             uses_topic_ids = False
@@ -243,13 +244,12 @@ class FetchRequests:
         if response.error_code != NONE:
             error = error_for_code(response.error_code)
             session_id = self._session_id
-            # The leader has evicted the session, so no request with its id and epoch 0 is needed to
-            # close it.
+            # The leader has evicted the session, so there is no need for a request to close it.
             if error is FetchSessionIdNotFound:
                 self._session_id = NO_SESSION
             self.reset_session()
             raise error(f"fetch session {session_id} was rejected: {error.meaning}")
-        # Only a full request can start a session; an incremental response repeats its id.
+        # Only a full request can start a session; an incremental response repeats the session id.
         if self._sent_epoch == _FULL:
             self._session_id = response.session_id
         if response.session_id == NO_SESSION:  # the leader has no room for a session
@@ -264,7 +264,7 @@ class FetchRequests:
             )
             for data in topic.partitions:
                 entry = partitions.get(data.partition_index)
-                # Skips partitions that were forgotten or added while the request was on its way.
+                # Skip partitions that were forgotten or added while the request was in flight.
                 if entry is not None and entry.sent is not None:
                     yield Answered(entry.name, entry.sent, data)
 

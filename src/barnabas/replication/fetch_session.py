@@ -1,5 +1,4 @@
-"""The leader's side of fetch sessions (KIP-227), which remember a reader's partitions between
-requests.
+"""Implements the leader's side of fetch sessions, which remember a reader's partitions (KIP-227).
 
     reader                                     broker
     id 0, epoch 0: these partitions     ->     all of them, and a session id if there is room
@@ -8,11 +7,11 @@ requests.
     id n, epoch -1                      ->     the session ends (epoch 0 ends it, too)
 
 Invariant: a partition that is not in `changed` has nothing new for the reader: no bytes from its
-fetch offset on, no error and no new bounds. So a response only has to check the partitions in
-`changed`. For this, each session partition subscribes to its log (`Place`).
+fetch offset on, no error and no new bounds. Therefore, a response only has to check the partitions
+in `changed`. For this, each session partition subscribes to its log (`Place`).
 
 Partitions are read in the order of `changed`. A partition that returned data moves to the end, so
-that it does not starve the others.
+that it does not keep the others waiting.
 """
 
 from __future__ import annotations
@@ -38,11 +37,13 @@ NO_SESSION = 0
 _FIRST_EPOCH, _LAST_EPOCH = 0, 0x7FFFFFFF
 _UNKNOWN_OFFSET = -1
 _NO_REPLICA = -1
-_SAFE_MS = 120_000  # neither stale if used since, nor evicted for a larger one if younger
-_PARTITIONS_PER_SLOT = 250  # on average; a reader beyond that is served without a session
+# a session used within this time is not stale; a younger one is not evicted for a larger one
+_SAFE_MS = 120_000
+# on average; a reader that would exceed this is served without a session
+_PARTITIONS_PER_SLOT = 250
 
 Key = tuple[str | bytes, int]
-"""Topic (by name or by id, like in the request) and partition."""
+"""A topic (by name or by id, as in the request) and a partition."""
 
 
 class Waiter(Protocol):
@@ -62,9 +63,7 @@ class Place(Protocol):
 
 
 class SessionPartition:
-    """A partition of a session: its fetch offset and limits, and the bounds last sent to the
-    reader.
-    """
+    """A partition of a session, with its fetch offset and limits and the bounds last sent."""
 
     __slots__ = (
         "_place",
@@ -81,7 +80,7 @@ class SessionPartition:
         self._place: Place | None = None
         self.topic = topic.topic
         self.topic_id = topic.topic_id
-        """Requests contain either the topic's id or its name."""
+        """The topic's id. Requests contain either the id or the name."""
         self.wanted = wanted
         self.high_watermark = _UNKNOWN_OFFSET
         self.log_start_offset = _UNKNOWN_OFFSET
@@ -89,7 +88,8 @@ class SessionPartition:
     def watch(self, place: Place) -> None:
         """Subscribe to the changes of a place.
 
-        Does nothing if the session has ended, because one of its requests may still be in progress.
+        If the session has ended, which may happen while one of its requests is in progress, this
+        does nothing.
         """
         if place is not self._place and not self._session.is_closed:
             self.unwatch()
@@ -102,19 +102,19 @@ class SessionPartition:
             self._place = None
 
     def requested_at_ms(self, replica_id: int) -> int | None:
-        """Return the time of the session's last request if it belongs to that replica."""
+        """Return the time of the session's last request if the session belongs to that replica."""
         session = self._session
         return session.used_ms if session.replica_id == replica_id else None
 
     def notify(self, appended_bytes: int) -> None:
-        """Record that bytes became visible."""
+        """Note that bytes became visible."""
         session = self._session
         session.changed[self] = None
         if session.waiter is not None:
             session.waiter.notify(appended_bytes)
 
     def wake(self) -> None:
-        """Record a change that the reader must see immediately."""
+        """Note a change that the reader must see immediately."""
         session = self._session
         session.changed[self] = None
         if session.waiter is not None:
@@ -122,7 +122,7 @@ class SessionPartition:
 
 
 class FetchSession:
-    """The partitions that one reader fetches, and the ones that have changed."""
+    """A session: the partitions that a reader fetches, and those that have changed."""
 
     __slots__ = (
         "_grants",
@@ -147,10 +147,10 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.is_privileged = is_privileged
         self.replica_id = _NO_REPLICA
-        """The follower that owns the session; -1: a consumer."""
+        """The id of the follower that owns the session; -1 for a consumer."""
         self.created_ms = self.used_ms = now_ms
         self.epoch = _FIRST_EPOCH + 1
-        """The epoch that the next request must carry."""
+        """The epoch that the next request must contain."""
         self.partitions: dict[Key, SessionPartition] = {}
         self.changed: dict[SessionPartition, None] = {}
         self.waiter: Waiter | None = None
@@ -159,7 +159,7 @@ class FetchSession:
         self._grants: object | None = None
 
     def update(self, topics: Sequence[FetchTopic], forgotten: Sequence[ForgottenTopic]) -> None:
-        """Add or move a request's partitions, then drop those that it forgets."""
+        """Add or update a request's partitions, and then drop those that it forgets."""
         for topic in topics:
             name = topic.topic_id if self.uses_topic_ids else topic.topic
             for wanted in topic.partitions:
@@ -193,12 +193,12 @@ class FetchSession:
     def on_answered(
         self, partition: SessionPartition, high_watermark: int, log_start_offset: int
     ) -> None:
-        """Record the bounds sent to the reader; -1 with an error, so that its end is sent too."""
+        """Note the bounds sent to the reader. With an error they are -1, so its end is sent too."""
         partition.high_watermark = high_watermark
         partition.log_start_offset = log_start_offset
 
     def on_served(self, partition: SessionPartition) -> None:
-        """Record that the partition gave bytes: next time it is read last."""
+        """Note that the partition returned bytes, so that it is read last next time."""
         del self.changed[partition]
         self.changed[partition] = None
 
@@ -211,20 +211,20 @@ class FetchSession:
 
 
 class FetchSessions:
-    """All sessions of a broker: at most `slots`, the most useful ones.
+    """All sessions of a broker, at most `slots` of the most useful ones.
 
-    A new session takes a free slot, the slot of a session unused for two minutes, or that of a
-    session that is worth less (consumers less than followers, few partitions less than many) and
-    older than two minutes; a follower takes a consumer's slot at any age.
+    A new session takes a free slot, the slot of a session that was not used for two minutes, or
+    that of a less valuable session that is older than two minutes (consumers are less valuable than
+    followers, and few partitions than many). A follower takes a consumer's slot at any age.
     """
 
     __slots__ = ("_new_id", "_partition_count", "_sessions", "slots")
 
     def __init__(self, slots: int, new_id: Callable[[], int]) -> None:
-        """`new_id` returns random positive numbers."""
+        """Create an empty set of sessions; `new_id` returns random positive numbers."""
         self.slots = slots
         self._new_id = new_id
-        self._sessions: dict[int, FetchSession] = {}  # in order of use, the longest unused first
+        self._sessions: dict[int, FetchSession] = {}  # in order of last use, the oldest first
         self._partition_count = 0
 
     def __len__(self) -> int:
@@ -235,7 +235,7 @@ class FetchSessions:
 
     @property
     def partition_count(self) -> int:
-        """The number of partitions in all sessions together."""
+        """The total number of partitions in all sessions."""
         return self._partition_count
 
     def open(
@@ -243,14 +243,15 @@ class FetchSessions:
     ) -> FetchSession | None:
         """Open a session for a full request; None if there is no room."""
         count = sum(len(topic.partitions) for topic in topics)
-        # Kafka's cache has no limit on partitions: slots bound the number of sessions, not their
+        # Kafka's cache does not limit partitions: slots bound the number of sessions, not their
         # size.
         if self._partition_count + count > self.slots * _PARTITIONS_PER_SLOT:
             return None
         if len(self._sessions) >= self.slots and not self._evict(is_privileged, count, now_ms):
             return None
         session_id = self._new_id()
-        # Random, as in Kafka, so the id of a session from before a restart is hardly ever reused.
+        # Use a random id, as in Kafka, so that the id of a session from before a restart is hardly
+        # ever reused.
         while session_id in self._sessions or session_id == NO_SESSION:
             session_id = self._new_id()
         session = FetchSession(session_id, uses_topic_ids, is_privileged, now_ms)
@@ -262,7 +263,7 @@ class FetchSessions:
     def resume(
         self, request: FetchRequest, uses_topic_ids: bool, now_ms: int
     ) -> FetchSession | None:
-        """Return an incremental request's session, updated; None if it has no partitions left.
+        """Update an incremental request's session and return it; None if no partitions are left.
 
         Raises FetchSessionIdNotFound, InvalidFetchSessionEpoch or FetchSessionTopicIdError: the
         reader then opens a new session.
@@ -270,7 +271,7 @@ class FetchSessions:
         session = self._sessions.get(request.session_id)
         if session is None:
             raise FetchSessionIdNotFound(f"fetch session {request.session_id} not found")
-        # A request was repeated or lost, so it is uncertain what the reader has received.
+        # A request was repeated or lost, so it is unknown what the reader has received.
         if session.epoch != request.session_epoch:
             raise InvalidFetchSessionEpoch(
                 f"fetch session {session.session_id} is at epoch {session.epoch}, "
@@ -284,15 +285,16 @@ class FetchSessions:
         if self._partition_count > self.slots * _PARTITIONS_PER_SLOT:
             self.close(session.session_id)
             raise FetchSessionIdNotFound("the session has become too large to keep")
-        # As in Kafka: nothing is left to read, so the response ends the session.
+        # As in Kafka, the response ends the session, because there is nothing left to read.
         if not session.partitions:
             self.close(session.session_id)
             return None
         if session.waiter is not None:
-            session.waiter.wake()  # it can only get an error now: the reader has moved on
+            # the reader has sent another request, so the waiting one only gets an error
+            session.waiter.wake()
         session.epoch = next_epoch(session.epoch)
         session.used_ms = now_ms
-        # Moved to the end of the order of use, for `_evict`.
+        # Move the session to the end of the order of use, for `_evict`.
         del self._sessions[session.session_id]
         self._sessions[session.session_id] = session
         return session
@@ -305,7 +307,7 @@ class FetchSessions:
             session.close()
 
     def _evict(self, is_privileged: bool, count: int, now_ms: int) -> bool:
-        """Close one session for a new one, if one is worth less; returns whether there is room."""
+        """Close a less valuable session, if any, for a new one; return whether there is room."""
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False
@@ -322,7 +324,7 @@ class FetchSessions:
         ]
         if not candidates:
             return False
-        # KIP-227: followers before consumers, then the larger session before the smaller one.
+        # KIP-227: prefer followers to consumers, then larger sessions to smaller ones.
         least = min(candidates, key=_worth)
         if _worth(least) >= (is_privileged, count):
             return False
@@ -331,7 +333,7 @@ class FetchSessions:
 
 
 def next_epoch(epoch: int) -> int:
-    """Return the epoch that follows this epoch in a session's requests."""
+    """Return the epoch that follows this one in a session's requests."""
     return epoch + 1 if epoch < _LAST_EPOCH else _FIRST_EPOCH + 1
 
 

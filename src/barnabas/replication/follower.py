@@ -1,4 +1,4 @@
-"""The follower of one partition: where to fetch from, and what to do with a response (RE-10).
+"""Decides where the follower of a partition fetches from, and how it uses responses (RE-10).
 
 The follower's log is aligned with the leader's by epochs, never by the high watermark (KIP-101,
 279, 320, 595). Each fetch carries the epoch of the follower's last record; a leader whose log
@@ -8,10 +8,10 @@ differs answers with a diverging epoch, and the follower truncates its own:
     fetch from 5, last epoch 1     ->     diverging: epoch 0 ends at 3
     truncate to 3, fetch from 3, last epoch 0     ->     records from 3 on
 
-Invariants: a response counts only in the leader epoch and at the log end of its request; nothing is
-appended in an epoch before the leader has found the follower's end in its own log; the offset of a
-fetch acknowledges everything below it. A step must be carried out before anything else is awaited,
-or be dropped.
+Invariants: a response is used only in the leader epoch and at the log end of its request; nothing
+is appended in an epoch before the leader has found the follower's log end in its own log; the
+offset of a fetch acknowledges everything below it. A step must be carried out before anything else
+is awaited, or be dropped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class EpochEnd(NamedTuple):
 
 
 class OwnLog(Protocol):
-    """The part of the follower's log that alignment reads. Epochs rise with the offsets."""
+    """The part of the follower's log that alignment reads. Epochs increase with the offsets."""
 
     @property
     def log_start_offset(self) -> int: ...
@@ -49,7 +49,7 @@ class OwnLog(Protocol):
 
 
 class FetchFrom(NamedTuple):
-    """The position in a fetch."""
+    """The position from which a fetch reads."""
 
     offset: int
     last_fetched_epoch: int
@@ -58,7 +58,7 @@ class FetchFrom(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """A leader's response, without the records."""
+    """A leader's response without the records."""
 
     error_code: int
     high_watermark: int
@@ -68,56 +68,54 @@ class Fetched(NamedTuple):
 
 
 class Append(NamedTuple):
-    """Append the records, if there are any, then call `on_appended`."""
+    """A step: append the records, if there are any, and call `on_appended`."""
 
 
 class Truncate(NamedTuple):
-    """Remove all records from this offset on, and every leader epoch that starts there or later.
+    """A step: remove all records and leader epochs from this offset on.
 
-    This matters even at the log end, where an epoch without records can start.
+    This matters even at the log end, where an epoch without records may start.
     """
 
     offset: int
     lost_committed: int = 0
-    """The number of offsets removed below this replica's high watermark, after an unclean
-    election.
-    """
+    """The number of removed offsets below the high watermark (after an unclean election)."""
 
 
 class StartAt(NamedTuple):
-    """Remove all records and all epochs, and start at this offset."""
+    """A step: remove all records and epochs, and start the log at this offset."""
 
     offset: int
     lost_committed: int = 0
 
 
 class FetchBounds(NamedTuple):
-    """Ask the leader for its earliest and latest offsets, then call `on_bounds`."""
+    """A step: ask the leader for its earliest and latest offsets, and call `on_bounds`."""
 
 
 class Wait(NamedTuple):
-    """Fetch again after this delay."""
+    """A step: fetch again after this delay."""
 
     ms: int
 
 
 class Ignore(NamedTuple):
-    """Drop the response: the epoch or the log has changed since the request."""
+    """A step: drop the response, because the epoch or the log has changed since the request."""
 
 
 Step = Append | Truncate | StartAt | FetchBounds | Wait | Ignore
-"""Distinguish them only by type: as tuples, `Append()` equals `Ignore()`, and both are falsy."""
+"""The steps. Distinguish them only by type: `Append()` equals `Ignore()`, and both are falsy."""
 
 
 class Aligned(NamedTuple):
-    """The offset to truncate to; unless it is final, query the leader again."""
+    """The offset to truncate to. Unless it is final, query the leader again."""
 
     offset: int
     is_final: bool
 
 
 def aligned_offset(log: OwnLog, leaders: EpochEnd, high_watermark: int) -> Aligned:
-    """Return up to where the logs can be equal, given a leader's epoch and its end.
+    """Return the offset up to which the logs can be equal, given a leader's epoch and its end.
 
     `leaders` is the diverging epoch of a fetch, or the response to OffsetForLeaderEpoch for the
     latest epoch of this log, which followers below inter.broker.protocol.version 2.7 use.
@@ -126,15 +124,16 @@ def aligned_offset(log: OwnLog, leaders: EpochEnd, high_watermark: int) -> Align
     if leaders.end_offset == UNKNOWN_OFFSET:
         return Aligned(min(high_watermark, end), is_final=True)  # the leader has no epochs
     if leaders.epoch == NO_EPOCH:
-        return Aligned(min(leaders.end_offset, end), is_final=True)  # or does not send them
-    # The largest own epoch up to the leader's: a follower may have skipped epochs that the leader
-    # has, or have epochs that the leader never had.
+        # or the leader does not send them
+        return Aligned(min(leaders.end_offset, end), is_final=True)
+    # This is the largest own epoch not above the leader's. A follower may have skipped epochs that
+    # the leader has, or may have epochs that the leader never had.
     epoch, own_end = log.epoch_end_offset(leaders.epoch)
-    # All own epochs are later than the leader's: nothing above the leader's end can be equal.
+    # All own epochs are later than the leader's, so nothing above the leader's end can be equal.
     if own_end == UNKNOWN_OFFSET:
         return Aligned(min(leaders.end_offset, end), is_final=True)
     if epoch != leaders.epoch:
-        # The leader has an epoch that this log lacks: only what was before it can be equal, and the
+        # The leader has an epoch that this log lacks. Only records before it can be equal, and the
         # leader has to confirm that (KIP-279).
         return Aligned(min(own_end, end), is_final=False)
     return Aligned(min(own_end, leaders.end_offset, end), is_final=True)
@@ -154,18 +153,18 @@ class Follower:
         self._requested: FetchFrom | None = None
 
     def on_log_moved(self, log: OwnLog) -> None:
-        """Read this other log object from now on; its content is the same."""
+        """Use this other log object from now on; its content is the same."""
         self._log = log
 
     def fetch_from(self) -> FetchFrom:
-        """Return the next fetch; everything below its offset must have been written."""
+        """Return the next fetch. Everything below its offset must have been written."""
         log, partition = self._log, self.partition
         end = log.log_end_offset
         if end < partition.high_watermark:
             partition.on_truncated(end)  # truncation inside a batch removes the whole batch
         epoch = log.latest_epoch
         if epoch == NO_EPOCH:
-            # Records in a format without leader epochs cannot be aligned; keep the committed
+            # Records in a format without leader epochs cannot be aligned, so keep the committed
             # ones.
             end = max(log.log_start_offset, min(end, partition.high_watermark))
         return FetchFrom(end, epoch, partition.leader_epoch, log.log_start_offset)
@@ -173,12 +172,12 @@ class Follower:
     def on_answer(self, sent: FetchFrom, got: Fetched) -> Step:
         """Return the step that the leader's response requires."""
         self._counted_epoch = NO_EPOCH
-        # The role, the epoch or the log changed while the request was on its way. Kafka's fetcher
+        # The role, the epoch or the log changed while the request was in flight. Kafka's fetcher
         # compares epoch and offset for the same reason.
         if not self._is_current(sent):
             return Ignore()
         # The leader's log starts later, because of retention, or ends earlier, after an unclean
-        # election: its bounds tell which.
+        # election. Its bounds show which.
         if got.error_code == OffsetOutOfRange.code:
             self._requested = sent
             return FetchBounds()
@@ -186,7 +185,7 @@ class Follower:
             return Wait(self._backoff_ms)
         if got.diverging is not None:
             return self._align(sent, got.diverging)
-        # This only happens where records have no epochs: `fetch_from` then asks from the high
+        # This only happens if records have no epochs. `fetch_from` then fetches from the high
         # watermark, and everything above it is removed.
         if self._log.log_end_offset > sent.offset:
             return self._cut(sent.offset)
@@ -194,7 +193,7 @@ class Follower:
         return Append()
 
     def on_appended(self, got: Fetched) -> list[Advance]:
-        """Record that the records of an `Append`, if any, are in the log (RE-6).
+        """Note that the records of an `Append`, if any, are in the log (RE-6).
 
         The shell then raises the log's start to the leader's, if that is below the watermark.
         """
@@ -204,12 +203,13 @@ class Follower:
         return partition.on_copied(self._log.log_end_offset, got.high_watermark)
 
     def on_bounds(self, earliest: int, latest: int) -> Step:
-        """Take the leader's bounds that `FetchBounds` requested; returns the next step."""
+        """Process the leader's bounds that `FetchBounds` requested, and return the next step."""
         requested, self._requested = self._requested, None
         if requested is None or not self._is_current(requested):
             return Ignore()
         end = self._log.log_end_offset
-        # After an unclean election the leader has less. Kafka truncates to its end here, too.
+        # After an unclean election, the leader has fewer records. Kafka truncates to its end here,
+        # too.
         if latest < end:
             return self._cut(latest)
         if earliest > end:
@@ -226,7 +226,7 @@ class Follower:
 
     def _align(self, sent: FetchFrom, leaders: EpochEnd) -> Step:
         if sent == self._diverged:
-            # The truncation has changed nothing, so back off before asking the leader again.
+            # The truncation has removed nothing, so back off before asking the leader again.
             self._diverged = None
             return Wait(self._backoff_ms)
         self._diverged = sent
@@ -235,7 +235,7 @@ class Follower:
     def _cut(self, offset: int) -> Truncate | StartAt:
         partition = self.partition
         lost = max(0, partition.high_watermark - offset)
-        # Nothing in this log remains: as in Kafka, the log is emptied and starts at that offset.
+        # Nothing in this log is valid, so as in Kafka, it is emptied and starts at that offset.
         if offset < self._log.log_start_offset:
             partition.on_started_at(offset)
             return StartAt(offset, lost)

@@ -1,7 +1,8 @@
-"""A follower's state as its leader sees it, only from its fetches in this leader epoch.
+"""Tracks a follower's state on its leader, using only its fetches in this leader epoch.
 
-Being in sync is measured in time, never in records: under steady appends no fetch is ever at the
-very end, and a follower that reaches the log end of its previous fetch keeps up (RE-8).
+Whether a follower is in sync depends on time, never on records. With steady appends, no fetch is
+ever exactly at the log end; a follower keeps up if it reaches the log end at the time of its
+previous fetch (RE-8).
 """
 
 from __future__ import annotations
@@ -38,21 +39,22 @@ class FollowerState:
     )
 
     def __init__(self, caught_up_at_ms: int = NEVER_MS) -> None:
-        """Start a follower; if it is in sync at the start of the epoch, it may lag for the usual
-        time.
+        """Create the state.
+
+        A follower in sync at the start of the epoch may lag for the usual time.
         """
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
         self.broker_epoch = UNKNOWN_EPOCH
         self.caught_up_at_ms = caught_up_at_ms
-        """The last time at which it had all of the leader's records."""
+        """The last time at which the follower had all of the leader's records."""
         self.fetched_at_ms = NEVER_MS
         self.leader_end_at_fetch = UNKNOWN_OFFSET
         self.last_fetch: FollowerFetch | None = None
-        """None before its first fetch in this leader epoch."""
+        """The last fetch, or None before the first one in this leader epoch."""
 
     def on_fetch(self, fetch: FollowerFetch, leader_end: int, now_ms: int) -> None:
-        """Record a follower's fetch: it has everything below the offset that it asks for."""
+        """Process a fetch, which shows that the follower has everything below the fetch offset."""
         offset = fetch.offset
         self.last_fetch = fetch
         self.log_start_offset = fetch.log_start_offset
@@ -60,8 +62,8 @@ class FollowerState:
         # It has every record that exists now.
         if offset >= leader_end:
             self.caught_up_at_ms = max(self.caught_up_at_ms, now_ms)
-        # The follower has every record that existed at its previous fetch, so it was caught up
-        # then (RE-8). Under steady appends, it never reaches the log end.
+        # The follower has every record that existed at its previous fetch, so it was caught up then
+        # (RE-8). With steady appends, it never reaches the log end.
         elif offset >= self.leader_end_at_fetch:
             self.caught_up_at_ms = max(self.caught_up_at_ms, self.fetched_at_ms)
         self.log_end_offset = offset
@@ -69,5 +71,5 @@ class FollowerState:
         self.fetched_at_ms = now_ms
 
     def is_caught_up(self, leader_end: int, now_ms: int, lag_time_max_ms: int) -> bool:
-        """Return whether it has everything now, or had everything recently enough."""
+        """Return whether the follower has everything now, or had everything recently enough."""
         return self.log_end_offset >= leader_end or now_ms - self.caught_up_at_ms <= lag_time_max_ms

@@ -1,4 +1,4 @@
-"""The state machine of a partition on one broker: role, in-sync replicas and high watermark.
+"""Implements a partition's state machine on a broker: role, in-sync replicas, high watermark.
 
     log end offset (LEO)    the next offset to be written
     high watermark (HW)     the smallest LEO of the in-sync replicas: the first offset that
@@ -6,12 +6,13 @@
     committed ISR           as stored by the controller: the replicas that it may elect
     maximal ISR             the committed and the proposed members: the HW waits for them
 
-Invariants, for a leader: HW <= LEO; the HW never falls; every record below it is on each replica
-that the controller may elect, whatever the outcome of a proposal (so the maximal ISR counts, and
-replicas about to join it); it does not rise while fewer replicas are in the committed ISR than
-min(min.insync.replicas, replication factor), so nothing becomes visible that acks=all would have
-rejected (KIP-966). One proposal at a time. For a follower: HW <= LEO, and the HW falls only by
-truncation. A pure machine: appends, fetches and answers go in, effects come out.
+Invariants for a leader: HW <= LEO; the HW never decreases; every record below the HW is on each
+replica that the controller may elect, whatever the outcome of a proposal (so the maximal ISR and
+replicas about to join it count); the HW does not advance while the committed ISR has fewer replicas
+than min(min.insync.replicas, replication factor), so nothing becomes visible that acks=all would
+have rejected (KIP-966); only one proposal is pending at a time. For a follower: HW <= LEO, and the
+HW decreases only by truncation. The machine is pure: it processes appends, fetches and responses,
+and returns effects.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from barnabas.types import TopicPartition
 
 NO_EPOCH = -1
 
-# The controller has rejected the proposal permanently; keep the ISR. A later fetch or check can
+# The controller has permanently rejected the proposal, so keep the ISR. A later fetch or check can
 # propose again.
 _DROPPED = frozenset({IneligibleReplica.code, OperationNotAttempted.code})
 
@@ -67,8 +68,8 @@ _OVERTAKEN = frozenset(
 )
 
 _NO_TOPIC_ID = bytes(16)
-# The precision of the time since which a follower has had everything: within that time an append
-# does not check its session again.
+# The precision of the time at which a follower was last caught up: within this time, an append does
+# not check its session again.
 _LEVEL_FOR_MS = 1000
 _NOBODY: Mapping[int, int] = MappingProxyType({})
 
@@ -91,7 +92,7 @@ Effect = Advance | ProposeIsr
 
 
 class Partition:
-    """A replica's view of its partition. It follows until it becomes leader."""
+    """A replica's view of its partition. It is a follower until it becomes the leader."""
 
     __slots__ = (
         "_broker_epoch",
@@ -128,7 +129,7 @@ class Partition:
         lag_time_max_ms: int = 30_000,
         topic_id: bytes = _NO_TOPIC_ID,
     ) -> None:
-        """`high_watermark` is the checkpointed one, within the log that was found."""
+        """Create a follower; `high_watermark` is the checkpointed one, limited to the log."""
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.broker_id = broker_id
@@ -141,9 +142,9 @@ class Partition:
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
         self.controller_epoch = 0
-        """The epoch of the controller that made it lead or follow."""
+        """The epoch of the controller that made this replica lead or follow."""
         self.epoch_start_offset = UNKNOWN_OFFSET
-        """The end of the log when this broker became leader in this epoch; -1 for a follower."""
+        """The log end when this broker became leader in this epoch; -1 for a follower."""
         self.isr: tuple[int, ...] = ()
         self.maximal_isr: tuple[int, ...] = ()
         self.replicas: tuple[int, ...] = ()
@@ -176,21 +177,21 @@ class Partition:
 
     @property
     def is_changing_isr(self) -> bool:
-        """True while a proposal is pending at the controller."""
+        """Is true while a proposal is pending at the controller."""
         return self._proposed is not None
 
     # --- what changes around it ------------------------------------------------------------------
 
     def configure(self, min_insync_replicas: int) -> None:
-        """Take over the topic's changed settings."""
+        """Apply the topic's changed settings."""
         self._min_insync_replicas = min_insync_replicas
 
     def on_registered(self, broker_epoch: int) -> None:
-        """Record the epoch of this broker's new registration (KIP-903)."""
+        """Note the epoch of this broker's new registration (KIP-903)."""
         self._broker_epoch = broker_epoch
 
     def brokers_changed(self, live: Mapping[int, int], now_ms: int = 0) -> list[Effect]:
-        """Take over the live brokers and their epochs; a failure may let the high watermark rise.
+        """Apply the live brokers and their epochs; a failure may let the high watermark advance.
 
         The caller must not change `live` afterwards.
         """
@@ -204,7 +205,7 @@ class Partition:
         return self._advance()
 
     def on_log_start_moved(self, offset: int) -> None:
-        """Record that the log now starts here, because of retention or DeleteRecords."""
+        """Note that the log now starts here, because of retention or DeleteRecords."""
         self._log_start_offset = offset
 
     # --- what the controller says ----------------------------------------------------------------
@@ -214,13 +215,13 @@ class Partition:
     ) -> list[Effect]:
         """Lead from `log_end_offset` on; followers' state from an older epoch is dropped.
 
-        In the epoch that it leads already, only the ISR and the replicas are new, and only if the
-        partition epoch is; `log_end_offset` is then ignored.
+        If it already leads in this epoch, only the ISR and the replicas are updated, and only for a
+        new partition epoch; `log_end_offset` is then ignored.
         """
         assert state.leader == self.broker_id, state
         assert state.leader_epoch >= self.leader_epoch, "an old LeaderAndIsr must not get here"
         self._now_ms = max(self._now_ms, now_ms)
-        # In a new epoch, what followers have is unknown until they fetch in it (KIP-101). A
+        # In a new epoch, it is unknown what followers have until they fetch in it (KIP-101). A
         # follower must reach the log end at the start of the epoch before it may join (RE-8).
         if state.leader_epoch > self.leader_epoch:
             assert log_end_offset >= self.high_watermark, (
@@ -236,7 +237,7 @@ class Partition:
                 return []
         self._take_over(state)
         self.is_leader = True
-        # Members of the ISR may lag from now on for the usual time; other replicas have never
+        # Members of the ISR may lag for the usual time from now on; other replicas have never
         # caught up.
         known = self._followers
         self._followers = {
@@ -248,7 +249,7 @@ class Partition:
         return self._advance()
 
     def become_follower(self, state: PartitionImage) -> None:
-        """Stop leading: from now on clients are rejected."""
+        """Stop leading, and reject clients from now on."""
         assert state.leader != self.broker_id, state
         assert state.leader_epoch >= self.leader_epoch, "an old LeaderAndIsr must not get here"
         self._take_over(state)
@@ -267,7 +268,7 @@ class Partition:
     # --- as the leader ---------------------------------------------------------------------------
 
     def on_appended(self, log_end_offset: int, now_ms: int = 0) -> list[Effect]:
-        """Record that the leader's log has grown to this end. Returns at most an `Advance`."""
+        """Note that the leader's log has grown to this end. Returns at most an `Advance`."""
         if not self.is_leader:
             raise self._not_leader()
         assert log_end_offset >= self.log_end_offset, "a leader's log never shrinks"
@@ -278,10 +279,10 @@ class Partition:
         return self._advance()
 
     def on_fetch(self, fetch: FollowerFetch, now_ms: int) -> list[Effect]:
-        """Record a follower's fetch: it has everything below the offset that it asks for (RE-5).
+        """Process a fetch, which shows that the follower has everything below its offset (RE-5).
 
         Call it only for a fetch that is in range and has no diverging epoch. Raises
-        NotLeaderOrFollower if the broker holds no replica or has registered again since;
+        NotLeaderOrFollower if the broker has no replica or has registered again since;
         FencedLeaderEpoch or UnknownLeaderEpoch if it is in another epoch.
         """
         if not self.is_leader:
@@ -302,18 +303,18 @@ class Partition:
                 )
         self._now_ms = max(self._now_ms, now_ms)
         follower.on_fetch(fetch, self.log_end_offset, now_ms)
-        # RE-8: a replica comes back with a fetch, or with the response to an earlier proposal,
-        # never by a timer.
+        # RE-8: a replica rejoins because of a fetch or of the response to an earlier proposal,
+        # never because of a timer.
         joining = [replica] if self._may_join(replica, follower) else []
         return [*self._expand(joining), *self._advance()]
 
     def kept_up(self, requested_at_ms: Callable[[int], int | None], now_ms: int) -> list[Effect]:
-        """Note, before the log grows, that followers with all of it had it at their last request.
+        """Before the log grows, note when followers that have all of it last sent a request.
 
         `requested_at_ms` returns the time of the last request in a follower's fetch session, if it
-        has one. An idle partition is not in these requests; but it is in the session, and as in
-        Kafka a session's request speaks for all its partitions. A follower that has sent none since
-        gets no new time to lag.
+        has one. An idle partition is not in these requests, but it is in the session. As in Kafka,
+        a session's request counts for all of its partitions. A follower that has sent no request
+        since gets no additional time to lag.
         """
         effects: list[Effect] = []
         for replica, follower in self._followers.items():
@@ -333,20 +334,20 @@ class Partition:
 
     def on_isr_answer(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> list[Effect]:
         """Process the controller's response to a proposal; an outdated response changes nothing."""
-        # A response to a proposal that a LeaderAndIsr has overtaken says nothing about the present
+        # If a LeaderAndIsr has overtaken a proposal, the response says nothing about the current
         # one.
         if proposal != self._proposed:
             return []
         self._now_ms = max(self._now_ms, now_ms)
         if answer.error_code in _OVERTAKEN:
             return []
-        # The committed and the maximal ISR are equal again, so the HW can advance (RE-4).
+        # The committed and the maximal ISR are equal again, so the HW may advance (RE-4).
         if answer.error_code in _DROPPED:
             self._commit_isr(self.isr)
             return self._advance()
         if answer.error_code:
-            # Any other error can be temporary: the controller resigned, or the request was lost.
-            # Resend the proposal; the maximal ISR applies in the meantime.
+            # Any other error may be temporary: the controller has resigned, or the request was
+            # lost. Resend the proposal; until then, the maximal ISR applies.
             return [ProposeIsr(proposal)]
         if (
             answer.leader_epoch != self.leader_epoch
@@ -363,7 +364,8 @@ class Partition:
             return []
         self._now_ms = max(self._now_ms, now_ms)
         effects: list[Effect] = []
-        # One proposal at a time: Kafka's isInflight. The next check comes after half the lag time.
+        # Only one proposal is sent at a time, like Kafka's isInflight. The next check comes after
+        # half the lag time.
         if self._proposed is None:
             kept = tuple(one for one in self.isr if self._keeps_up(one))
             if len(kept) < len(self.isr):
@@ -377,9 +379,10 @@ class Partition:
         return follower.is_caught_up(self.log_end_offset, self._now_ms, self._lag_time_max_ms)
 
     def _is_eligible(self, replica: int, follower: FollowerState) -> bool:
-        """Return whether its broker is live in the registration that fetched; others may lack data.
+        """Return whether the follower's broker is live in the registration that sent the fetch.
 
-        If the epoch is unknown, the controller compares.
+        After another registration, it may lack data. If the epoch is unknown, the controller
+        checks.
         """
         epoch = self._live.get(replica)
         return epoch is not None and (
@@ -389,8 +392,8 @@ class Partition:
     def _may_join(self, replica: int, follower: FollowerState) -> bool:
         return (
             replica not in self.isr
-            # Below the start of the leader epoch, the follower may still have to truncate, so
-            # only later records count.
+            # Below the start of the leader epoch, the follower may still have to truncate, so only
+            # later records count.
             and follower.log_end_offset >= max(self.high_watermark, self.epoch_start_offset)
             and self._is_eligible(replica, follower)
         )
@@ -432,16 +435,17 @@ class Partition:
 
     def _advance(self) -> list[Effect]:
         """Advance the HW to the smallest LEO that counts, if allowed (RE-4)."""
-        # Use a single pass without a list, because this runs for each append and each fetch.
+        # Use a single pass without a list, because this runs for every append and fetch.
         smallest = self.log_end_offset
         for replica, follower in self._followers.items():
             if follower.log_end_offset < smallest and (
                 replica in self.maximal_isr
-                # It is about to join: it could never reach a watermark that runs away from it.
+                # This replica is about to join; it could never reach a high watermark that advances
+                # without it.
                 or (self._keeps_up(replica) and self._is_eligible(replica, follower))
             ):
                 smallest = follower.log_end_offset
-        # KIP-966: below min.insync.replicas nothing new becomes visible, because acks=all would
+        # KIP-966: below min.insync.replicas, nothing new becomes visible, because acks=all would
         # reject it.
         if smallest <= self.high_watermark or not self.has_enough_in_sync():
             return []
@@ -451,7 +455,7 @@ class Partition:
     # --- as a follower ---------------------------------------------------------------------------
 
     def on_copied(self, log_end_offset: int, leader_high_watermark: int) -> list[Advance]:
-        """Record that the follower's log has grown to this end, and its leader's HW (RE-6).
+        """Note that the follower's log has grown to this end, and adopt the leader's HW (RE-6).
 
         A new leader's HW may be lower; keep this HW, because committed records stay committed.
         """
@@ -465,15 +469,13 @@ class Partition:
         return [Advance(high_watermark)]
 
     def on_truncated(self, log_end_offset: int) -> None:
-        """Record that the follower's log now ends here: below its HW only after unclean
-        elections.
-        """
+        """Note that the follower's log now ends here, below its HW only after unclean elections."""
         assert not self.is_leader, "a leader's log never shrinks"
         self.log_end_offset = log_end_offset
         self.high_watermark = min(self.high_watermark, log_end_offset)
 
     def on_started_at(self, offset: int) -> None:
-        """Record that the follower's log is empty and starts here."""
+        """Note that the follower's log is empty and starts here."""
         assert not self.is_leader, "a leader's log never shrinks"
         self._log_start_offset = self.high_watermark = self.log_end_offset = offset
 
@@ -484,7 +486,7 @@ class Partition:
         return self._followers[replica].log_end_offset
 
     def caught_up_at_ms(self, replica: int) -> int:
-        """Return when a follower last had all of the leader's records; far in the past if never."""
+        """Return when a follower last had all of the leader's records, or a very early time."""
         return self._followers[replica].caught_up_at_ms
 
     def in_sync(self) -> list[InSync]:
@@ -501,7 +503,7 @@ class Partition:
         ]
 
     def low_watermark(self, live: Container[int]) -> int:
-        """Return the smallest log start of the live replicas; -1 while one is unknown."""
+        """Return the smallest log start offset of the live replicas; -1 while one is unknown."""
         smallest = self._log_start_offset
         for replica, follower in self._followers.items():
             if follower.log_start_offset < smallest and replica in live:
@@ -509,8 +511,8 @@ class Partition:
         return smallest
 
     def check_leader_epoch(self, leader_epoch: int) -> None:
-        """Reject a client that has another epoch (KIP-320); -1: it sent none."""
-        # Consumers before KIP-320 and tools send no epoch.
+        """Reject a client with another leader epoch (KIP-320); -1 means that it sent none."""
+        # Tools, and consumers from before KIP-320, send no epoch.
         if leader_epoch in (NO_EPOCH, self.leader_epoch):
             return
         if leader_epoch < self.leader_epoch:
@@ -526,7 +528,7 @@ class Partition:
     def has_enough_in_sync(self) -> bool:
         """Return whether the ISR is large enough to accept appends with acks=all."""
         count = len(self.isr)
-        # KIP-966: if there are fewer replicas than min.insync.replicas, all of them are enough.
+        # KIP-966: if there are fewer replicas than min.insync.replicas, all of them suffice.
         return count >= self._min_insync_replicas or count >= len(self.replicas)
 
     def check_acks_all(self) -> None:

@@ -1,8 +1,8 @@
 """Selects the replica that a consumer with a rack reads from (KIP-392, RE-2).
 
-It is the leader, if the leader is in the consumer's rack or no in-sync replica there has the
-offset. Otherwise it is the follower there with the largest log end, then the one that caught up
-with the leader last, then the one with the larger id: Kafka's RackAwareReplicaSelector.
+It is the leader if the leader is in the consumer's rack or no in-sync replica there has the offset.
+Otherwise, it is the follower there with the largest log end; in a tie, the one that caught up last,
+then the one with the larger id. This is Kafka's RackAwareReplicaSelector.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class InSync(NamedTuple):
     log_start_offset: int
     log_end_offset: int
     caught_up_at_ms: int
-    """The last time at which it had all of the leader's records."""
+    """The last time at which the follower had all of the leader's records."""
 
 
 def select_replica(
@@ -28,8 +28,8 @@ def select_replica(
 ) -> int | None:
     """Return the follower to read from at `offset`; None means the leader.
 
-    `racks` has the racks of the live brokers. The caller has checked that the leader is not in this
-    rack.
+    `racks` contains the racks of the live brokers. The caller has checked that the leader is not in
+    this rack.
     """
     near = [
         each
@@ -37,7 +37,7 @@ def select_replica(
         if racks.get(each.broker_id) == rack
         and each.log_start_offset <= offset <= each.log_end_offset
     ]
-    # A follower without the offset would answer OFFSET_OUT_OF_RANGE, so the consumer reads from the
+    # A follower without the offset would return OFFSET_OUT_OF_RANGE, so the consumer reads from the
     # leader.
     if not near:
         return None

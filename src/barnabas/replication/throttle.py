@@ -1,10 +1,10 @@
 """Measures and limits the rate of replication for throttled replicas (KIP-73, RE-13).
 
 As in Kafka, bytes are counted in up to eleven windows of one second, and divided by the time since
-the oldest window started. So unused capacity can be used within eleven seconds, and an excess leads
-to a wait. The limit is checked before each partition: the last partition of a response can exceed
-it, and the next ones wait. The limit cannot be enforced if it is lower than one partition's fetch
-in eleven seconds.
+the oldest window started. Unused capacity can therefore be used within eleven seconds, and
+exceeding the limit causes a wait. The limit is checked before each partition: the last partition of
+a response may exceed it, and the next ones wait. A limit lower than one partition's fetch in eleven
+seconds cannot be enforced.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections import deque
 
 NO_LIMIT = 2**63 - 1
-_MOST_LISTS = 1_000  # the most lists cached before all are parsed again
+_MOST_LISTS = 1_000  # the most parsed lists kept; beyond this, the cache is cleared
 
-Window = tuple[int, int]  # when it began, in ms, and its bytes
+Window = tuple[int, int]  # (when the window began in ms, its bytes)
 
 
 class Throttle:
@@ -27,11 +27,11 @@ class Throttle:
         self.bytes_per_s = NO_LIMIT
         self.window_count = 11
         self.window_ms = 1_000
-        self._windows: deque[Window] = deque()  # the oldest first
+        self._windows: deque[Window] = deque()  # oldest first
         self._lists: dict[str, frozenset[int]] = {}
 
     def covers(self, listed: str, partition: int) -> bool:
-        """Return whether a topic's throttled replicas include this broker's of the partition.
+        """Return whether this broker's replica of the partition is throttled.
 
         `listed` is `partition:broker,partition:broker,...`, or `*` for all replicas.
         """
@@ -40,7 +40,7 @@ class Throttle:
             return True
         own = self._lists.get(listed)
         if own is None:
-            # Lists change with each reassignment; old ones must not accumulate.
+            # Lists change with each reassignment, so old ones must not accumulate.
             if len(self._lists) >= _MOST_LISTS:
                 self._lists.clear()
             own = self._lists[listed] = self._own(listed)
@@ -63,7 +63,7 @@ class Throttle:
     def wait_ms(self, now_ms: int, more_bytes: int = 0) -> int:
         """Return 0 if more may be copied, otherwise the minimum delay.
 
-        `more_bytes` are being copied and not yet recorded.
+        `more_bytes` are being copied but not recorded yet.
         """
         if self.bytes_per_s == NO_LIMIT:
             return 0
@@ -71,12 +71,13 @@ class Throttle:
         began_ms = self._windows[0][0] if self._windows else now_ms
         total_bytes = more_bytes + sum(size_bytes for _, size_bytes in self._windows)
         passed_ms = now_ms - began_ms
-        # Use at least one whole window: a burst in the first milliseconds is not a rate yet.
+        # Use at least one whole window, because a burst in the first milliseconds is not a rate
+        # yet.
         if total_bytes * 1_000 <= self.bytes_per_s * max(passed_ms, self.window_ms):
             return 0
         # The oldest window expires, and its bytes with it.
         left_ms = self.window_count * self.window_ms - passed_ms
-        # At a rate of 0, nothing more is due before the oldest window has expired.
+        # At a rate of 0, nothing may be copied before the oldest window has expired.
         if not self.bytes_per_s:
             return left_ms
         return min(left_ms, -(-total_bytes * 1_000 // self.bytes_per_s) - passed_ms)

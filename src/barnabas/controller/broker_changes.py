@@ -1,10 +1,10 @@
-"""Leaders and ISRs after brokers fail, start or shut down, and after a controller failover.
+"""Updates leaders and ISRs after brokers fail, start or shut down, and after a failover.
 
 A failed broker leaves every ISR except those in which it is the last member, and another member
 leads in its place. A restarted broker follows until leaders take it back into their ISRs. A broker
-whose registration has changed has restarted, even if nothing noticed its absence: it may have lost
-records that its place in the ISR implies it has (KIP-903). A broker in controlled shutdown hands
-over first: other brokers lead before it stops, and no ISR waits for it.
+whose registration has changed has restarted, even if its absence was not noticed, and may have lost
+records that it should have as an ISR member (KIP-903). A broker in controlled shutdown hands over
+first: other brokers lead before it stops, and no ISR waits for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from barnabas.types import TopicPartition
 
 
 def brokers_changed(draft: Draft, gone: Set[int], come: Set[int], trusted: Set[int]) -> None:
-    """Elect leaders where a change of brokers affects partitions. The draft has the live brokers.
+    """Elect leaders where a change of brokers affects partitions. The draft contains live brokers.
 
     `gone` are brokers whose registration has ended; `come` are newly registered brokers; `trusted`
     are brokers that have withdrawn the warning about lost records.
@@ -37,7 +37,7 @@ def brokers_changed(draft: Draft, gone: Set[int], come: Set[int], trusted: Set[i
             if gone:
                 partition = _fail(draft, name, partition, gone, staying)
             if partition.leader == NO_LEADER:
-                draft.lead(name)  # from the new brokers, or uncleanly if that is allowed
+                draft.lead(name)  # from the new brokers, or by an unclean election if allowed
             if partition.adding or partition.removing:
                 reassignment.complete(draft, name)
     for topic in draft.topics_to_go():
@@ -47,11 +47,11 @@ def brokers_changed(draft: Draft, gone: Set[int], come: Set[int], trusted: Set[i
 
 
 def fail_over(draft: Draft, name: TopicPartition, doubtful: Set[int]) -> None:
-    """Bring one partition up to date under a new controller."""
+    """Bring a partition up to date under a new controller."""
     partition = draft.get(name)
     assert partition is not None
-    # Before dead brokers leave the ISR: if any member can be trusted, the one that remains must be
-    # trusted.
+    # Do this before dead brokers leave the ISR: if any member can be trusted, the remaining one
+    # must be a trusted one.
     trusted = distrust(partition, doubtful, draft.epoch)
     if trusted is not None:
         draft.change(name, trusted)
@@ -76,15 +76,15 @@ def replicas_offline(draft: Draft, broker_id: int, names: Iterable[TopicPartitio
         draft.put(name, partition)
         if broker_id not in partition.isr or partition.leader == NO_LEADER:
             continue
-        # The ISR loses the failed replica and the new leader is elected in one step, as when a
-        # broker fails.
+        # Removing the failed replica from the ISR and electing the new leader take one step, as
+        # when a broker fails.
         elected = elect(partition, draft.electable, draft.epoch)
         draft.change(name, elected or without(partition, broker_id, draft.epoch))
-        draft.lead(name)  # uncleanly if that is allowed
+        draft.lead(name)  # by an unclean election if allowed
 
 
 def replicas_online(draft: Draft, broker_id: int, names: Iterable[TopicPartition]) -> None:
-    """Count these replicas as available again: a live broker hosts replicas that it had lost."""
+    """Treat these replicas as available again, because a live broker hosts them again."""
     for name in names:
         partition = draft.get(name)
         if partition is None or broker_id not in partition.offline_replicas:
@@ -97,12 +97,12 @@ def replicas_online(draft: Draft, broker_id: int, names: Iterable[TopicPartition
 
 
 def leave(draft: Draft, broker_id: int) -> list[TopicPartition]:
-    """Move leadership off the broker; returns the replicated partitions that it still leads."""
+    """Move leadership off the broker, and return the replicated partitions that it still leads."""
     remaining = []
     for topic in draft.topics():
         for number, partition in topic.partitions.items():
-            # As in Kafka, a partition with a single replica is left alone: no other broker can lead
-            # it.
+            # As in Kafka, ignore partitions with a single replica, because no other broker can lead
+            # them.
             if broker_id not in partition.replicas or len(partition.replicas) == 1:
                 continue
             if partition.partition_epoch == NEVER_LED:
@@ -115,7 +115,7 @@ def leave(draft: Draft, broker_id: int) -> list[TopicPartition]:
                 else:
                     draft.change(name, moved)
                 continue
-            # The broker must stop fetching, or the leader would add it to the ISR again.
+            # The broker must stop fetching; otherwise, the leader would add it to the ISR again.
             draft.stop(broker_id, name, delete=False)
             if broker_id in partition.isr and len(partition.isr) > 1:
                 draft.change(name, without(partition, broker_id, draft.epoch))
@@ -139,7 +139,7 @@ def _fail(
     elif gone.isdisjoint(partition.isr):
         return partition
     if partition.leader == NO_LEADER and len(partition.isr) == 1:
-        return partition  # its return was awaited, but it has failed again
+        return partition  # its return was awaited, but the broker has failed again
     leaving = [replica for replica in partition.isr if replica in gone]
     for replica in leader_last(partition, leaving):
         partition = without(partition, replica, draft.epoch)

@@ -1,12 +1,12 @@
-"""The request versions that every broker of the cluster must support, and which brokers lack them.
+"""Determines which brokers lack request versions that every broker must support.
 
 The controller sends each kind of request in a single version, and followers need the diverging
-epoch in the Fetch answer (KIP-595). A broker that lacks one of these versions (Kafka 2.3.1 lacks
-all four) would be made leader or follower without ever learning of it, and would stall the
-partition. So the controller leaves it out: for as long as that registration lasts, the broker does
-not count as live.
+epoch in Fetch responses (KIP-595). A broker that lacks one of these versions (Kafka 2.3.1 lacks all
+four) would never learn that it was made a leader or follower, and would stall the partition. The
+controller therefore excludes such a broker: it does not count as live as long as that registration
+lasts.
 
-A broker counts as suitable until it has reported its versions, so no election waits for them.
+A broker is considered suitable until it has reported its versions, so no election waits for them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REQUIRED: Final = (
 
 
 def why_left_out(broker_id: int, versions: Versions) -> str | None:
-    """Return the reason, for the log and for operators; None if the broker supports everything."""
+    """Return why the broker is excluded, for logs and operators; None if it supports everything."""
     lacking = []
     for api, version in _REQUIRED:
         lowest, highest = versions.get(api.key, (0, -1))

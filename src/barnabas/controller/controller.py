@@ -1,15 +1,16 @@
-"""The controller: turns requests and events into metadata operations and requests to brokers.
+"""Implements the controller, which turns events into metadata operations and broker requests.
 
-A pure machine whose log is the metadata store. Each event gives a Decision: operations to commit
-under the controller epoch's version (a deposed controller's commit fails as a whole), the image
-after them, and the requests that notify the brokers. Its driver commits first, then calls `apply`,
-then sends; if the commit fails, nothing has changed, neither here nor anywhere else.
+The controller is a pure machine whose log is the metadata store. Each event results in a Decision:
+operations to commit under the controller epoch's version (a deposed controller's commit fails as a
+whole), the image after them, and the requests that notify the brokers. The driver commits first,
+then calls `apply`, then sends. If the commit fails, nothing has changed, neither here nor
+elsewhere.
 
-Invariant: `image` is the committed state. Apart from it the machine keeps only what was requested
-(which brokers are shutting down, which topics are to be deleted), which brokers are left out
-because of their versions (the image omits them, as if they were not live), where logs end, and
-counts. A topic is deleted in Kafka's order, and each step can be repeated after a crash: first its
-leaders are removed, then every replica, then its nodes, and last the deletion request.
+Invariant: `image` is the committed state. Apart from it, the machine keeps only requests (which
+brokers are shutting down, which topics are to be deleted), the brokers excluded because of their
+versions (which the image omits, as if they were not live), log ends, and counts. A topic is deleted
+in Kafka's order, and each step can be repeated after a crash: first its leaders are removed, then
+every replica, then its nodes, and last the deletion request.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _TOPIC = f"{layout.TOPICS}/"
 
 
 class Controller:
-    """Decides for the cluster from its election to its resignation."""
+    """The controller's machine, which makes decisions from its election to its resignation."""
 
     __slots__ = (
         "_counted",
@@ -69,14 +70,17 @@ class Controller:
     def __init__(
         self, epoch_version: int, image: ClusterImage, settings: Settings | None = None
     ) -> None:
-        """`image`: the loaded tree, already with this controller and its epoch.
+        """Create the machine.
 
-        `epoch_version`: the data version of `/controller_epoch` since this controller was elected.
+        `image` is the loaded tree, already with this controller and its epoch.
+
+        `epoch_version` is the data version of `/controller_epoch` since this controller's election.
         """
         self._epoch_version = epoch_version
         self._settings = Settings() if settings is None else settings
-        self._leaving: dict[int, int] = {}  # brokers shutting down, with their epochs
-        self._left_out: dict[int, tuple[int, str]] = {}  # broker epochs, with the reasons
+        self._leaving: dict[int, int] = {}  # brokers that are shutting down, with their epochs
+        # excluded brokers, with their epochs and the reasons
+        self._left_out: dict[int, tuple[int, str]] = {}
         self._deleting: set[str] = set()
         self._departing: dict[TopicPartition, tuple[int, ...]] = {}
         self._ends = KnownEnds()
@@ -88,9 +92,9 @@ class Controller:
         """The number of elected leaders that were not in sync (RE-11)."""
 
     def topic_nodes_read(self, versions: Mapping[str, int]) -> None:
-        """Record the data versions at which topic nodes were read.
+        """Note the data versions at which topic nodes were read.
 
-        A topic's node is written only at that version; if it was never read, at any version.
+        A topic's node is written only at that version or, if it was never read, at any version.
         """
         self._topic_versions.update(versions)
 
@@ -113,12 +117,12 @@ class Controller:
         return draft.decision(newcomers=self.image.brokers.keys() - {self.image.controller_id})
 
     def configure(self, settings: Settings) -> None:
-        """Take over the cluster's new defaults; work in progress continues with them."""
+        """Apply the cluster's new defaults, which work in progress then uses."""
         self._settings = settings
         self._counted = self._wanted = None
 
     def apply(self, decision: Decision) -> None:
-        """Take over a decision whose operations have been committed."""
+        """Apply a decision whose operations have been committed."""
         self.image = decision.image
         self.unclean_elections += decision.unclean_elections
         if decision.departing:
@@ -139,13 +143,13 @@ class Controller:
         return self._lead(topics, notifies_all=True)
 
     def partitions_added(self, topics: Sequence[TopicImage]) -> Decision:
-        """Elect leaders for partitions added to these topics; other partitions are left alone."""
+        """Elect leaders for partitions added to these topics, without changing other partitions."""
         return self._lead(topics, notifies_all=False)
 
     def configs_changed(self, configs: Mapping[str, Mapping[str, str]]) -> Decision:
         """Send topics' changed configs to every broker.
 
-        Partitions without a leader get one where the new configs allow it.
+        Partitions without a leader get one if the new configs allow it.
         """
         return self._lead(
             [self.image.topics[name]._replace(config=config) for name, config in configs.items()],
@@ -153,13 +157,13 @@ class Controller:
         )
 
     def deletions_requested(self, names: Iterable[str]) -> Decision:
-        """Start to delete topics: remove leaders, and make brokers delete their replicas.
+        """Start deleting topics: remove their leaders, and make brokers delete the replicas.
 
         The image keeps the topics, without leaders, as long as their names are taken.
         """
         names = list(names)
         topics = [topic for topic in map(self.with_departing, names) if topic is not None]
-        # From here on a draft leaves these topics alone: no election, no reassignment.
+        # From here on, drafts ignore these topics, so there are no elections and no reassignments.
         self._deleting.update(names)
         return _abandon(self._draft(), topics)
 
@@ -192,7 +196,7 @@ class Controller:
     # --- brokers ---------------------------------------------------------------------------------
 
     def brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
-        """React to a change of live brokers: lost ones stop leading, new ones get the full state.
+        """React to a change of live brokers: failed ones stop leading; new ones get the full state.
 
         A changed registration counts as a failure followed by a start. A left-out broker is not
         live.
@@ -214,7 +218,7 @@ class Controller:
         gone = {
             broker_id
             for broker_id, broker in before.items()
-            # KIP-903: another epoch means the broker restarted, even if its absence was never
+            # KIP-903: another epoch means that the broker restarted, even if its absence was never
             # noticed.
             if broker_id not in live or live[broker_id].epoch != broker.epoch
         }
@@ -226,20 +230,22 @@ class Controller:
             if broker.may_have_lost and broker_id in live and not live[broker_id].may_have_lost
         }
         draft = self._draft(live)
-        # A broker that is gone cannot confirm; logs that it still has will be stray when it
+        # A broker that is gone cannot confirm. Logs that it still has will be strays when it
         # returns.
         draft.on_departed(gone, list(self._departing))
         broker_changes.brokers_changed(draft, gone, come, trusted)
-        names = sorted(self._deleting & self.image.topics.keys())  # a set has no fixed order
-        # A broker that has returned may still have replicas of topics being deleted: it is sent the
+        # sorted, because a set has no fixed order
+        names = sorted(self._deleting & self.image.topics.keys())
+        # A broker that has returned may still have replicas of topics being deleted, so send it the
         # same StopReplica again.
         leaving = [self.image.topics[each] for each in names]
         _stop_replicas(draft, leaving, come)
         return draft.decision(newcomers=come)
 
     def versions_known(self, broker_id: int, broker_epoch: int, versions: Versions) -> Decision:
-        """Record a broker's supported versions; if they are too old, the broker is left out, and
-        treated as failed until it re-registers.
+        """Note a broker's supported versions.
+
+        If they are too old, the broker is excluded, and treated as failed until it re-registers.
 
         A report for an earlier registration is ignored, because the broker may have been upgraded
         since.
@@ -257,7 +263,7 @@ class Controller:
         return decision._replace(notes=(reason, *decision.notes))
 
     def awaits(self, broker_id: int, name: TopicPartition) -> bool:
-        """Return whether the broker has yet to confirm that it deleted its log of the partition."""
+        """Return whether the broker must still confirm that it deleted its log of the partition."""
         return broker_id in self._departing.get(name, ())
 
     def _forget_departed(self, gone: Container[str] = ()) -> None:
@@ -269,7 +275,7 @@ class Controller:
         }
 
     def logs_deleted(self, broker_id: int, names: Iterable[TopicPartition]) -> Decision:
-        """Record that a broker has deleted its logs of partitions that moved away from it."""
+        """Note that a broker has deleted its logs of partitions that moved away from it."""
         draft = self._draft()
         draft.on_departed((broker_id,), names)
         return draft.forgotten(())
@@ -279,10 +285,10 @@ class Controller:
     ) -> Decision:
         """React to the loss of these replicas on a live broker, with one of its log directories.
 
-        Another member of the ISR leads, or none until the replicas are back. The broker itself gets
-        the outcome, too: if only a log was damaged, it starts an empty one once another replica
-        leads. A loss in an earlier registration is ignored: the disk may be back since, and if not,
-        the broker reports it again.
+        Another member of the ISR leads or, if there is none, no one until the replicas are back.
+        The broker itself is also notified: if only a log was damaged, it starts an empty one once
+        another replica leads. A loss in an earlier registration is ignored, because the disk may
+        have recovered; if not, the broker reports it again.
         """
         draft = self._draft()
         broker = self.image.brokers.get(broker_id)
@@ -295,7 +301,7 @@ class Controller:
     def replicas_online(
         self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int
     ) -> Decision:
-        """React to a live broker hosting replicas again that it had lost.
+        """React to a live broker that again hosts replicas that it had lost.
 
         A damaged log starts empty once another replica leads. The replicas may join the ISR, and
         partitions that waited for them get a leader.
@@ -310,10 +316,11 @@ class Controller:
     def shutdown_requested(
         self, broker_id: int, broker_epoch: int = _NOT_SENT
     ) -> tuple[Decision, list[TopicPartition]]:
-        """Controlled shutdown: where possible other brokers lead, and the broker leaves the ISRs.
+        """Handle a controlled shutdown: if possible, others lead, and the broker leaves the ISRs.
 
-        The list has the partitions with other replicas that it still leads. The broker is elected
-        nowhere until it registers again. Raises BrokerIdNotRegistered or StaleBrokerEpoch.
+        The list contains the partitions with other replicas that the broker still leads. The broker
+        is elected nowhere until it registers again. Raises BrokerIdNotRegistered or
+        StaleBrokerEpoch.
         """
         broker = self.image.brokers.get(broker_id)
         if broker is None:
@@ -333,7 +340,10 @@ class Controller:
     def isr_proposed(
         self, broker_id: int, broker_epoch: int, proposals: Iterable[IsrProposal]
     ) -> tuple[Decision, dict[TopicPartition, IsrAnswer]]:
-        """Decide on a leader's proposed ISRs; the responses hold once the decision is committed."""
+        """Decide on a leader's proposed ISRs.
+
+        The responses are valid once the decision is committed.
+        """
         by_name = {proposal.topic_partition: proposal for proposal in proposals}
         draft = self._draft()
         broker = self.image.brokers.get(broker_id)
@@ -344,20 +354,20 @@ class Controller:
         return _decision_of(draft), answers
 
     def states_read(self, written: Mapping[TopicPartition, Written]) -> bool:
-        """Take over state nodes that leaders have written (RE-9); returns whether any has changed.
+        """Adopt state nodes that leaders have written (RE-9), and return whether any has changed.
 
-        They are committed, so they enter the image immediately; no broker is notified here.
+        They are already committed, so they enter the image immediately. No broker is notified here.
         """
         draft = self._draft()
         has_changed = isr.take_over(draft, written)
         if has_changed:
-            # Not through `apply`: there is nothing to commit, and none of this decision's requests
-            # are sent.
+            # Do not use `apply`, because there is nothing to commit and this decision's requests
+            # are not sent.
             self.image = draft.decision().image
         return has_changed
 
     def isrs_announced(self, names: Iterable[TopicPartition]) -> Decision:
-        """Notify brokers of ISRs that leaders changed themselves and `states_read` took over."""
+        """Notify brokers of ISRs that leaders changed themselves and `states_read` adopted."""
         draft = self._draft()
         isr.notify(draft, names)
         return _decision_of(draft)
@@ -365,8 +375,7 @@ class Controller:
     def elect_leaders(
         self, names: Iterable[TopicPartition] | None, *, unclean: bool
     ) -> tuple[Decision, dict[TopicPartition, KafkaError | None]]:
-        """Elect preferred leaders, or with `unclean`, any replica for partitions without a leader
-        (KIP-460).
+        """Elect preferred leaders or, with `unclean`, any replica if there is no leader (KIP-460).
 
         None means all partitions; the response then omits those that need no election.
         """
@@ -380,7 +389,7 @@ class Controller:
             outcomes = {
                 name: error
                 for name, error in outcomes.items()
-                # As in Kafka's response to an election for all partitions.
+                # As in Kafka, the response to an election for all partitions omits these.
                 if not isinstance(error, ElectionNotNeeded)
             }
         return _decision_of(draft), outcomes
@@ -407,8 +416,8 @@ class Controller:
             else:
                 outcomes[name] = None
         for topic in dict.fromkeys(name.topic for name, error in outcomes.items() if not error):
-            # Write the topic's node first, so that a controller that takes over between two
-            # commits finds the replicas and completes the reassignment (KIP-455).
+            # Write the topic's node first. If another controller takes over between two commits, it
+            # then finds the replicas and completes the reassignment (KIP-455).
             draft.write_topic(topic, first=True)
         return _decision_of(draft), outcomes
 
@@ -420,10 +429,13 @@ class Controller:
         return self._wanted[1]
 
     def ends_known(self, ends: Ends) -> Decision:
-        """Record some replicas' log ends; when all of a partition are known, the largest leads."""
+        """Note some replicas' log ends.
+
+        When all of a partition's are known, the largest one leads.
+        """
         draft = self._draft()
         for name in sorted(self.ends_wanted):
-            # In name order: a set's order would differ from run to run.
+            # Use the order of names, because a set's order would differ from run to run.
             if name in ends:
                 self._ends.add(draft, name, ends[name])
                 self._ends.lead_by(draft, name)
@@ -437,7 +449,7 @@ class Controller:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The reasons why registered brokers are left out, in broker id order."""
+        """The reasons for which registered brokers are excluded, in the order of their ids."""
         return tuple(reason for _, (_, reason) in sorted(self._left_out.items()))
 
     @property
@@ -447,15 +459,15 @@ class Controller:
 
     @property
     def counts(self) -> Counts:
-        """Counts of all partitions, computed once for each image."""
+        """The counts over all partitions, computed once for each image."""
         if self._counted is None or self._counted[0] is not self.image:
             self._counted = (self.image, count(self._draft()))
         return self._counted[1]
 
     def _lead(self, topics: Sequence[TopicImage], *, notifies_all: bool) -> Decision:
-        """Elect where there is no live leader, and send these topics to the brokers.
+        """Elect leaders where none is live, and send these topics to the brokers.
 
-        LeaderAndIsr goes out for elected partitions, or for all partitions if `notifies_all`.
+        LeaderAndIsr is sent for partitions with an election or, with `notifies_all`, for all.
         """
         draft = self._draft()
         for topic in topics:
@@ -494,8 +506,8 @@ def _abandon(draft: Draft, topics: Sequence[TopicImage]) -> Decision:
     for topic in topics:
         draft.take_up(topic)
         for number, partition in topic.partitions.items():
-            # A partition that was never led has no state node to write; one without a leader
-            # already is in its final state.
+            # A partition that was never led has no state node to write; one without a leader is
+            # already in its final state.
             if partition.partition_epoch == NEVER_LED or partition.leader == NO_LEADER:
                 continue
             for replica in partition.replicas:

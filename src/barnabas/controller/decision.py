@@ -1,6 +1,7 @@
-"""The controller's decision: operations to commit, the image after them, requests to brokers.
+"""Defines the controller's decision: operations to commit, the resulting image, and requests.
 
-Also how a large decision is split into commits, and which partitions each broker is sent.
+The module also splits a large decision into commits, and determines which partitions are sent to
+each broker.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from barnabas.types import TopicPartition
 
 _NAMED_AT_MOST = 5
 _BYTES_BESIDE = 60
-"""The most bytes an operation takes in addition to path and data: its type, lengths and version."""
+"""The maximum size of an operation without path and data: its type, lengths and version."""
 
 
 Changed = dict[str, tuple[TopicImage, dict[int, PartitionImage]]]
@@ -35,9 +36,10 @@ class Send(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Commit `operations` (possibly none), apply, then send `requests` in their order.
+    """A decision: commit `operations` (if any), apply, then send `requests` in order.
 
-    `notes` go to the log as warnings. `unclean_elections` counts those that may have lost records.
+    `notes` go to the log as warnings. `unclean_elections` counts elections that may have lost
+    records.
     """
 
     operations: tuple[Operation, ...]
@@ -46,16 +48,17 @@ class Decision(NamedTuple):
     unclean_elections: int = 0
     notes: tuple[str, ...] = ()
     departing: Mapping[TopicPartition, tuple[int, ...]] = MappingProxyType({})
-    """Changes to the brokers that have yet to delete their logs, by partition."""
+    """Changes to the set of brokers that still have to delete their logs, by partition."""
 
 
 def split(operations: Sequence[Operation], max_bytes: int = 500_000) -> list[tuple[Operation, ...]]:
     """Split a decision's operations into several commits, in order.
 
-    Each commit is fenced by the first operation, the check of the controller's epoch. This is for
-    decisions on more partitions than a store takes at once. Because the order is kept, a controller
-    that finds some of them done can continue there. A node stays in the same commit as its first
-    child, because a missing child must mean that neither was created.
+    Each commit is fenced by the first operation, the check of the controller's epoch. This is
+    needed for decisions about more partitions than one commit can contain. Because the order is
+    kept, another controller that finds some of the commits done can continue from there. A node
+    stays in the same commit as its first child, because a missing child must mean that neither was
+    created.
     """
     if not operations:
         return []
@@ -69,7 +72,8 @@ def _chunks(operations: list[Operation], max_bytes: int) -> Iterator[list[Operat
     size = 0
     for operation in operations:
         added = _size(operation)
-        # ZooKeeper rejects a multi-request larger than jute.maxbuffer, one megabyte by default.
+        # ZooKeeper rejects a multi-request larger than jute.maxbuffer, which is one megabyte by
+        # default.
         if chunk and size + added > max_bytes and not _is_below(operation, chunk[-1]):
             yield chunk
             chunk, size = [], 0
@@ -132,7 +136,7 @@ def to_all(broker_ids: Iterable[int], update: UpdateMetadata) -> list[Send]:
 
 
 def note(what: str, names: Sequence[TopicPartition]) -> str:
-    """Format a note with the number of partitions and the names of the first few."""
+    """Return a note with the number of partitions and the names of the first few."""
     shown = ", ".join(map(str, names[:_NAMED_AT_MOST]))
     more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
     return f"{len(names)} partition{'s' * (len(names) > 1)} {what}: {shown}{more}"

@@ -1,9 +1,9 @@
-"""A draft of a decision: partitions after each write, operations, and brokers to notify.
+"""Drafts a decision: partitions after each write, operations, and brokers to notify.
 
 Invariant: a partition's state is written in steps. Each step is conditional on the version that the
-previous step left, and gives a legal state for a reader that sees the tree in between. Where
-Kafka's controller takes several steps (a dead leader leaves the ISR, then another replica is
-elected) the epochs here grow in the same way.
+previous step produced, and results in a valid state for a reader that sees the tree in between.
+Where Kafka's controller takes several steps (a dead leader leaves the ISR, then another replica is
+elected), the epochs here increase in the same way.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ StopReplica.
 
 
 class ControllerState(NamedTuple):
-    """The controller's state besides the image: epoch version, settings and pending work."""
+    """The controller's state apart from the image: epoch version, settings and pending work."""
 
     epoch_version: int
     settings: Settings
@@ -89,7 +89,7 @@ class Draft:
         state: ControllerState,
         brokers: Mapping[int, BrokerImage] | None = None,
     ) -> None:
-        """`brokers`: the live brokers, if they differ from the image's."""
+        """Create a draft. `brokers` are the live brokers, if they differ from the image's."""
         self.image = image
         self.brokers = image.brokers if brokers is None else brokers
         self.electable = frozenset(
@@ -117,7 +117,7 @@ class Draft:
         return self._state.settings
 
     def topic(self, name: str) -> TopicImage | None:
-        """Return a topic from the draft, else from the image; None if it is being deleted."""
+        """Return a topic from the draft or else from the image; None if it is being deleted."""
         if name in self._state.deleting:
             return None
         changed = self._changed.get(name)
@@ -129,12 +129,12 @@ class Draft:
         return (topic for topic in self.image.topics.values() if topic.name not in deleting)
 
     def topics_to_go(self) -> Iterator[TopicImage]:
-        """Return the topics being deleted, which stay in the image while their names are taken."""
+        """Return the topics being deleted, which stay in the image until their names are free."""
         deleting = self._state.deleting
         return (topic for topic in self.image.topics.values() if topic.name in deleting)
 
     def get(self, name: TopicPartition) -> PartitionImage | None:
-        """Return a partition in its current draft, unless its topic is being deleted."""
+        """Return a partition as drafted so far, unless its topic is being deleted."""
         topic = self.topic(name.topic)
         if topic is None:
             return None
@@ -146,7 +146,7 @@ class Draft:
         self._changed[topic.name] = (topic, dict(topic.partitions))
 
     def put(self, name: TopicPartition, partition: PartitionImage) -> None:
-        """Change a part of a partition that is not in its state node."""
+        """Change parts of a partition that its state node does not contain."""
         changed = self._changed.get(name.topic)
         if changed is None:
             topic = self.image.topics[name.topic]
@@ -158,17 +158,17 @@ class Draft:
     ) -> None:
         """Write one change. With `unclean`, the leader may lack acknowledged records."""
         version = partition.partition_epoch
-        # In the first step there is no state node yet (ZK-4).
+        # Before the first step, there is no state node (ZK-4).
         if version == NEVER_LED + 1:
             self._begin(name, partition)
         else:
             data = self._encode(partition)
             if unclean:
-                # Kafka sets this mark until the ISR next changes; nothing in Kafka acts on it, nor
-                # do we.
+                # Kafka sets this mark until the ISR next changes, but neither Kafka nor this
+                # controller uses it.
                 data = data.replace(b'"version":1,', _RECOVERING, 1)
-            # Conditional on the version that the previous step left: if a leader has written its
-            # ISR in between (RE-9), the commit fails.
+            # This is conditional on the version that the previous step produced: if a leader has
+            # written its ISR in between (RE-9), the commit fails.
             written = store.Set(layout.state_path(*name), data, version - 1)
             self._operations.append(written)
         self.put(name, partition)
@@ -185,7 +185,7 @@ class Draft:
             self._new[name] = new
 
     def write_topic(self, name: str, *, first: bool = False) -> None:
-        """Notify the replicas (LeaderAndIsr); replicas in `new` cannot have records of it yet."""
+        """Write the topic's node; with `first`, before the operations drafted so far."""
         topic, partitions = self._changed.get(name) or (
             self.image.topics[name],
             self.image.topics[name].partitions,
@@ -202,8 +202,8 @@ class Draft:
         version = self._state.topic_versions.get(name, store.ANY_VERSION)
         path = layout.topic_path(name)
         written = store.Set(path, layout.encode_topic_node(node), version)
-        # Once per decision, in its final state: a second write would not match the version it
-        # names.
+        # Write the node once per decision, in its final state: a second write would not match the
+        # version that it expects.
         self._operations = [
             each
             for each in self._operations
@@ -239,12 +239,12 @@ class Draft:
             return False
         elected = elect(partition, self.electable, self.epoch)
         if elected is None:
-            # RE-11: with unclean.leader.election.enable, or on request (KIP-460).
+            # RE-11: this requires unclean.leader.election.enable or a request (KIP-460).
             may = unclean or self.settings.is_unclean_allowed_for(topic)
             return may and self._lead_uncleanly(name, partition)
         self.change(name, elected)
         if partition.partition_epoch == NEVER_LED == partition.leader_epoch:
-            # The replicas cannot have a log of the partition yet, unless the leader epoch comes
+            # The replicas cannot have a log of the partition yet, unless the leader epoch was taken
             # from the logs (ZK-6).
             self._new[name] = partition.replicas
         if in_doubt:
@@ -252,7 +252,7 @@ class Draft:
         return True
 
     def _lead_uncleanly(self, name: TopicPartition, partition: PartitionImage) -> bool:
-        """Elect a replica that is not in sync; returns whether any replica is live."""
+        """Elect a replica that is not in sync, and return whether any replica is live."""
         elected = elect_unclean(partition, self.electable, self.epoch)
         if elected is None:
             return False
@@ -265,7 +265,7 @@ class Draft:
 
     @property
     def has_changed(self) -> bool:
-        """True once any partition has changed or must be stopped."""
+        """Is true once any partition has changed or must be stopped."""
         return bool(self._changed or self._stopped)
 
     def has_leader(self, partition: PartitionImage) -> bool:
@@ -295,7 +295,7 @@ class Draft:
             self._departing[name] = (*dict.fromkeys((*self.departing(name), broker_id)),)
 
     def on_departed(self, brokers: Container[int], names: Iterable[TopicPartition]) -> None:
-        """Record that these brokers have deleted their logs of the partitions, or are gone."""
+        """Note that these brokers have deleted their logs of the partitions, or are gone."""
         topics: dict[str, None] = {}
         for name in names:
             before = self.departing(name)
@@ -304,7 +304,7 @@ class Draft:
                 self._departing[name] = left
                 topics[name.topic] = None
         for topic in topics:
-            # Not for a topic being deleted: its node is deleted as a whole.
+            # Skip topics that are being deleted, because their nodes are deleted as a whole.
             if self.topic(topic) is not None:
                 self.write_topic(topic)
 
@@ -340,7 +340,8 @@ class Draft:
         if newcomers:
             staying = [topic for topic in image.topics.values() if topic.name not in deleting]
             requests += to_all(sorted(newcomers), self._update(staying))
-            # Whether changed or not: a new registration has been sent nothing yet.
+            # Send all topics, changed or not, because nothing has been sent to a new registration
+            # yet.
             hosted.update(all_roles(staying, self._new, newcomers))
         for broker_id in self.brokers:
             states = tuple(hosted.get(broker_id, ()))
@@ -348,7 +349,7 @@ class Draft:
                 request = LeaderAndIsr(self.image.controller_id, self.epoch, states)
                 requests.append(Send(broker_id, request))
         requests += self._stops()
-        # Without newcomers the update goes out even if no topic has changed, because the live
+        # Without newcomers, the update is sent even if no topic has changed, because the live
         # brokers have.
         if topics or not newcomers:
             requests += to_all(known, update)
@@ -385,9 +386,9 @@ class Draft:
             )
 
     def _epoch_of(self, name: TopicPartition) -> int:
-        """Return the leader epoch at which a replica is stopped; a deletion does not raise it."""
-        # Kafka's EpochDuringDelete: the receiver deletes the replica regardless of the leader
-        # epoch.
+        """Return the leader epoch for stopping a replica; a deletion does not raise it."""
+        # This is Kafka's EpochDuringDelete: the receiver deletes the replica regardless of the
+        # leader epoch.
         if name.topic in self._state.deleting:
             return WHILE_DELETING
         partition = self.get(name)
@@ -429,7 +430,7 @@ class Draft:
         self._operations.append(store.Create(layout.state_path(*name), data))
 
     def _encode(self, partition: PartitionImage) -> bytes:
-        # Partitions of one cluster are much alike: there are far fewer states than partitions.
+        # Partitions of a cluster are similar: there are far fewer states than partitions.
         key = (partition.leader, partition.isr, partition.leader_epoch)
         data = self._encoded.get(key)
         if data is None:

@@ -1,12 +1,12 @@
-"""The controller's decisions on proposed ISRs (AlterPartition).
+"""Decides on proposed ISRs (AlterPartition), as part of the controller.
 
 Leaders below inter.broker.protocol.version 2.7 write ISRs themselves (RE-9).
 
-Only the leader of the current epoch may propose, on the partition's current state, and only
-replicas whose brokers are live in the registration that the leader sends (KIP-903): a broker that
-has re-registered since may have lost the records that made it eligible. The checks run in Kafka's
-order: a proposal that is already fulfilled is answered before its age is checked, so a repeated
-proposal is harmless.
+Only the leader of the current epoch may propose a change, based on the partition's current state.
+It may propose only replicas whose brokers are live in the registration that it sends (KIP-903),
+because a broker that has re-registered since may have lost the records that made it eligible. The
+checks run in Kafka's order: a proposal that is already fulfilled is answered before its age is
+checked, so repeating a proposal is harmless.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ class Written(NamedTuple):
 def take_over(draft: Draft, written: Mapping[TopicPartition, Written]) -> bool:
     """Adopt the ISRs that leaders have written; return whether any has changed.
 
-    A leader changes only its ISR. Other differences are ignored, because the next write of such a
-    node fails with a version conflict, and everything is read again.
+    A leader changes only its ISR. Other differences are ignored, because the next write to such a
+    node fails with a version conflict, after which everything is read again.
     """
     has_changed = False
     for name, (state, version) in written.items():
         topic = draft.image.topics.get(name.topic)
         before = None if topic is None else topic.partitions.get(name.partition)
-        # Unknown here, or no newer than the known state: our own write, or one that was read
-        # before.
+        # The partition is unknown here, or the node is no newer than the known state: it was our
+        # own write, or was read before.
         if before is None or not NEVER_LED < before.partition_epoch < version:
             continue
         if (state.leader, state.leader_epoch) == (before.leader, before.leader_epoch):
@@ -65,7 +65,7 @@ def take_over(draft: Draft, written: Mapping[TopicPartition, Written]) -> bool:
 
 
 def notify(draft: Draft, names: Iterable[TopicPartition]) -> None:
-    """Send these partitions to every broker; complete moves that waited for a replica to join."""
+    """Send these partitions to all brokers; complete moves that waited for a replica to join."""
     for name in names:
         partition = draft.get(name)
         if partition is None:
@@ -78,7 +78,7 @@ def notify(draft: Draft, names: Iterable[TopicPartition]) -> None:
 def decide(
     draft: Draft, broker_id: int, proposals: Mapping[TopicPartition, IsrProposal]
 ) -> dict[TopicPartition, IsrAnswer]:
-    """Write the accepted proposals; returns a response for each proposal of this broker."""
+    """Write the accepted proposals, and return a response to each of this broker's proposals."""
     return {name: _answer(draft, broker_id, proposal) for name, proposal in proposals.items()}
 
 
@@ -88,8 +88,8 @@ def _answer(draft: Draft, broker_id: int, proposal: IsrProposal) -> IsrAnswer:
         before = _known(draft, proposal)
         isr = tuple(member.broker_id for member in proposal.isr)
         _check_epochs(before, proposal)
-        # Already fulfilled, for example because a response was lost: accept it whatever its
-        # partition epoch.
+        # The proposal is already fulfilled, for example because a response was lost, so accept it
+        # whatever its partition epoch.
         if isr == before.isr and before.leader == broker_id:
             return _as_it_is(before)
         _check_isr(draft, before, broker_id, proposal)
@@ -99,7 +99,7 @@ def _answer(draft: Draft, broker_id: int, proposal: IsrProposal) -> IsrAnswer:
         isr=isr, partition_epoch=before.partition_epoch + 1, controller_epoch=draft.epoch
     )
     draft.write(name, accepted)
-    # The last target has joined: the reassignment ends in the same decision (KIP-455).
+    # The last target has joined, so the reassignment ends in the same decision (KIP-455).
     if (accepted.adding or accepted.removing) and reassignment.complete(draft, name):
         after = draft.get(name)
         if after is not None and after.leader != broker_id:
@@ -111,7 +111,7 @@ def _answer(draft: Draft, broker_id: int, proposal: IsrProposal) -> IsrAnswer:
 
 def _known(draft: Draft, proposal: IsrProposal) -> PartitionImage:
     topic_id = proposal.topic_id
-    # A zero topic id comes from a leader that does not know the id; then use the name.
+    # A zero topic id comes from a leader that does not know the id, so use the name.
     if topic_id != _NO_TOPIC_ID and topic_id not in draft.image.topic_names:
         raise UnknownTopicId
     topic = draft.topic(proposal.topic_partition.topic)
@@ -155,11 +155,11 @@ def _is_eligible(draft: Draft, before: PartitionImage, member: IsrMember) -> boo
     # The broker is not registered, or its log directory has failed (KIP-112).
     if broker is None or member.broker_id in before.offline_replicas:
         return False
-    # KIP-903. Below version 3 no epoch is sent, and Kafka does not check any.
+    # KIP-903: below version 3, no epoch is sent, and Kafka does not check any.
     if member.broker_epoch not in (_NOT_SENT, broker.epoch):
         return False
-    # RE-13: a broker that is shutting down remains in the ISR until it is removed, but cannot
-    # join one.
+    # RE-13: a broker that is shutting down stays in the ISR until it is removed, but cannot join
+    # one.
     return member.broker_id in before.isr or member.broker_id in draft.electable
 
 

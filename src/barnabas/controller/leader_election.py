@@ -1,12 +1,12 @@
-"""Election of a partition's leader: at its creation, after a failure, or on request.
+"""Elects a partition's leader at its creation, after a failure, or on request.
 
-The first eligible replica in the assigned order leads. At creation any live replica is eligible,
-because there are no records yet; later only a live replica that is in sync (RE-10), because only it
-has every acknowledged record. A replica whose log directory has failed counts as dead even if its
-broker is live. The ISR never becomes empty: the partition waits for its last members. `Draft.lead`
-in `decision_draft` decides whether to elect cleanly, from outside the ISR, or not yet; it asks
-`lost_log_ends` for doubts about the members of the ISR. Each function returns the partition one
-write later: with the next partition epoch and the next leader epoch.
+The first eligible replica in the assigned order leads. At creation, any live replica is eligible,
+because there are no records yet. Later, only a live replica that is in sync is eligible (RE-10),
+because only it has every acknowledged record. A replica whose log directory has failed counts as
+dead even if its broker is live. The ISR never becomes empty: the partition waits for its last
+members. `Draft.lead` in `decision_draft` decides whether to elect cleanly, from outside the ISR, or
+not yet; it asks `lost_log_ends` for doubts about the members of the ISR. Each function returns the
+partition after one write, with the next partition epoch and the next leader epoch.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ class Settings(NamedTuple):
 def succeed(
     partition: PartitionImage, leader: int, isr: tuple[int, ...], controller_epoch: int
 ) -> PartitionImage:
-    """Return the partition under this (possibly unchanged) leader, in a new leader epoch."""
-    # Not `_replace`, which takes three times as long: a failing broker affects thousands of these.
+    """Return the partition with this (possibly unchanged) leader in a new leader epoch."""
+    # Do not use `_replace`, which takes three times as long: a failing broker affects thousands of
+    # partitions.
     return PartitionImage(
         leader,
         partition.leader_epoch + 1,
@@ -54,7 +55,7 @@ def succeed(
 def elect(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """Return the partition with a new leader; None if none is needed or no replica is eligible."""
+    """Return the partition with a new leader; None if none is needed or none is eligible."""
     offline = partition.offline_replicas
     # The leader is live and its log directory works (KIP-112).
     if partition.leader in live and partition.leader not in offline:
@@ -94,7 +95,7 @@ def prefer(
 def hand_over(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """Make another ISR member lead and remove members not in `live`; None if no other can lead."""
+    """Make another ISR member lead, and remove members not in `live`; None if no other can lead."""
     isr = tuple([replica for replica in partition.isr if replica in live])
     leader = _first(partition.replicas, isr, but_not=partition.offline_replicas)
     if leader == NO_LEADER:
@@ -103,15 +104,19 @@ def hand_over(
 
 
 def without(partition: PartitionImage, broker_id: int, controller_epoch: int) -> PartitionImage:
-    """Remove this member from the ISR unless it is the last; if it led, there is no leader."""
+    """Remove this member from the ISR unless it is the last.
+
+    If it was the leader, there is none now.
+    """
     leader = NO_LEADER if partition.leader == broker_id else partition.leader
     isr = tuple([replica for replica in partition.isr if replica != broker_id])
     return succeed(partition, leader, isr or partition.isr, controller_epoch)
 
 
 def leader_last(partition: PartitionImage, leaving: list[int]) -> list[int]:
-    """Return the order in which to remove these from the ISR: the leader last, because one member
-    may have to remain.
+    """Return the order in which to remove these replicas from the ISR.
+
+    The leader is last, because one member may have to remain.
     """
     if len(leaving) <= 1:
         return leaving

@@ -1,15 +1,15 @@
-"""Elections where a broker may have lost the end of its logs.
+"""Handles elections in which a broker may have lost the end of its logs.
 
 The ISR lists the replicas that had every acknowledged record. A broker whose machine went down (a
 power failure, a kernel crash) may have lost records that it had not flushed, and registers with a
-mark that says so. From then on, until a leader has taken it into the ISR again:
+mark that says so. From then on, until a leader has added it to the ISR again:
 
     others in the ISR      it leaves; if they are all dead, the partition waits for one of them
     alone in the ISR       where two replicas had every committed record, all are asked for their
                            log ends, and the largest (epoch, end offset) leads;
                            otherwise it leads immediately, as in Kafka
 
-The argument is in docs/decisions/0014-who-may-have-lost-its-end-does-not-lead-by-the-isr.md.
+The reasons are in docs/decisions/0014-who-may-have-lost-its-end-does-not-lead-by-the-isr.md.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 class LogEnd(NamedTuple):
-    """A replica's log end: the epoch of its last batch (-1 if the log is empty), and its LEO.
+    """A replica's log end: the last batch's epoch (-1 if the log is empty), and the LEO.
 
-    `broker_epoch` is the registration of the broker that was asked, or -1 if it is unknown. A
-    broker that has registered again since may have lost these records.
+    `broker_epoch` identifies the registration of the broker that was asked; -1 if unknown. A broker
+    that has registered again since may have lost these records.
     """
 
     epoch: int
@@ -45,7 +45,7 @@ class LogEnd(NamedTuple):
 
 
 Ends = Mapping[TopicPartition, Mapping[int, LogEnd]]
-"""Keyed by broker."""
+"""The log ends of partitions, by partition and broker."""
 
 
 def distrust(
@@ -53,8 +53,8 @@ def distrust(
 ) -> PartitionImage | None:
     """Return the partition without these members in its ISR; None if nothing changes.
 
-    If all members are doubtful, one of them remains in the ISR but does not become the leader for
-    that.
+    If all members are doubtful, one of them remains in the ISR, but does not become the leader
+    because of that.
     """
     if len(partition.replicas) == 1 or not any(each in doubtful for each in partition.isr):
         return None
@@ -62,7 +62,7 @@ def distrust(
     leader = partition.leader if partition.leader in isr else NO_LEADER
     if not isr:
         # KIP-966: the ISR never becomes empty. The last leader had every acknowledged record, so it
-        # is the best of those that may have lost something.
+        # is the best of those that may have lost records.
         last_led = partition.leader in partition.isr
         isr = (partition.leader,) if last_led else partition.isr[:1]
         if isr == partition.isr and partition.leader == NO_LEADER:
@@ -71,9 +71,7 @@ def distrust(
 
 
 def is_in_doubt(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> bool:
-    """Return whether there is no leader, and the last member of the ISR, which is back, may have
-    lost its log end.
-    """
+    """Return whether no one leads and the last ISR member, now back, may have lost its log end."""
     if partition.leader != NO_LEADER or partition.partition_epoch == NEVER_LED:
         return False
     if len(partition.isr) != 1 or len(partition.replicas) == 1:
@@ -84,31 +82,32 @@ def is_in_doubt(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -
 
 def waits_for_ends(topic: TopicImage, settings: Settings) -> bool:
     """Return whether a partition in doubt waits until every replica's log end is known."""
-    # With one replica in sync, acks=all promises no second copy, so asking the others proves
-    # nothing; and where unclean elections are allowed, availability comes first.
+    # With one replica in sync, acks=all guarantees no second copy, so asking the others proves
+    # nothing. Where unclean elections are allowed, availability comes first.
     return settings.min_insync_of(topic) >= 2 and not settings.is_unclean_allowed_for(topic)
 
 
 def largest(partition: PartitionImage, ends: Mapping[int, LogEnd]) -> int | None:
-    """Return the replica with the largest log end, the first of equals; None if one is unknown."""
+    """Return the replica with the largest log end (the first if equal); None if one is unknown."""
     if any(replica not in ends for replica in partition.replicas):
         return None
-    # Compare the epoch first: in a later epoch, a shorter log has what its leader acknowledged
-    # (KIP-101).
+    # Compare epochs first: in a later epoch, even a shorter log has everything that its leader
+    # acknowledged (KIP-101).
     return max(partition.replicas, key=lambda replica: ends[replica][:2])
 
 
 class KnownEnds:
-    """Log ends by replica; each is valid until a leader is elected or its broker re-registers."""
+    """Known log ends. Each is valid until a leader is elected or its broker re-registers."""
 
     __slots__ = ("_ends",)
 
     def __init__(self) -> None:
-        # Stored with the leader epoch, in which no replica leads: once one leads, logs grow.
+        # They are stored with the leader epoch, in which no replica leads, because once one leads,
+        # logs grow.
         self._ends: dict[TopicPartition, tuple[int, dict[int, LogEnd]]] = {}
 
     def add(self, draft: Draft, name: TopicPartition, reported: Mapping[int, LogEnd]) -> None:
-        """Keep these brokers' log ends, except those from another registration."""
+        """Keep these brokers' log ends, except those from other registrations."""
         partition = draft.get(name)
         assert partition is not None
         epoch, ends = self._ends.get(name, (partition.leader_epoch, {}))
@@ -122,7 +121,7 @@ class KnownEnds:
         self._ends[name] = (partition.leader_epoch, ends)
 
     def lead_by(self, draft: Draft, name: TopicPartition) -> None:
-        """Elect the replica whose log ends last, if all ends are known."""
+        """Elect the replica with the largest log end, if all ends are known."""
         partition = draft.get(name)
         assert partition is not None
         _, ends = self._ends[name]
@@ -132,7 +131,7 @@ class KnownEnds:
             if replica in draft.brokers and draft.brokers[replica].epoch == end.broker_epoch
         }
         leader = largest(partition, valid)
-        # Wait for this replica: any other may lack records that it has.
+        # Wait for this replica, because any other may lack records that it has.
         if leader not in draft.electable or leader in partition.offline_replicas:
             return
         if leader not in partition.isr:

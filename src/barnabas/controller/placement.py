@@ -1,14 +1,15 @@
-"""Placement of a topic's replicas on brokers (TP-7).
+"""Places a topic's replicas on brokers (TP-7).
 
-Brokers form a ring. Partition i has its first replica on broker (start + i) of the ring, so leaders
-spread. Its other replicas follow in ring order, starting at a distance that grows with each round
-of partitions, so that the load of a failed broker falls on all the others rather than on the next
-one. `start` and `shift` are random in production, so that small topics do not all start on the same
-broker. A topic that grows takes its start from its first partition.
+The brokers form a ring. Partition i has its first replica on broker (start + i) of the ring, which
+spreads the leaders. Its other replicas follow in ring order, starting at a distance that grows with
+each round of partitions, so that the load of a failed broker is spread over all other brokers
+rather than moved to the next one. `start` and `shift` are random in production, so that small
+topics do not all start on the same broker. A topic that grows takes its start from its first
+partition.
 
-With racks (used only if every broker has one) the ring alternates between them, and each further
-replica goes to a rack that holds none of this partition yet, while there is one. Without racks each
-broker is its own rack, and the same rule holds.
+With racks (used only if every broker has one), the ring alternates between them, and each further
+replica is placed in a rack that has no replica of this partition yet, as long as there is one.
+Without racks, each broker counts as its own rack, and the same rule applies.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def place(
     start: int,
     shift: int,
 ) -> Assignment:
-    """Place replicas for partitions 0, 1, ...; `racks` has the live brokers with their racks.
+    """Place replicas for partitions 0, 1, ...; `racks` contains the live brokers with their racks.
 
     Raises InvalidPartitions, or InvalidReplicationFactor (TP-5: more replicas than live brokers).
     """
@@ -53,9 +54,9 @@ def place_more(
 ) -> Assignment:
     """Place a topic's new partitions up to `partitions`, each with as many replicas as partition 0.
 
-    As in Kafka, the new partitions continue round the ring from partition 0's first replica, where
-    a topic placed by this rule began, so each gets the leader that it would have had originally.
-    The distance to the other replicas starts over. Raises InvalidReplicationFactor.
+    As in Kafka, the new partitions continue around the ring from partition 0's first replica, at
+    which a topic placed by this rule started, so each gets the leader that it would have had
+    originally. The distance to the other replicas starts over. Raises InvalidReplicationFactor.
     """
     _check_replication_factor(len(existing[0]), len(racks))
     at_or_after = [i for i, broker in enumerate(sorted(racks)) if broker >= existing[0][0]]
@@ -98,13 +99,13 @@ def _ring(racks: Mapping[int, str | None]) -> _Ring:
     by_rack: dict[str, list[int]] = {}
     for broker in brokers:
         by_rack.setdefault(str(racks[broker]), []).append(broker)
-    # One broker of each rack in turn; an exhausted rack is skipped.
+    # Take one broker from each rack in turn, and skip exhausted racks.
     turns = [(turn, rack) for rack, members in by_rack.items() for turn in range(len(members))]
     return _Ring([by_rack[rack][turn] for turn, rack in sorted(turns)], racks, len(by_rack))
 
 
 def _others(brokers: Sequence[int], first: int, distance: int) -> Iterator[int]:
-    """Yield the brokers after the first one, endlessly, with `distance` of them skipped."""
+    """Yield the brokers after the first one endlessly, after skipping `distance` of them."""
     others = [*brokers[first + 1 :], *brokers[:first]]
     skipped = distance % len(others) if others else 0
     return cycle(others[skipped:] + others[:skipped])

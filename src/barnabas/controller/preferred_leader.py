@@ -1,7 +1,7 @@
-"""Preferred leaders: elections on request (KIP-460), and automatic rebalancing.
+"""Elects preferred leaders, on request (KIP-460) and by automatic rebalancing.
 
 The first replica of a partition is its preferred leader: if every preferred leader leads, the load
-is as planned. A partition that is being deleted or moved is left alone.
+is distributed as planned. A partition that is being deleted or moved is not changed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Balance(NamedTuple):
 
 
 def elect_preferred(draft: Draft, name: TopicPartition) -> KafkaError | None:
-    """Elect the first replica; returns an error if that is impossible or not needed."""
+    """Elect the first replica, or return an error if that is impossible or not needed."""
     partition = draft.get(name)
     if partition is None:
         return UnknownTopicOrPartition(f"partition {name} does not exist")
@@ -97,5 +97,5 @@ def _balances(draft: Draft) -> dict[int, _Balance]:
 
 def _elect(draft: Draft, partition: PartitionImage) -> PartitionImage | None:
     if partition.partition_epoch == NEVER_LED or partition.leader == NO_LEADER:
-        return None  # if the first replica could lead by the ISR, it already would
+        return None  # if the first replica could lead as an ISR member, it already would
     return prefer(partition, draft.electable, draft.epoch)

@@ -1,17 +1,17 @@
-"""Reassignment: moving a partition to other brokers (KIP-455).
+"""Reassigns partitions, which means moving them to other brokers (KIP-455).
 
     begin      the topic's node gets all replicas, the new ones (`adding`) and the old ones
                (`removing`); the leader gets a new epoch, in which the new replicas fetch
     complete   when all targets are in sync: one of them leads, the old replicas leave the ISR
                and delete their logs, and then the topic's node has only the targets
 
-The topic's node names the old replicas until they have confirmed the deletion (see `Departing` in
-`decision_draft`), so if the controller dies, the next controller completes the move again, and no
-log stays behind permanently.
+The topic's node lists the old replicas until they have confirmed the deletion (see `Departing` in
+`decision_draft`). If the controller dies, the next one therefore completes the move again, and no
+log is left behind permanently.
 
-In between, the partition is like any other: any controller can complete the move, change its
-targets or cancel it. The replicas' order is the requested one, so the first target is the preferred
-leader.
+In the meantime, the partition is like any other, and any controller can complete the move, change
+its targets or cancel it. The replicas' order is the requested one, so the first target is the
+preferred leader.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None
         # KIP-455: cancelling a reassignment restores the earlier replicas.
         targets = origin
     _check(draft, targets, origin)
-    # The targets first, so that the preferred leader is the requested one as soon as it is in sync.
+    # List the targets first, so that the preferred leader is the requested one as soon as it is in
+    # sync.
     replicas = tuple(dict.fromkeys((*targets, *origin)))
     moving = before._replace(
         replicas=replicas,
@@ -53,7 +54,7 @@ def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None
         removing=_difference(replicas, targets),
     )
     unneeded = _difference(before.replicas, replicas)
-    # No replica has a record: the move is complete immediately.
+    # No replica has any records, so the move is complete immediately.
     if before.partition_epoch == NEVER_LED:
         draft.put(name, before._replace(replicas=targets, adding=(), removing=()))
         draft.lead(name)
@@ -64,8 +65,7 @@ def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None
 
 
 def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -> bool:
-    """Complete the reassignment if all target replicas are in sync and one of them can be the
-    leader.
+    """Complete the reassignment if all target replicas are in sync and one of them can lead.
 
     The partition must have a leader, so run an election first.
     """
@@ -74,7 +74,7 @@ def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -
     if not draft.has_leader(partition):
         return False
     targets = _difference(partition.replicas, partition.removing)
-    # KIP-455: as long as a target is missing, the old replicas stay.
+    # KIP-455: as long as a target is not in sync, the old replicas stay.
     if not set(targets).issubset(partition.isr):
         return False
     leader = _leader_among(draft, partition, targets)
@@ -91,8 +91,8 @@ def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -
     for replica in removing:
         draft.remove(replica, name)
     departing = draft.departing(name)
-    # The node already lists the brokers that are leaving and is rewritten once they have left; but
-    # it must not list a broker that is already gone, which nothing waits for.
+    # The node already lists the brokers that are leaving, and is rewritten once they have left. It
+    # must not list a broker that is already gone, because nothing waits for that one.
     if writes_topic and (not departing or not set(removing).issubset(departing)):
         draft.write_topic(name.topic)
     return True

@@ -1,7 +1,7 @@
-"""Validation of topics: name, replicas and configs of new topics, and added partitions.
+"""Validates the names, replicas and configs of new topics, and added partitions.
 
-Everything is checked before anything is written, so a refusal leaves no trace. The rules and errors
-are Kafka's; the limit on partitions is that of its KRaft controllers.
+Everything is checked before anything is written, so a rejected request has no effect. The rules and
+errors are Kafka's, and the limit on partitions is that of its KRaft controllers.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from barnabas.errors import (
 )
 
 MAX_NEW_PARTITIONS = 10_000
-"""The limit per request and topic, because each partition is a directory, and a request must not
-fill the disk.
+"""The maximum per request and topic.
+
+Each partition is a directory, and a request must not fill the disk.
 """
 
 _NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
 
 class NewTopic(NamedTuple):
-    """A topic to create. `assignment`, if given, overrides the numbers."""
+    """A topic to create. `assignment`, if given, overrides both numbers."""
 
     name: str
     partitions: int = 1
@@ -46,9 +47,9 @@ def may_collide(name: str) -> bool:
 
 
 def check_collision(name: str, existing: Iterable[str]) -> None:
-    """Raises InvalidTopic if the name differs from an existing one only by `.` instead of `_`.
+    """Raise InvalidTopic if the name differs from an existing one only in `.` instead of `_`.
 
-    Metric names write both as `_`, so the two topics' metrics would be one.
+    In metric names, both become `_`, so the metrics of the two topics would be mixed.
     """
     if not may_collide(name):
         return
@@ -62,7 +63,7 @@ def check_collision(name: str, existing: Iterable[str]) -> None:
 
 
 def check_new_partitions(count: int) -> None:
-    """Raises PolicyViolation if these are more partitions than can be created at once."""
+    """Raise PolicyViolation if these are more partitions than can be created at once."""
     if count > MAX_NEW_PARTITIONS:
         raise PolicyViolation(
             f"{count} partitions at once; at most {MAX_NEW_PARTITIONS} are allowed, so create "
@@ -109,7 +110,10 @@ def check_added_replicas(
     total: int,
     live_brokers: Iterable[int],
 ) -> Assignment:
-    """Check a client's replicas for added partitions. Raises InvalidReplicaAssignment."""
+    """Check the replicas that a client gives for new partitions.
+
+    Raises InvalidReplicaAssignment.
+    """
     missing = sorted({broker for replicas in added for broker in replicas}.difference(live_brokers))
     if missing:
         raise InvalidReplicaAssignment(f"brokers {missing} are not live")

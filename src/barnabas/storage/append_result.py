@@ -1,4 +1,4 @@
-"""The result of an append: where the leader's log put the batch."""
+"""Defines the result of an append, which is where the leader's log put the batch."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class AppendResult(NamedTuple):
     base_offset: int
     last_offset: int
     log_append_time_ms: int
-    """-1 if the batch keeps its producer's times."""
+    """The append time; -1 if the batch keeps its producer's timestamps."""
     log_start_offset: int
     size_bytes: int
     is_duplicate: bool
-    """True for a retry of a batch that the log already holds: nothing was written."""
+    """Whether the batch is a retry that the log already contains, so that nothing was written."""
 
 
-# An instance is created for each batch: this takes half the time of naming its fields.
+# An instance is created for each batch, and this takes half the time of keyword arguments.
 new_result: Callable[[tuple[int, int, int, int, int, bool]], AppendResult] = partial(
     tuple.__new__, AppendResult
 )

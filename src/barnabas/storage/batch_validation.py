@@ -1,4 +1,4 @@
-"""Validation of batches before the leader appends them.
+"""Validates batches before the leader appends them.
 
     every batch        `admit`: header and checksum; sixteen KiB pass in two microseconds
     if the topic       `prepare`: keys (compacted), bounds of timestamps, another codec
@@ -8,8 +8,8 @@
     a coordinator's    `admit_own`: size; `admit_marker`: checksum, and that it is a marker
 
 Invalid batches get the same errors as in Kafka, because clients react to them. This module does not
-know whether a transactional batch belongs to an open transaction, so check `is_transactional`
-first.
+know whether a transactional batch belongs to an open transaction; the caller must check this if
+`is_transactional`.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ from barnabas.records.rewrite import Rules, Walk, correct_max_timestamp, plain_s
 _REFUSED = LOG_APPEND_TIME | CONTROL
 _CODECS = len(CODEC_NAMES)
 ATTRIBUTES_LOW_AT = 22
-"""The attributes in a batch header: codec and flags."""
+"""The position of the attributes' low byte in a batch header, with the codec and flags."""
 _INT32 = Struct(">i")
 _LENGTH_AT, _MAGIC_AT = 8, 16
-_MIN_LENGTH = 14  # of a message of magic 0
+_MIN_LENGTH = 14  # the minimum length of a message of magic 0
 _NEWEST_MAGIC = 2
 _UNBOUNDED_MS = 9223372036854775807
 _PRODUCERS_CODEC = -1
@@ -70,8 +70,10 @@ _INLINE_BYTES = 64 * 1024  # compressed on the event loop, since two thread swit
 _INLINE_PLAIN_BYTES = 1024 * 1024  # decompressed on the event loop, which is ten times faster
 
 Steps = Generator[Callable[[], bytes] | None, bytes | None, memoryview]
-"""Work in steps: None yields to other tasks; a callable releases the GIL, and its result must be
-sent back. The return value is the batch to append.
+"""The type of work in steps.
+
+None yields to other tasks; a callable releases the GIL, and its result must be sent back. The
+return value is the batch to append.
 """
 
 
@@ -91,12 +93,12 @@ class Limits(NamedTuple):
 
     @property
     def needs_preparation(self) -> bool:
-        """True if the records must be checked, so that `prepare` must precede the append."""
+        """Is true if the records must be checked, so that `prepare` must precede the append."""
         return self.codec != _PRODUCERS_CODEC or self.needs_walk
 
     @property
     def needs_walk(self) -> bool:
-        """True if each record must be checked, regardless of the codec."""
+        """Is true if each record must be checked, regardless of the codec."""
         return (
             self.needs_key
             or self.timestamp_before_max_ms != _UNBOUNDED_MS
@@ -149,7 +151,7 @@ def _target(config: LogConfig) -> tuple[int, int | None]:
 
 
 def is_transactional(records: memoryview) -> bool:
-    """Return the transaction flag of a batch. Nothing else in the batch is checked."""
+    """Return the transaction flag of a batch, without checking anything else in it."""
     return len(records) > ATTRIBUTES_LOW_AT and bool(records[ATTRIBUTES_LOW_AT] & TRANSACTIONAL)
 
 
@@ -165,16 +167,16 @@ class Doubt(Exception):
 def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) -> BatchHeader:
     """Check the one batch in `records` and return its header. Raises the error for the producer.
 
-    If `unseen_at_ms` is given, also raises Doubt if the batch is not plausible at that time.
+    If `unseen_at_ms` is given, it also raises Doubt if the batch is not plausible at that time.
     """
     try:
         header = read_header(records)
     except CorruptData as cause:
-        # The error code matters: clients resend a batch that was damaged in transit, but give up
-        # on an invalid one.
+        # The error code matters: clients resend a batch that was damaged in transit, but give up on
+        # an invalid one.
         row = InvalidRecord if _is_cut(records) else CorruptMessage
         raise row(str(cause)) from cause
-    # Unpack all fields together, in half the time of ten attributes.
+    # Unpack all fields together, which takes half the time of reading ten attributes.
     (
         base_offset, length, _, magic, crc, attributes, delta,
         base_timestamp, max_timestamp, producer_id, _, sequence, count,
@@ -204,7 +206,7 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
     # Verify the checksum after the header checks, because it reads the whole batch.
     if crc32c(records[CHECKED_FROM:]) != crc:
         raise CorruptMessage("the record batch fails its checksum")
-    if unseen_at_ms is not None:  # now that the checksum has read the batch to its end
+    if unseen_at_ms is not None:  # after the checksum, which has read the whole batch
         span_ms = max_timestamp - base_timestamp
         if attributes & CODEC_MASK:
             matches_header = is_plausible(records, unseen_at_ms)
@@ -251,7 +253,7 @@ def _refuse(records: memoryview, header: BatchHeader) -> None:
 def _is_cut(records: memoryview) -> bool:
     """Return whether the batch is cut short, checking in Kafka's order.
 
-    Clients then get INVALID_RECORD; for an impossible length, they get CORRUPT_MESSAGE.
+    Clients get INVALID_RECORD for such a batch, but CORRUPT_MESSAGE for an impossible length.
     """
     if len(records) < LOG_OVERHEAD_BYTES:
         return True
@@ -286,11 +288,11 @@ def admit_marker(records: memoryview) -> tuple[BatchHeader, Marker]:
 
 
 def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: bool = False) -> Steps:
-    """Admit a batch of a topic that has rules for records, and convert it to the topic's codec.
+    """Admit a batch for a topic with rules for records, and convert it to the topic's codec.
 
     If `is_doubted`, the records are iterated even if the topic does not require it. Raises the
     errors of `admit`, and InvalidRecord or InvalidTimestamp with `record_errors` if a record breaks
-    a rule (KIP-467). The returned batch can be `records` itself, corrected in place.
+    a rule (KIP-467). The returned batch may be `records` itself, corrected in place.
     """
     header = admit(records, limits)
     # If `compression.type` is a codec, batches already in that codec stay unchanged; with
@@ -323,14 +325,14 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
         plain, walk = b"", None
         raise refusal or InvalidRecord()
     if not has_other_codec:
-        # Under LogAppendTime the append writes the time of all records into the header.
+        # With LogAppendTime, the append writes the time of all records into the header.
         if walk.max_timestamp != header.max_timestamp and not limits.is_log_append_time:
             correct_max_timestamp(records, header, walk.max_timestamp)
         return records
     header = header._replace(max_timestamp=walk.max_timestamp)
     again = partial(rewrite, header, plain, codec=limits.codec, level=limits.level)
-    # Snappy works block by block; in a thread, each block would wait for the GIL of a busy event
-    # loop.
+    # Snappy works block by block, and in a thread, each block would wait for the GIL of a busy
+    # event loop.
     if len(plain) <= _INLINE_BYTES or limits.codec in (NONE, SNAPPY):
         rewritten = again()
     else:
@@ -341,8 +343,9 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
 
 
 def _refusal(walk: Walk) -> KafkaError:
-    """Return the error for a batch with bad records. As in Kafka, the first bad record decides
-    which.
+    """Return the error for a batch with bad records.
+
+    As in Kafka, the first bad record determines which one.
     """
     first = walk.faults[0]
     message = f"{counted(walk.fault_count, 'invalid record')}; the first, at {first.record}: "

@@ -1,12 +1,13 @@
-"""Checkpoints: small text files that are replaced as a whole.
+"""Reads and writes checkpoints, which are small text files that are replaced as a whole.
 
     0                       version
     2                       number of entries
     test 0 4711             <topic> <partition> <offset>, in `leader-epoch-checkpoint`
     test 1 815              <epoch> <start offset>
 
-A reader finds either the old text or the new one, never a mixture: the new text is written to
-another file, made durable and renamed over the old file. An empty or missing file has no entries.
+A reader finds either the old text or the new text, never a mixture, because the new text is written
+to another file, made durable and renamed over the old file. An empty or missing file has no
+entries.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _VERSION = "0"
 
 
 def replace_file(files: Files, path: Path, data: bytes, *, sync: bool = True) -> None:
-    """Put `data` at `path` atomically; without `sync` a power failure may undo or empty it."""
+    """Write `data` to `path` atomically. Without `sync`, a power failure may undo or empty it."""
     temporary = path.with_name(path.name + ".tmp")
     files.write(temporary, data, sync=sync)
     files.replace(temporary, path)
@@ -37,8 +38,9 @@ def encode_entries(entries: Iterable[tuple[object, ...]]) -> bytes:
 
 
 def read_entries(files: Files, path: Path) -> list[list[str]]:
-    """Return the words of each line. Raises CorruptData, naming the fault, if the file is
-    malformed.
+    """Return the words of each line.
+
+    Raises CorruptData, which describes the fault, if the file is malformed.
     """
     try:
         text = files.read(path).decode()

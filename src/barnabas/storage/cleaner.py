@@ -1,10 +1,10 @@
 """Selects the logs to compact and the offsets up to which to do so, and builds their jobs (ST-7).
 
-    clean           cleaned by earlier passes, up to the first dirty offset, which is in
+    clean           cleaned by earlier passes, up to the first dirty offset, stored in
                     `cleaner-offset-checkpoint`
     dirty           from there on
     uncleanable     the end of the dirty part: the active segment, the segment that holds the last
-                    stable offset (so nothing above the high watermark is cleaned either), the first
+                    stable offset (so nothing above the high watermark is cleaned), the first
                     segment younger than `min.compaction.lag.ms`, and all segments behind any of
                     these
 
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class Limits(NamedTuple):
-    """A pass's limits, from the broker's configuration."""
+    """The limits of a pass, from the broker's configuration."""
 
     buffer_bytes: int
     read_bytes: int
@@ -74,7 +74,7 @@ def is_compacted(log: Log) -> bool:
 
 
 def examine(log: Log, stable_offset: int, now_ms: int) -> Cleanable:
-    """Measure a log's dirty part, below its last stable offset, `stable_offset`."""
+    """Measure the dirty part of a log, below its last stable offset, `stable_offset`."""
     segments = log.segments
     first_dirty_offset = _first_dirty_offset(log)
     dirty_from = max(0, _index_of(segments, first_dirty_offset))
@@ -83,7 +83,7 @@ def examine(log: Log, stable_offset: int, now_ms: int) -> Cleanable:
     uncleanable = max(first_dirty_offset, min(stable_offset, segments[-1].base_offset))
     end = max(0, _index_of(segments, uncleanable))
     lag_ms = log.config.min_compaction_lag_ms
-    # `min.compaction.lag.ms`: a consumer has at least that long to see every record.
+    # With `min.compaction.lag.ms`, a consumer has at least that long to see every record.
     if lag_ms > 0:
         for i in range(dirty_from, end):
             if segments[i].max_timestamp > now_ms - lag_ms:
@@ -105,12 +105,13 @@ def _first_dirty_offset(log: Log) -> int:
     offset = log.first_dirty_offset
     if log.log_start_offset <= offset <= log.log_end_offset:
         return offset
-    # Records were deleted, or the log lost its end in a crash, so the whole log must be cleaned.
+    # Either records were deleted, or the log lost its end in a crash, so the whole log must be
+    # cleaned.
     return log.log_start_offset
 
 
 def _index_of(segments: tuple[Segment, ...], offset: int) -> int:
-    """Return the index of the segment whose range holds the offset, or -1 if all begin above it."""
+    """Return the index of the segment that contains the offset, or -1 if all begin above it."""
     for i in range(len(segments) - 1, -1, -1):
         if segments[i].base_offset <= offset:
             return i
@@ -118,7 +119,7 @@ def _index_of(segments: tuple[Segment, ...], offset: int) -> int:
 
 
 def _is_overdue(dirty: Iterable[Segment], before_ms: int) -> bool:
-    if before_ms <= 0:  # the default lag; checking segments would open their files
+    if before_ms <= 0:  # this is the default lag, and checking segments would open their files
         return False
     times = [first for each in dirty if (first := each.first_timestamp) > 0]
     return min(times, default=LONG_MAX) < before_ms
@@ -166,11 +167,11 @@ def _sizes(segment: Segment) -> Sizes:
 
 
 def _aborted_behind(log: Log, end_offset: int) -> Iterator[Aborted]:
-    """Yield the transactions that started below the offset and were aborted at or above it."""
+    """Yield the transactions that began below the offset and were aborted at or above it."""
     for segment in log.segments:
         if segment.base_offset >= end_offset and segment.aborted is not None:
             for entry in segment.aborted.entries(0, len(segment.aborted)):
-                # The data is in the part to be cleaned but the marker is above it, so the pass
+                # The data is in the part to be cleaned, but the marker is above it, so the pass
                 # cannot detect the abort.
                 if entry.first_offset < end_offset:
                     yield entry
@@ -181,8 +182,9 @@ def _aborted_behind(log: Log, end_offset: int) -> Iterator[Aborted]:
 def last_records(
     producers: Iterable[tuple[int, Producer | None]], end_offset: int
 ) -> dict[int, LastRecord]:
-    """Return each producer's last record below the offset, which must be kept. A producer that is
-    None has expired.
+    """Return each producer's last record below the offset, which must be kept.
+
+    None stands for an expired producer.
     """
     found = {}
     for producer_id, producer in producers:
@@ -196,9 +198,9 @@ def last_records(
 
 
 class Checkpoints:
-    """The `cleaner-offset-checkpoint` of each log directory.
+    """Manages the `cleaner-offset-checkpoint` of each log directory.
 
-    The offsets themselves are in the logs: truncating a log lowers the log's own offset.
+    The offsets themselves are in the logs, so truncating a log lowers its own offset.
     """
 
     __slots__ = ("_files", "_found", "_written")
@@ -213,13 +215,13 @@ class Checkpoints:
         if log.first_dirty_offset < 0:
             if directory not in self._found:
                 self._found[directory] = self._read(directory)
-            # Do this only once: a log created later under this name is a different log.
+            # Do this only once, because a log created later under this name is a different log.
             offset = self._found[directory].pop(log.topic_partition, -1)
-            # The log noted a truncation durably before a crash; this file may not have been
+            # The log durably recorded a truncation before a crash, but this file may not have been
             # updated.
             offset = min(offset, log.gaps.end) if log.gaps.end >= 0 else offset
-            # The log was truncated, and no pass has seen the records written since. It is safe
-            # to clean everything.
+            # The log was truncated, and no pass has seen the records written since. Cleaning
+            # everything is safe.
             log.first_dirty_offset = -1 if log.truncations else offset
 
     def _read(self, directory: Path) -> dict[TopicPartition, int]:
@@ -240,7 +242,7 @@ class Checkpoints:
         offsets = {
             log.topic_partition: log.first_dirty_offset
             for log in logs
-            # A log whose offset has not been recalled yet would lose its line: see `recall`.
+            # If a log's offset has not been read yet, its line would be lost; see `recall`.
             if log.first_dirty_offset >= 0
         }
         return None if offsets == self._written.get(directory, {}) else offsets

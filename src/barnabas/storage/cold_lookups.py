@@ -1,10 +1,10 @@
 """Runs lookups that may have to wait for the disk, in a thread and on copies of the segments.
 
-The event loop owns a log's segments: it appends to them and closes their files. So a thread gets
-copies, which represent the same files at their size at that time, and opens and closes the files
-itself. What the thread reads is in the page cache afterwards, for the event loop to use. If a file
-is removed in the meantime, the lookup raises OSError; if it is truncated, CorruptData. The caller
-then checks whether the log has changed, and retries.
+The event loop owns a log's segments: it appends to them and closes their files. A thread therefore
+gets copies, which represent the same files with their current sizes, and opens and closes the files
+itself. Afterwards, the data that it has read is in the page cache for the event loop. If a file is
+removed in the meantime, the lookup raises OSError; if a file is truncated, it raises CorruptData.
+The caller then checks whether the log has changed, and retries.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from barnabas.storage.segments import NO_END, Segments
 if TYPE_CHECKING:
     from barnabas.storage.log import Log
 
-_WARMED_BEHIND_BYTES = 64  # a read_committed consumer looks at the next batch's start
+_WARMED_BEHIND_BYTES = 64  # a read_committed consumer also reads the start of the next batch
 
 
 class Lookup:
-    """A search by timestamp that runs in a thread; it is created, and its result is used, on the
-    event loop.
+    """A search by timestamp that runs in a thread.
+
+    It is created, and its result is used, on the event loop.
     """
 
     __slots__ = ("_copies", "_find", "_originals", "_state", "found")
@@ -84,15 +85,16 @@ def newest_lookup(log: Log) -> Lookup:
 
 
 def warming(log: Log, offset: int, max_bytes: int) -> Callable[[], None]:
-    """Return a function that loads the bytes that a read of the log needs, in a thread.
+    """Return a function for a thread, which loads the bytes that a read of the log needs.
 
-    These include the indexes. The function raises nothing: the next read raises any disk error.
+    These include the indexes. The function raises nothing, because the next read raises any disk
+    error.
     """
     segments = log.segments
     first = max(0, bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1)
     copies = [segments[first].copy()]
     left_bytes = max_bytes = max(0, max_bytes)  # below zero, as in any Fetch, counts as zero
-    # Warm as far as the read would reach.
+    # Warm as much as the read would return.
     for segment in segments[first + 1 :]:
         if left_bytes <= 0:
             break

@@ -20,11 +20,11 @@ from barnabas.records.batch import (
 from barnabas.records.control_records import Marker, read_marker
 
 _WITH_BASE_OFFSET = 2
-"""The lowest magic whose header says where its batch begins."""
+"""The lowest magic whose header contains the batch's first offset."""
 
 
 class Copy(NamedTuple):
-    """A batch that can be appended unchanged."""
+    """A batch from the leader that can be appended unchanged."""
 
     records: memoryview
     header: BatchHeader
@@ -33,7 +33,7 @@ class Copy(NamedTuple):
 
 
 UNKNOWN_BOUND = 2**63 - 1
-"""Stands for the leader's high watermark where it is unknown."""
+"""The value for the leader's high watermark if it is unknown."""
 
 
 def check_copies(
@@ -44,16 +44,15 @@ def check_copies(
     *,
     is_empty: bool = False,
 ) -> list[Copy]:
-    """Return the whole batches in a fetch response. A batch cut at its end comes with the next
-    fetch.
+    """Return the whole batches in a fetch response. The next fetch returns a batch cut at its end.
 
     Raises CorruptData unless all are valid, ascend in offset and epoch, and begin at the log end or
     above it. The first may begin below the log end if the follower's log `is_empty`: after
     DeleteRecords the leader's log may start in the middle of a batch.
 
     No checksum covers a base offset, and gaps are possible because compaction leaves them below the
-    leader's `high_watermark`. So a last batch behind a gap is left to the next fetch, in which the
-    following batch may show that its offset is damaged.
+    leader's `high_watermark`. A last batch after a gap is therefore left to the next fetch, in
+    which the following batch may show that its offset is damaged.
     """
     copies: list[Copy] = []
     next_offset, epoch, is_behind_gap = log_end_offset, latest_epoch, False

@@ -29,13 +29,13 @@ _log = logging.getLogger(__name__)
 
 
 class DamagedLog(NamedTuple):
-    """A damaged log, as found at startup."""
+    """A damaged log that was found at startup."""
 
     directory: LogDirectory
     offsets: Mapping[str, int]
-    """The log's entries, by the checkpoint's file name."""
+    """The log's checkpoint entries, by the file name of the checkpoint."""
     topic_id: bytes | None
-    """The id noted when the topic was created; None if it is unknown."""
+    """The topic id stored when the topic was created; None if it is unknown."""
     error: CorruptData
 
 
@@ -67,14 +67,14 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         self._logs[name] = log
 
     def check(self, name: TopicPartition) -> None:
-        """Raise OSError if a damaged log has this name: no other log can be created then."""
+        """Raise OSError if a damaged log has this name, so that no other log can be created."""
         log = self._logs.get(name)
         if log is not None:
             path = log.directory.path_of(name)
             raise OSError(errno.EIO, f"the log is damaged: {log.error}", str(path))
 
     def are_in(self, directory: LogDirectory) -> bool:
-        """Return whether this directory has a damaged log, so that it must not be marked clean."""
+        """Return whether this directory has a damaged log, and so must not be marked clean."""
         return any(log.directory is directory for log in self._logs.values())
 
     def offsets_in(self, directory: LogDirectory, file: str) -> dict[TopicPartition, int]:
@@ -86,7 +86,7 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         }
 
     def topic_ids_in(self, directory: LogDirectory) -> dict[TopicPartition, bytes]:
-        """Return the damaged logs' topic ids, where known."""
+        """Return the known topic ids of the damaged logs."""
         return {
             name: log.topic_id
             for name, log in list(self._logs.items())
@@ -94,8 +94,9 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         }
 
     def set_aside(self, name: TopicPartition, *, is_stray: bool) -> Path:
-        """Rename a damaged log's directory: `is_stray` keeps the files, otherwise the next purge
-        removes them.
+        """Rename a damaged log's directory.
+
+        With `is_stray`, its files are kept; otherwise, the next purge removes them.
 
         Returns the log directory, which must then be synced. Raises DirectoryError.
         """

@@ -20,8 +20,8 @@
 Invariant: the marker of a clean stop exists only while nothing in the directory has changed since
 that stop. It is removed, durably, before the first log is opened.
 
-Only the checkpoint of log starts is indispensable: nothing else knows which records were deleted by
-request. The other checkpoints start empty if they cannot be read.
+Only the checkpoint of log starts is indispensable, because only it shows which records were deleted
+by request. The other checkpoints start empty if they cannot be read.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class UnusableDirectory(ConfigError):
 
 
 def unusable(path: Path, cause: OSError | CorruptData) -> UnusableDirectory:
-    """Return an error that says what to do about a broken directory."""
+    """Return an error that explains what to do about an unusable directory."""
     if isinstance(cause, OSError):
         what = f"{cause.strerror} ({cause.filename})" if cause.filename else str(cause.strerror)
         return UnusableDirectory(
@@ -86,7 +86,7 @@ class DirectoryError(OSError):
 
 
 class LogDirectory:
-    """A log directory that this broker holds."""
+    """A log directory that this broker has locked."""
 
     __slots__ = (
         "_files",
@@ -101,9 +101,10 @@ class LogDirectory:
     )
 
     def __init__(self, files: Files, path: Path, broker_id: int) -> None:
-        """Take the directory, creating it if necessary.
+        """Lock the directory, and create it if necessary.
 
-        Raises ConfigError if it belongs to another broker, or UnusableDirectory if it is broken.
+        Raises ConfigError if it belongs to another broker, or UnusableDirectory if its disk or
+        permissions prevent its use.
         """
         self.path = path
         self._files = files
@@ -154,13 +155,13 @@ class LogDirectory:
                     f"{self.path / META_NAME} is damaged, so the directory's owner is unknown; "
                     "restore it, or remove it if this broker wrote the directory"
                 ) from cause
-        # Version 0 of the file is that of ZooKeeper mode, version 1 is KRaft's.
+        # Version 0 of this file is used in ZooKeeper mode, version 1 in KRaft mode.
         if _KRAFT_LOG in names or meta.get("version") == "1":
             raise ConfigError(
                 f"log directory {self.path} was written by Kafka in KRaft mode, which this "
                 "broker cannot read; set another directory in log.dirs"
             )
-        # A directory without a cluster is new, or its broker has not joined one yet.
+        # A directory without a cluster is new, or its broker has not joined a cluster yet.
         owner = meta.get("broker.id", str(broker_id))
         if owner != str(broker_id):
             raise ConfigError(
@@ -189,12 +190,12 @@ class LogDirectory:
 
     def begin(self) -> None:
         """Remove the clean shutdown marker, so that a crash is detected."""
-        # As in Kafka, remove the marker before writing anything, so that a crash cannot look
-        # like a clean shutdown.
+        # As in Kafka, remove the marker before writing anything, so that a crash cannot look like a
+        # clean shutdown.
         if self.was_clean:
             self._files.remove(self.path / _CLEAN_MARKER)
-        # A killed broker may not have synced a renamed checkpoint. Sync it, so that its content
-        # is the same after a power failure.
+        # A killed broker may not have synced a renamed checkpoint. Sync it, so that its content is
+        # the same after a power failure.
         self._files.sync(self.path)
         names = {entry.name for entry in self._files.list(self.path)}
         for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANER):
@@ -204,7 +205,7 @@ class LogDirectory:
                 replace_file(self._files, self.path / name, content, sync=must_last)
 
     def mark_clean(self) -> None:
-        """Write the clean shutdown marker, as the last step of a stop."""
+        """Write the clean shutdown marker, as the last step of stopping."""
         replace_file(self._files, self.path / _CLEAN_MARKER, _CLEAN_MARKER_TEXT)
 
     def may_have_lost(self, boot_id: bytes) -> bool:
@@ -216,14 +217,14 @@ class LogDirectory:
         if self.was_clean:
             return False
         try:
-            # The machine has not rebooted, so the page cache still has the bytes that the dead
-            # broker wrote.
+            # The machine has not rebooted, so the page cache still contains what the dead broker
+            # wrote.
             return not boot_id or self._files.read(self.path / _BOOT) != boot_id
         except FileNotFoundError:
             return True
 
     def note_boot(self, boot_id: bytes) -> None:
-        """Record the machine's boot in which this broker writes; see `may_have_lost`."""
+        """Store the id of the machine's boot in which this broker writes; see `may_have_lost`."""
         self._files.write(self.path / _BOOT, boot_id)
 
     def release(self) -> None:
@@ -249,18 +250,15 @@ class LogDirectory:
         return offsets
 
     def is_in_checkpoint(self, name: str, topic_partition: TopicPartition) -> bool:
-        """Return whether the file names the partition, as this broker last read or wrote it."""
+        """Return whether the checkpoint, as last read or written, contains the partition."""
         return topic_partition in self._written.get(name, ())
 
     def checkpoint_offset(self, name: str, topic_partition: TopicPartition) -> int:
-        """Return the partition's offset in the file, as far as this broker knows; 0 if there is
-        none.
-        """
+        """Return the partition's offset in the checkpoint, as last read or written, or 0."""
         return self._written.get(name, {}).get(topic_partition, 0)
 
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Write a checkpoint durably, but only if it has changed: an idle broker does not touch its
-        disk.
+        """Write a checkpoint durably if it has changed, so an idle broker does not use its disk.
 
         Raises DirectoryError.
         """
@@ -302,7 +300,7 @@ class LogDirectory:
         return self.path / str(topic_partition)
 
     def futures(self) -> list[tuple[TopicPartition, Path]]:
-        """List the replicas that are being moved here, as `partitions` has seen them.
+        """List the replicas that are being moved here, as found by `partitions`.
 
         Raises ConfigError if a directory is not a replica being moved.
         """
@@ -313,7 +311,7 @@ class LogDirectory:
     def future_path(self, topic_partition: TopicPartition, unique: bytes) -> Path:
         """Return Kafka's path for a replica that is being moved here; `unique` is 16 bytes.
 
-        The name may be too long for a file system: see `future_name_fits`.
+        The name may be too long for a file system; see `future_name_fits`.
         """
         return self.path / f"{topic_partition}.{unique.hex()}{_FUTURE_SUFFIX}"
 
@@ -328,8 +326,8 @@ class LogDirectory:
 
         Returns the new path. `sync` makes the rename durable, and `purge` removes deleted replicas.
 
-        `unique` (16 bytes) distinguishes topics of one name and is incremented if it is taken.
-        `source` is a directory here that does not have the replica's name.
+        `unique` (16 bytes) distinguishes topics of the same name, and is incremented if it is
+        taken. `source` is a directory here if it does not have the replica's name.
         """
         number = int.from_bytes(unique)
         while True:
@@ -354,7 +352,7 @@ class LogDirectory:
             raise DirectoryError(self.path, cause) from cause
 
     def purge(self) -> None:
-        """Remove deleted replicas that were set aside, including before a crash. Takes time."""
+        """Remove deleted replicas that were set aside, even before a crash. This takes time."""
         for entry in self._files.list(self.path):
             if entry.is_directory and entry.name.endswith(DELETED_SUFFIX):
                 self._files.remove_directory(self.path / entry.name)
@@ -369,9 +367,7 @@ def future_name_fits(topic_partition: TopicPartition) -> bool:
 
 
 def _make_directory(files: Files, path: Path) -> None:
-    """Create the directory and its parents durably, so that flushed data cannot be lost with the
-    directory.
-    """
+    """Create the directory and its parents durably, so that no flushed data is lost with them."""
     missing = []
     for each in (path, *path.parents):
         try:

@@ -23,7 +23,7 @@ from barnabas.storage.snapshot import snapshot_path
 
 
 class Durable(NamedTuple):
-    """The part of a log known to be on disk when it is opened."""
+    """The part of a log that is known to be on disk when it is opened."""
 
     recovery_point: int
     indexed_point: int
@@ -31,7 +31,7 @@ class Durable(NamedTuple):
     durable.
     """
     is_whole: bool
-    """True if every file is complete and durable, as after a clean stop."""
+    """Whether every file is complete and durable, as after a clean stop."""
 
 
 class Unsynced(NamedTuple):
@@ -49,7 +49,7 @@ class Unsynced(NamedTuple):
 
 
 class Durability:
-    """The recovery point of one log, and the files that are not durable yet."""
+    """The recovery point of a log, and its files that are not durable yet."""
 
     __slots__ = (
         "_aging_from",
@@ -80,27 +80,27 @@ class Durability:
         health: LogHealth,
     ) -> None:
         self.recovery_point = durable.recovery_point
-        # A segment's indexes are complete only once it has rolled, which can be after its last
-        # record was flushed, so indexes have their own recovery point.
+        # A segment's indexes are complete only once it has rolled, possibly after its last record
+        # was flushed, so indexes have their own recovery point.
         self._indexed_point = durable.indexed_point
         self._whole_at = durable.recovery_point if durable.is_whole else -1
         self._files = files
         self._segments = segments
         self._epochs = epochs
         self._health = health
-        # A counter, not a flag: changes made during a sync are not covered by it.
+        # Use a counter instead of a flag, because a sync does not cover changes made during it.
         self._names, self._names_synced = 1, 0
         self._truncations = self._replacements = 0
         self._begin_offset = 0
         self._snapshot_offset = self._snapshot_synced = -1
         self._aging_from = -1
         self._aging_since_ms = 0
-        self._counting = threading.Lock()  # held after a sync, and by a truncation
+        self._counting = threading.Lock()  # held briefly after a sync, and during a truncation
 
     # --- what happens to the log -----------------------------------------------------------------
 
     def on_segment_begun(self) -> None:
-        """Record that a segment was created, so that the directory must be synced."""
+        """Note that a segment was created, so that the directory must be synced."""
         self._names += 1
 
     def on_snapshot_written(self, offset: int) -> None:
@@ -108,25 +108,25 @@ class Durability:
         self._names += 1
 
     def on_start_raised(self, offset: int) -> None:
-        """Record that the segments below the offset are removed."""
+        """Note that the segments below the offset are removed."""
         self._begin_offset = offset
 
     def on_segments_replaced(self) -> None:
-        """Record that segments are replaced by one that is durable, except for its name."""
+        """Note that segments are replaced by one that is durable, except for its name."""
         self._replacements += 1
         self._names += 1
 
     def on_renamed(self, directory: Path) -> None:
-        """Record that the directory has a new name, which is not durable yet."""
+        """Note that the directory has a new name, which is not durable yet."""
         self._epochs.on_renamed(directory)
         self._names += 1
 
     def on_closed(self) -> None:
-        """Record that everything has been synced and that nothing will be written again."""
+        """Note that everything has been synced and that nothing more will be written."""
         self._whole_at = self.recovery_point
 
     def on_truncated(self, offset: int) -> None:
-        """Record that the log now ends at the offset; later records above it are new."""
+        """Note that the log now ends at the offset; records written above it later are new."""
         # A sync in progress must not raise the recovery point above the truncation.
         with self._counting:
             self.recovery_point = min(self.recovery_point, offset)
@@ -138,7 +138,7 @@ class Durability:
 
     @property
     def checkpoint(self) -> int:
-        """Return the recovery point for the next start, which scans the segment that holds it.
+        """Return the recovery point for the next start, which scans the segment that contains it.
 
         It does not exceed the end of the segments with durable indexes. Otherwise, the segment
         right before the recovery point would not be scanned, but a power failure may have left
@@ -151,15 +151,15 @@ class Durability:
     # --- syncs -----------------------------------------------------------------------------------
 
     def is_due(self, end_offset: int, config: LogConfig, now_ms: int) -> bool:
-        """Return whether a flush is due, by number or age of records.
+        """Return whether a flush is due because of the number or age of records.
 
-        The age is measured from the first call after the recovery point has moved.
+        The age counts from the first call after the recovery point has moved.
         """
         recovery_point = self.recovery_point
         if end_offset <= recovery_point:
             return False
-        # A flush has moved the recovery point, or this is the first call: the records above it are
-        # new.
+        # A flush has moved the recovery point, or this is the first call, so the records above it
+        # are new.
         if self._aging_from != recovery_point:
             self._aging_from, self._aging_since_ms = recovery_point, now_ms
         return (
@@ -189,12 +189,12 @@ class Durability:
     def _take(self, segments: Sequence[Segment], end_offset: int, *, is_growing: bool) -> Unsynced:
         needed_from = min(self.recovery_point, self._indexed_point)
         paths: list[tuple[int, Path]] = []
-        # From the end backwards to the segment that holds the point up to which everything is
+        # Go backwards from the end to the segment that contains the point up to which everything is
         # durable.
         for segment in reversed(segments):
             needed = segment.paths()
-            # Sync only the log file, the first path: the indexes of the segment with the recovery
-            # point are rebuilt after a crash.
+            # Sync only the log file, which is the first path: the indexes of the segment with the
+            # recovery point are rebuilt after a crash.
             if is_growing and segment is segments[-1]:
                 needed = needed[:1]
             paths[:0] = [(segment.base_offset, path) for path in needed]
@@ -216,8 +216,8 @@ class Durability:
 
     def sync(self, unsynced: Unsynced) -> None:
         """Sync the files; can run in a thread. An OSError fails the log."""
-        # After a failed write, the kernel may drop the page and report success for the next
-        # sync. So after a failure, nothing counts as durable until a restart has read the files.
+        # After a failed write, the kernel may drop the page and report success for the next sync.
+        # After a failure, nothing therefore counts as durable until a restart has read the files.
         if self._health.is_abandoned:
             return
         self._health.check(self._segments.directory)
@@ -225,8 +225,8 @@ class Durability:
             self._sync(unsynced)
         except OSError as error:
             if self._health.is_abandoned:
-                return  # deleted during the sync in a thread
-            self._health.on_error(error)  # without a descriptor no fsync has failed
+                return  # the files were deleted during the sync in a thread
+            self._health.on_error(error)  # running out of descriptors is not a failed fsync
             raise
 
     def _sync(self, unsynced: Unsynced) -> None:
@@ -235,7 +235,7 @@ class Durability:
             try:
                 self._files.sync(path)
             except FileNotFoundError:
-                # The file was removed from the log while others were synced: it is not needed.
+                # The file was removed from the log while others were synced, so it is not needed.
                 was_replaced = self._replacements != unsynced.replacements
                 if not (
                     base_offset < self._begin_offset or was_replaced or self._was_cut(unsynced)
@@ -250,10 +250,11 @@ class Durability:
         if unsynced.epochs is not None:
             self._epochs.on_saved(unsynced.epochs)
         if not has_names:
-            # The partition's own directory may be new, or renamed.
+            # The partition's own directory may be new or renamed.
             self._files.sync(directory.parent)
             self._names_synced = max(self._names_synced, unsynced.names)
-        with self._counting:  # otherwise the loop might truncate the log between check and update
+        # otherwise, the loop might truncate the log between the check and the update
+        with self._counting:
             if not self._was_cut(unsynced):
                 self._snapshot_synced = max(self._snapshot_synced, unsynced.snapshot_offset)
                 self.recovery_point = max(self.recovery_point, unsynced.recovery_point)

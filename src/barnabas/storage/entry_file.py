@@ -1,4 +1,4 @@
-"""A file of fixed-size entries, such as an index file: entry i is at byte i times the size.
+"""Stores fixed-size entries in a file, such as an index: entry i is at byte i times the size.
 
 The newest entries are buffered in memory and written a page at a time, so an idle partition needs
 neither a file descriptor nor a mapping. The file is complete only after `write_out`. It is trusted
@@ -19,12 +19,12 @@ _PAGE_BYTES = 2048
 
 
 class EntryFile:
-    """The entries, packed, in order; subclasses interpret them."""
+    """A file of packed entries in order, which subclasses interpret."""
 
     __slots__ = ("_entry", "_file", "_files", "_pending", "_stored", "count", "has_file", "path")
 
     def __init__(self, files: Files, path: Path, entry: Struct, stored: int) -> None:
-        """`stored` is the number of entries that the file has and that may be trusted."""
+        """Open the file lazily; `stored` is the number of entries in it that can be trusted."""
         self.path = path
         self.count = stored
         self._files = files
@@ -33,7 +33,7 @@ class EntryFile:
         self._pending: bytearray | None = None  # created with the first entry
         self._file: File | None = None
         self.has_file = stored > 0
-        """True if the file exists, with any content: it is then removed with the segment."""
+        """Whether the file exists, with any content, and so must be removed with the segment."""
 
     def __len__(self) -> int:
         return self.count
@@ -53,7 +53,7 @@ class EntryFile:
     def add(self, packed: bytes) -> None:
         """Append an entry. This must not fail, because its batch is already in the log.
 
-        On a full disk the entries stay in memory, and `write_out` raises.
+        On a full disk, the entries stay in memory, and `write_out` raises OSError.
         """
         if self._pending is None:
             self._pending = bytearray()
@@ -79,8 +79,8 @@ class EntryFile:
         return found + self._pending[waiting : waiting + (count - stored) * size]
 
     def truncate(self, count: int) -> None:
-        """Keep the first `count` entries. The file is cut by the next `write_out`."""
-        # Only entries waiting in memory go: the file has none of them.
+        """Keep the first `count` entries. The next `write_out` truncates the file."""
+        # Only entries in memory are removed, because the file has none of these.
         if count >= self._stored:
             if self._pending is not None:
                 del self._pending[(count - self._stored) * self._entry.size :]
@@ -99,7 +99,7 @@ class EntryFile:
         self._spill()
         file = self._open()
         size = self._stored * self._entry.size
-        # Entries of a truncated log, or from before a crash, may follow: Kafka would read them.
+        # Entries of a truncated log, or from before a crash, may follow, and Kafka would read them.
         if file.size() != size:
             file.truncate(size)
 
@@ -113,7 +113,7 @@ class EntryFile:
         if self._pending:
             self._open().write(self._stored * self._entry.size, self._pending)
             self._stored = self.count
-            # Do not use clear(), which would keep the memory of a page for every idle segment.
+            # Do not use clear(), which would keep a page of memory for every idle segment.
             self._pending = None
 
     def _open(self) -> File:

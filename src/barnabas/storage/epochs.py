@@ -1,4 +1,4 @@
-"""The leader epochs of a log with their start offsets (KIP-101, KIP-279).
+"""Keeps the leader epochs of a log with their start offsets (KIP-101, KIP-279).
 
 The list of (epoch, start offset) is stored in `leader-epoch-checkpoint`. Replicas truncate by this
 list, never by the high watermark. Invariant: epochs and start offsets are both strictly increasing,
@@ -31,7 +31,7 @@ class EpochEntry(NamedTuple):
 
 
 class Unsaved(NamedTuple):
-    """The content to write to the file."""
+    """A version of the content that must be written to the file."""
 
     version: int
     entries: tuple[EpochEntry, ...]
@@ -52,7 +52,7 @@ class LeaderEpochs:
     )
 
     def __init__(self, files: Files, directory: Path, *, is_lost: bool = False) -> None:
-        """Read the file, unless it `is_lost`. Raises CorruptData if it is malformed."""
+        """Read the file unless it `is_lost`. Raises CorruptData if it is malformed."""
         self._files = files
         self._path = directory / FILE_NAME
         self._entries: list[EpochEntry] = []
@@ -62,11 +62,12 @@ class LeaderEpochs:
             except ValueError as cause:
                 raise CorruptData(f"{self._path}: malformed line {' '.join(words)!r}") from cause
             self._entries.append(EpochEntry(epoch, start_offset))
-        # A counter, so that a change during a save does not count as saved. A power failure can
+        # Use a counter, so that a change during a save does not count as saved. A power failure can
         # undo a written file until its directory is synced.
         self._version = 1
         self._written_version = self._saved_version = 0 if is_lost else 1
-        self._writing = threading.Lock()  # held by threads that save: the later version wins
+        # held by threads that save, so that the latest version wins
+        self._writing = threading.Lock()
         self.latest = self._entries[-1].epoch if self._entries else UNKNOWN
         """The newest epoch; -1 if there is none."""
 
@@ -79,9 +80,7 @@ class LeaderEpochs:
         return tuple(self._entries)
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Add an epoch that begins at this offset. Entries in conflict with it were never
-        committed.
-        """
+        """Add an epoch that begins at this offset. Conflicting entries were never committed."""
         entries = self._entries
         # The epoch is already in the list; keep its start offset.
         if entries and epoch == entries[-1].epoch and start_offset >= entries[-1].start_offset:
@@ -93,16 +92,16 @@ class LeaderEpochs:
         self._on_change()
 
     def take_over(self, other: LeaderEpochs) -> None:
-        """Take the epochs of another log, which has the same end."""
+        """Adopt the epochs of another log, which has the same end."""
         self._entries = list(other.entries)
         self._on_change()
 
     def on_renamed(self, directory: Path) -> None:
-        """Record that the directory has a new name."""
+        """Note that the directory has a new name."""
         self._path = directory / FILE_NAME
 
     def epoch_at(self, offset: int) -> int:
-        """Return the epoch whose range holds the offset; -1 if there is none."""
+        """Return the epoch whose range contains the offset; -1 if there is none."""
         i = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         return self._entries[i - 1].epoch if i else UNKNOWN
 
@@ -124,14 +123,14 @@ class LeaderEpochs:
         return EpochEntry(entries[i - 1].epoch if i else epoch, entries[i].start_offset)
 
     def truncate_from_end(self, offset: int) -> None:
-        """Remove epochs that begin at or after the offset: the log ends there."""
+        """Remove epochs that begin at or after the offset, because the log ends there."""
         kept = [entry for entry in self._entries if entry.start_offset < offset]
         if len(kept) != len(self._entries):
             self._entries = kept
             self._on_change()
 
     def truncate_from_start(self, offset: int) -> None:
-        """Remove epochs that end before the offset; the epoch that holds it now begins there."""
+        """Remove epochs that end before the offset; the epoch that contains it now begins there."""
         i = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         if i and (i > 1 or self._entries[0].start_offset < offset):
             self._entries[:i] = [EpochEntry(self._entries[i - 1].epoch, offset)]
@@ -146,7 +145,7 @@ class LeaderEpochs:
     def save(self, unsaved: Unsaved) -> None:
         """Write the content, unless a later version was written. Can run in a thread.
 
-        It is durable once the directory is synced; then call `on_saved`.
+        The content is durable once the directory has been synced; then call `on_saved`.
         """
         with self._writing:
             if self._written_version < unsaved.version:
@@ -156,5 +155,5 @@ class LeaderEpochs:
                 self._written_version = unsaved.version
 
     def on_saved(self, unsaved: Unsaved) -> None:
-        """Record that this version is durable."""
+        """Note that this version is durable."""
         self._saved_version = max(self._saved_version, unsaved.version)

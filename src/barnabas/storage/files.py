@@ -1,7 +1,7 @@
 """Makes all operating-system calls on data files; this is the files seam.
 
 This module handles complete writes, fsync of files and directories, and the lock of a log
-directory. No other code calls `os` for data, so a simulated disk, with torn writes and lost pages,
+directory. No other code calls `os` for data, so a simulated disk with torn writes and lost pages
 only has to replace `OsFiles`.
 
 As with a real disk, bytes may not survive a power failure before `sync` has returned, and may be
@@ -24,12 +24,12 @@ from barnabas.types import SharedFile
 
 Bytes = bytes | bytearray | memoryview
 
-_IOV_MAX = 1024  # Linux and macOS alike
+_IOV_MAX = 1024  # on both Linux and macOS
 _READ_AHEAD_BYTES = 128 * 1024  # Linux's default
 
 
 class Entry(NamedTuple):
-    """An entry of a directory."""
+    """An entry in a directory."""
 
     name: str
     is_directory: bool
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
 
 
 class Space(NamedTuple):
-    """The space of a volume."""
+    """The total and free space of a volume."""
 
     total_bytes: int
     usable_bytes: int
@@ -47,7 +47,7 @@ class File(SharedFile, Protocol):
     """An open file. The opener holds one reference, and drops it with `release`."""
 
     def write(self, position: int, data: Bytes) -> None:
-        """Write all of `data` at `position`. After an OSError any part may have been written."""
+        """Write all of `data` at `position`. After an OSError, any part may have been written."""
         ...
 
     def writev(self, position: int, buffers: Sequence[Bytes]) -> None:
@@ -83,11 +83,14 @@ class Files(Protocol):
         ...
 
     def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
-        """Write a small file, not atomically; `sync` makes its bytes, not its name, durable."""
+        """Write a small file, but not atomically.
+
+        `sync` makes its bytes durable, but not its name.
+        """
         ...
 
     def replace(self, source: Path, target: Path) -> None:
-        """Rename a file or a directory, atomically; replaces a file at `target`."""
+        """Rename a file or directory atomically, replacing any file at `target`."""
         ...
 
     def remove(self, path: Path) -> None:
@@ -107,7 +110,7 @@ class Files(Protocol):
         ...
 
     def modified_ms(self, path: Path) -> int:
-        """Return when a file's bytes were last changed."""
+        """Return the time (ms) at which a file's bytes were last changed."""
         ...
 
     def permissions(self, path: Path) -> int:
@@ -119,7 +122,7 @@ class Files(Protocol):
         ...
 
     def sync(self, path: Path) -> None:
-        """Sync a file's bytes or a directory's entries to disk."""
+        """Make a file's bytes or a directory's entries durable."""
         ...
 
     def lock(self, path: Path) -> Lock:
@@ -128,7 +131,7 @@ class Files(Protocol):
 
 
 class OsFile:
-    """A descriptor and its reference count."""
+    """An open file of the operating system, with a reference count."""
 
     __slots__ = ("_descriptor", "_holders")
 
@@ -147,7 +150,7 @@ class OsFile:
             os.close(self._descriptor)
 
     def __del__(self) -> None:
-        # A missing release is a bug, but must not use up descriptors.
+        # A missing release is a bug, but it must not use up descriptors.
         if self._holders > 0:
             self._holders = 0
             os.close(self._descriptor)
@@ -161,7 +164,7 @@ class OsFile:
     def write(self, position: int, data: Bytes) -> None:
         written = os.pwrite(self._descriptor, data, position)
         if written != len(data):
-            # The write was interrupted, or the disk is nearly full; the next call will tell.
+            # The write was interrupted, or the disk is nearly full; the next call will show which.
             rest = memoryview(data)[written:]
             while rest:
                 position += written
@@ -177,7 +180,7 @@ class OsFile:
                 position += size
                 continue
             written = os.pwritev(self._descriptor, some, position)
-            # The disk is full, or a signal came: `write` finishes, or meets the error.
+            # The disk is full, or a signal arrived: `write` finishes the work or gets the error.
             if written != size:
                 self.write(position + written, b"".join(some)[written:])
             position += size
@@ -190,26 +193,25 @@ class OsFile:
 
     def is_cached(self, position: int, size: int) -> bool:
         if not hasattr(os, "RWF_NOWAIT"):
-            return True  # unknown, except on Linux
+            return True  # this can be determined only on Linux
         probe = bytearray(1)
-        # The kernel reads ahead, and evicts, in larger pieces than a page.
+        # The kernel reads ahead, and evicts, in pieces larger than a page.
         ends = (*range(position, position + size, _READ_AHEAD_BYTES), position + size - 1)
         try:
             for each in ends:
-                # Takes less than a microsecond if the page is cached; otherwise it fails at once
-                # with EAGAIN.
+                # This takes less than a microsecond if the page is cached; otherwise, it fails
+                # immediately with EAGAIN.
                 os.preadv(self._descriptor, (probe,), each, os.RWF_NOWAIT)
         except BlockingIOError:
             return False
         except OSError as error:
             if error.errno == errno.EOPNOTSUPP:
-                return True  # nor on this file system
+                return True  # nor can it be determined on this file system
             raise
         return True
 
     def warm(self, position: int, size: int) -> None:
-        # Read into the same small buffer each time, where there is preadv; each call releases the
-        # GIL.
+        # If there is preadv, read into the same small buffer each time; each call releases the GIL.
         buffer = memoryview(bytearray(min(size, _READ_AHEAD_BYTES)))
         end = position + size
         while position < end:
@@ -218,7 +220,7 @@ class OsFile:
                 read = os.preadv(self._descriptor, (part,), position)
             else:
                 read = len(os.pread(self._descriptor, len(part), position))
-            # The file was shortened in the meantime; the reader will find out.
+            # The file was shortened in the meantime, which the reader will notice.
             if read == 0:
                 return
             position += read
@@ -231,7 +233,7 @@ def open_descriptor(path: Path, create: bool) -> int:
 
 
 class OsFiles:
-    """The machine's own disk."""
+    """The disk of this machine, through the operating system."""
 
     __slots__ = ()
 
@@ -308,7 +310,7 @@ class OsFiles:
         except OSError as cause:
             if descriptor >= 0:
                 os.close(descriptor)
-            # Systems report different errors for a lock that is held.
+            # Systems report different errors for a lock that is already held.
             if cause.errno in (errno.EACCES, errno.EAGAIN) and descriptor >= 0:
                 raise BlockingIOError(
                     cause.errno, "locked by another process", str(path)
@@ -347,16 +349,16 @@ def _lock(descriptor: int) -> None:
 
 
 def _locks_open_files() -> bool:
-    """Return whether locks per open file are used: only on Linux; macOS has another layout."""
+    """Return whether locks per open file are used, which is only so on Linux."""
     import fcntl
 
     return sys.platform == "linux" and hasattr(fcntl, "F_OFD_SETLK")
 
 
 def _is_open_here(path: Path) -> bool:
-    """Return whether this process has the file open, and so holds the lock.
+    """Return whether this process has the file open, and therefore holds the lock.
 
-    If it does, it must not even reopen the file: closing that descriptor would release the lock.
+    If so, it must not even reopen the file, because closing that descriptor would release the lock.
     """
     try:
         wanted = os.stat(path)

@@ -6,12 +6,12 @@
 
 When the future replica has everything, it is renamed to the plain name and takes the current
 replica's place; the current replica is renamed to `-delete` once that is durable. In between, and
-after a crash at that point, both directories have the plain name. The replica that counts is then
-the one in the directory whose `.barnabas_moves` names the partition. Without either rule a crash
-could lose the replica or leave two of them.
+after a crash at that point, both directories have the plain name. The valid replica is then the one
+in the directory whose `.barnabas_moves` contains the partition. Without these rules, a crash could
+lose the replica or leave two of them.
 
-A future replica that is found at startup is completed. It is only a copy: if it is damaged, or the
-move is abandoned, it is deleted.
+The move of a future replica that is found at startup is completed. The replica is only a copy, so
+it is deleted if it is damaged or the move is abandoned.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class FutureLogs:
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self._found: dict[LogDirectory, list[tuple[TopicPartition, Path]]] = {}
-        self._moves: dict[LogDirectory, set[TopicPartition]] = {}  # as in the files
+        # partitions being moved, as in the files
+        self._moves: dict[LogDirectory, set[TopicPartition]] = {}
         self._noting = threading.Lock()
         self._leaving: dict[TopicPartition, _Leaving] = {}
 
@@ -106,7 +107,10 @@ class FutureLogs:
     # --- at the start ----------------------------------------------------------------------------
 
     def take(self, directory: LogDirectory) -> None:
-        """Read which partitions were being moved to a directory. Raises ConfigError or OSError."""
+        """Read which partitions were being moved to the directory.
+
+        Raises ConfigError or OSError.
+        """
         self._found[directory] = directory.futures()
         names = set()
         try:
@@ -122,9 +126,9 @@ class FutureLogs:
     def found_twice(
         self, name: TopicPartition, one: LogDirectory, other: LogDirectory
     ) -> tuple[LogDirectory, LogDirectory]:
-        """Return which of two directories the replica has left, and to which it was moved.
+        """Return the two directories in order: the one the replica has left, and its target.
 
-        A crash came in the middle of the move; `leave_all` does the rest. Raises ConfigError if the
+        A crash interrupted the move, and `leave_all` finishes it. Raises ConfigError if the
         partition was not being moved.
         """
         # Only the target of a move lists the partition. If neither directory does, it is unknown
@@ -140,7 +144,10 @@ class FutureLogs:
         return older, there[0]
 
     def leave_all(self, source: LogDirectory) -> None:
-        """Call `leave` for all such replicas in this directory, durably. Raises DirectoryError."""
+        """Call `leave` for all replaced replicas in this directory, durably.
+
+        Raises DirectoryError.
+        """
         names = [name for name, each in self._leaving.items() if each.source is source]
         for name in names:
             self.leave(name)
@@ -162,8 +169,8 @@ class FutureLogs:
         """
         for name, path in self._found.pop(directory, []):
             home = current.get(name)
-            # A second future replica, or one in the current replica's own directory: no move needs
-            # it.
+            # This is a second future replica, or one in the current replica's own directory, so no
+            # move needs it.
             if name in self._homes or home is directory:
                 self._set_aside(directory, name, path, DELETED_SUFFIX, _NO_ID)
             elif home is not None:
@@ -184,10 +191,10 @@ class FutureLogs:
         config: LogConfig,
         start: Start,
     ) -> None:
-        from barnabas.storage.recovery import open_log  # loaded with the first log
+        from barnabas.storage.recovery import open_log  # imported with the first log
 
         try:
-            # Only the move is lost: the current replica has everything.
+            # Only the move is lost, because the current replica has everything.
             log = open_log(self._files, path, name, config, start)
         except CorruptData as error:
             _log.warning("%s is damaged; canceling the move: %s", path, error)
@@ -197,14 +204,13 @@ class FutureLogs:
         self._logs[name], self._homes[name] = log, directory
 
     def on_all_open(self, logs: Mapping[TopicPartition, Log], *, is_complete: bool) -> None:
-        """Finish the opening, now that all directories are open: drop replicas without a current
-        one.
+        """When all directories are open, drop future replicas without a current one.
 
         Raises DirectoryError.
         """
         for name, future in list(self._logs.items()):
             log = logs.get(name)
-            # The current replica could not be opened: this copy is left unchanged.
+            # The current replica could not be opened, so leave this copy unchanged.
             if log is None:
                 self._forget(name)
             elif None not in (log.topic_id, future.topic_id) and log.topic_id != future.topic_id:
@@ -216,10 +222,9 @@ class FutureLogs:
     # --- a move ----------------------------------------------------------------------------------
 
     def place(self, log: Log, directory: LogDirectory, unique: bytes) -> NewFuture:
-        """Return where the future replica of a log will be. Afterwards `lay_out` may run in any
-        thread.
+        """Return the place for a log's future replica. Afterwards, `lay_out` may run in any thread.
 
-        Raises InvalidTopic if no directory may have the name.
+        Raises InvalidTopic if no directory can have that name.
         """
         name = log.topic_partition
         check_directory_name(name)
@@ -227,13 +232,14 @@ class FutureLogs:
         return NewFuture(name, directory, path, log.topic_id, log.log_start_offset)
 
     def lay_out(self, new: NewFuture) -> None:
-        """Durably note the move, and create the future replica's files. Raises OSError."""
+        """Record the move durably, and create the future replica's files. Raises OSError."""
         for directory, names in list(self._moves.items()):
-            # Only one directory may name a partition, or a crash would leave two that count.
+            # Only one directory may contain the partition; otherwise, a crash would leave two valid
+            # replicas.
             if new.name in names and directory is not new.directory:
                 self._note(directory, names - {new.name})
         self._note(new.directory, self._moves[new.directory] | {new.name})
-        # Loaded with the first log.
+        # Import this with the first log.
         from barnabas.storage.gaps import begin_without_gaps
         from barnabas.storage.partition_metadata import write_topic_id
         from barnabas.storage.segment import Segment
@@ -247,7 +253,7 @@ class FutureLogs:
 
     def open(self, new: NewFuture, log: Log) -> None:
         """Start the move of a log into the files that were laid out. Raises OSError."""
-        from barnabas.storage.recovery import open_log  # loaded with the first log
+        from barnabas.storage.recovery import open_log  # imported with the first log
 
         start = Start(is_clean=True, log_start_offset=new.begin_offset)
         future = open_log(self._files, new.path, new.name, log.config, start)
@@ -255,7 +261,7 @@ class FutureLogs:
         self._logs[new.name], self._homes[new.name] = future, new.directory
 
     def cut(self, name: TopicPartition, offset: int, lower: Lower, *, is_all: bool = False) -> None:
-        """Follow the current replica: it now ends at `offset`, or restarts there if `is_all`."""
+        """Follow the current replica, which now ends at `offset` (or starts there if `is_all`)."""
         future = self._logs.get(name)
         if future is None or (future.log_end_offset <= offset and not is_all):
             return
@@ -270,12 +276,12 @@ class FutureLogs:
     def promote(self, name: TopicPartition, current: Log, source: LogDirectory) -> LogDirectory:
         """Give the plain name to the future replica, which has all batches of the current one.
 
-        Call `leave` once that is durable. After a DirectoryError nothing was promoted.
+        Call `leave` once that is durable. After a DirectoryError, nothing has been promoted.
         """
         future, target = self._logs[name], self._homes[name]
         path = target.path_of(name)
         try:
-            # The batches do not show leader epochs without records or all producers.
+            # Batches do not show leader epochs without records, and do not show all producers.
             future.take_over(current)
             self._files.replace(future.directory, path)
         except OSError as cause:
@@ -286,7 +292,7 @@ class FutureLogs:
         return target
 
     def leave(self, name: TopicPartition) -> None:
-        """Rename the replica that was replaced, if that was not done yet. Raises DirectoryError."""
+        """Rename the replaced replica, if that has not been done yet. Raises DirectoryError."""
         leaving = self._leaving.pop(name, None)
         if leaving is not None:
             path = leaving.source.path_of(name)
@@ -297,8 +303,9 @@ class FutureLogs:
         return name in self._leaving
 
     def on_completed(self, name: TopicPartition, target: LogDirectory) -> None:
-        """Record that the replaced replica was renamed durably. Can run in a thread. Raises
-        DirectoryError.
+        """Note that the replaced replica was renamed durably. Can run in a thread.
+
+        Raises DirectoryError.
         """
         self._note(target, self._moves.get(target, set()) - {name})
 
@@ -311,7 +318,7 @@ class FutureLogs:
             self._set_aside(home, name, future.directory, DELETED_SUFFIX, topic_id)
 
     def delete(self, name: TopicPartition) -> None:
-        """Delete the future replica and the replaced one: the current replica was deleted.
+        """Delete the future replica and the replaced one, because the current replica was deleted.
 
         Raises DirectoryError.
         """
@@ -321,9 +328,9 @@ class FutureLogs:
             self.leave(name)
 
     def on_directory_failed(self, failed: LogDirectory, names: Iterable[TopicPartition]) -> None:
-        """Record that a directory with these current replicas has gone offline.
+        """Note that a directory with these current replicas has gone offline.
 
-        Replicas moving from or to it stay unchanged, for a start after the repair.
+        Replicas that are moving from or to it stay unchanged, for a start after the repair.
         """
         for name in [*names, *self.names_in(failed)]:
             self._forget(name)
@@ -354,8 +361,9 @@ class FutureLogs:
             raise DirectoryError(directory.path, cause) from cause
 
     def _note(self, directory: LogDirectory, names: set[TopicPartition]) -> None:
-        """Write these names to a directory's file; without names there is no file. Raises
-        DirectoryError.
+        """Write these names to a directory's file, or remove it if there are none.
+
+        Raises DirectoryError.
         """
         path = directory.path / MOVES
         with self._noting:

@@ -3,13 +3,13 @@
     4711    the log has gaps only below this offset and is on disk up to it; an empty file means 0
 
 Compaction removes whole batches, so a cleaned segment may end before the next segment begins. A
-segment that lost its end to a power failure looks the same. So the part to be cleaned is made
-durable and noted here before it is swapped in; above that, every segment ends where the next one
-begins.
+segment that lost its end to a power failure looks the same. The cleaned part is therefore made
+durable and recorded here before it is swapped in. Above that offset, every segment ends where the
+next one begins.
 
-This holds for files that Barnabas writes: Kafka cleans records that it has not flushed, and rolls
-where a batch begins. But Kafka removes files named `.deleted` before it reads anything else of a
-log: if the file exists, no Kafka has run on the log since, however it ended.
+This is true only for files that Barnabas writes: Kafka cleans records that it has not flushed, and
+rolls where a batch begins. However, Kafka removes files named `.deleted` before it reads anything
+else in a log. If the file exists, no Kafka broker has therefore run on the log since.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _log = logging.getLogger(__name__)
 
 FILE_NAME = ".barnabas_gaps.deleted"
 UNKNOWN = -1
-"""There may be gaps anywhere in the log."""
+"""The value if there may be gaps anywhere in the log."""
 
 _NEXT = ".barnabas_gaps.next.deleted"
 
 
 def read_gaps_end(files: Files, directory: Path, entries: Iterable[Entry]) -> int:
-    """Return the offset below which a log may have gaps; `entries` are its directory's entries."""
-    # No file: Kafka wrote this log, or has run on it since, and Kafka notes no gaps.
+    """Return the offset below which a log may have gaps; `entries` list its directory."""
+    # Without the file, Kafka wrote this log or has run on it since, and Kafka records no gaps.
     if all(entry.name != FILE_NAME for entry in entries):
         return UNKNOWN
     text = files.read(directory / FILE_NAME)
@@ -43,12 +43,12 @@ def read_gaps_end(files: Files, directory: Path, entries: Iterable[Entry]) -> in
 
 
 def begin_without_gaps(files: Files, directory: Path) -> None:
-    """Note for a new log that it has no gaps. The directory's next sync makes the note durable."""
+    """Record that a new log has no gaps. The directory's next sync makes this durable."""
     files.write(directory / FILE_NAME, b"")
 
 
 class Gaps:
-    """One log's note of its gaps."""
+    """The record of where a log may have gaps."""
 
     __slots__ = ("_directory", "_files", "end")
 
@@ -59,24 +59,24 @@ class Gaps:
         self._directory = directory
 
     def note(self, end: int) -> None:
-        """Note gaps below `end`; everything below it is on disk. Durable on return."""
+        """Record gaps below `end`, up to which everything is on disk. Durable on return."""
         replace_file(self._files, self._directory / FILE_NAME, b"%d" % end)
         self.end = end
 
     def on_renamed(self, directory: Path) -> None:
-        """Record that the directory has a new name."""
+        """Note that the directory has a new name."""
         self._directory = directory
 
     def reach(self, end: int) -> None:
         """Call `note` if there may be a new gap."""
-        # Where gaps may be anywhere, there is nothing to add.
+        # If gaps may be anywhere, there is nothing to add.
         if 0 <= self.end < end:
             self.note(end)
 
     def cut(self, offset: int) -> bool:
-        """Record that the log now ends at the offset, and that later records have no gaps.
+        """Note that the log now ends at the offset, and that later records have no gaps.
 
-        Returns whether this has to be noted before any record is written.
+        Returns whether this must be recorded on disk before any record is written.
         """
         if self.end <= offset:
             return False
@@ -84,12 +84,16 @@ class Gaps:
         return True
 
     def prepare(self, end: int) -> None:
-        """Write the file that `extend` renames. Waits for the disk; can run in a thread."""
+        """Write the file that `extend` renames.
+
+        This waits for the disk, and can run in a thread.
+        """
         self._files.write(self._directory / _NEXT, b"%d" % end, sync=True)
 
     def extend(self, end: int) -> None:
-        """Note gaps by renaming the prepared file. The directory's next sync makes the note
-        durable.
+        """Record gaps by renaming the prepared file.
+
+        The directory's next sync makes this durable.
         """
         self._files.replace(self._directory / _NEXT, self._directory / FILE_NAME)
         self.end = end

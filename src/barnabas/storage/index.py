@@ -1,16 +1,16 @@
-"""Sparse indexes of a segment: offset to position, and timestamp to offset.
+"""Implements a segment's sparse indexes: offset to position, and timestamp to offset.
 
     .index      relative offset int32 | position int32          8 bytes, entry i at byte 8i
     .timeindex  timestamp int64 | relative offset int32        12 bytes, entry i at byte 12i
 
-An offset entry says that the batch with this *last* offset begins at that position. A time entry
-says that no record before the batch that ends with that offset is younger than that timestamp. In
-both indexes, the first column is strictly increasing, so a lookup finds the greatest entry at or
-below the target (ST-3); the log is scanned from there.
+An offset entry means that the batch with this *last* offset begins at that position. A time entry
+means that the batch that ends with that offset, and all earlier ones, have no record younger than
+that timestamp. In both indexes, the first column is strictly increasing, so a lookup finds the
+greatest entry at or below the target (ST-3); the log is scanned from there.
 
-A lookup anywhere in a full segment takes about ten small reads. But nearly every reader is at the
-end, whose entries are in memory, or continues where a reader was before. So the page of entries of
-the last lookup is kept, and the next lookup begins with it and the page behind it.
+A lookup anywhere in a full segment takes about ten small reads. However, nearly every reader is at
+the end, whose entries are in memory, or continues where a reader was before. The page of entries
+from the last lookup is therefore cached, and the next lookup starts with it and the page after it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TIME_ENTRY = Struct(">qi")
 MAX_RELATIVE_OFFSET = 2**31 - 1
 
 _FIRST, _SECOND = 0, 1  # the columns
-_PAGE_ENTRIES = 512  # of the offset index four KiB, which cover two MiB of log at least
+_PAGE_ENTRIES = 512  # 4 KiB of the offset index, which cover at least 2 MiB of the log
 
 IndexEntry = tuple[int, int]
 
@@ -90,7 +90,7 @@ class SparseIndex(EntryFile):
         return self._floor_in(self._page, target, column) if self._page else None
 
     def _beside_page(self, target: int, column: int) -> tuple[int, int]:
-        """Narrow the range that can hold the stored entry, using the cached page and the next one.
+        """Narrow the range that contains the stored entry, using the cached page and the next one.
 
         The range is empty if the entry is in the page that is cached afterwards.
         """
@@ -142,6 +142,6 @@ class SparseIndex(EntryFile):
         super().clear()
 
     def release(self) -> None:
-        """Close the file and drop the kept page; the next use reloads them."""
+        """Close the file and drop the cached page; the next use reloads them."""
         self._page = b""
         super().release()

@@ -6,9 +6,10 @@
     *.swap       output of a finished compaction whose renames did not finish: finished
 
 A cleaner writes `.cleaned` files, renames all of them to `.swap`, highest base first, removes the
-files that they replace, and then removes the suffix. So as long as one `.cleaned` file exists, the
-`.swap` files at or above it belong to an unfinished set. After that, the swap is committed, and all
-old files in its range must be removed. The range ends where the last swapped segment's records end.
+files that they replace, and then removes the suffix. Therefore, as long as one `.cleaned` file
+exists, the `.swap` files at or above it belong to an unfinished set. After that, the swap is
+committed, and all old files in its range must be removed. The range ends where the last swapped
+segment's records end.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ DELETED, CLEANED, SWAP, TEMPORARY = ".deleted", ".cleaned", ".swap", ".tmp"
 def settle(files: Files, directory: Path) -> list[Entry]:
     """Finish or undo unfinished work, and return the directory's entries afterwards.
 
-    This can be repeated after an interruption.
+    It can be repeated after an interruption.
     """
     entries = files.list(directory)
     names = [entry.name for entry in entries if entry.name != GAPS]
@@ -59,11 +60,12 @@ def _finish_swaps(files: Files, directory: Path) -> None:
         for name in sizes:
             # The first segment is removed even if it is empty: it has the new segment's name.
             if name.endswith(LOG_SUFFIX) and begin <= _base(name) < max(end, begin + 1):
-                # Remove the log last, because a repetition uses it to find the files to remove.
+                # Remove the log file last, because a repetition uses it to find the files to
+                # remove.
                 for suffix in (".txnindex", ".timeindex", ".index", LOG_SUFFIX):
                     files.remove(directory / (name.removesuffix(LOG_SUFFIX) + suffix))
         for name in logs:
-            # A leftover index would be taken for the new segment's.
+            # A leftover index would be mistaken for the new segment's.
             aborted = name.removesuffix(LOG_SUFFIX + SWAP) + ".txnindex"
             if aborted + SWAP not in sizes:
                 files.remove(directory / aborted)

@@ -1,4 +1,4 @@
-"""The state of a log as `recovery.open_log` loads it from a partition's directory."""
+"""Defines the state of a log that `recovery.open_log` loads from a partition's directory."""
 
 from __future__ import annotations
 

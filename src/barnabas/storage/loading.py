@@ -1,7 +1,8 @@
 """Tracks the progress of loading logs at startup, and allows interrupting it.
 
-After a crash each log is read from its recovery point on, at the speed of the disk: an operator has
-to see progress, and must be able to stop it. Stopping leaves the directory as another crash would.
+After a crash, each log is read from its recovery point on, at the speed of the disk. An operator
+has to see progress and must be able to stop it. Stopping leaves the directory in the same state as
+another crash.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class LoadingStopped(BarnabasError):
 
 
 class Loading:
-    """Tracks loading during one start; logs nothing about steps that take only seconds."""
+    """Tracks loading during one start, and logs nothing about steps that take only seconds."""
 
     __slots__ = (
         "_began_ms",
@@ -48,8 +49,9 @@ class Loading:
         self._current: TopicPartition | None = None
         self._completed = self._count = self._read_bytes = 0
         self.is_stopped = False
-        """May be set at any time, even by a signal handler: the next step then raises
-        LoadingStopped.
+        """Set this at any time, even in a signal handler.
+
+        The next step then raises LoadingStopped.
         """
 
     def begin(self, directory: Path, count: int, *, is_clean: bool) -> None:
@@ -76,7 +78,7 @@ class Loading:
         self._look()
 
     def end(self) -> None:
-        """End the directory: all of its logs are loaded."""
+        """End the directory, because all of its logs are loaded."""
         took_ms = self._clock.monotonic_ms() - self._began_ms
         if took_ms >= _LOG_EVERY_MS:
             _log.info(
@@ -85,8 +87,8 @@ class Loading:
         self._current = None
 
     def _look(self) -> None:
-        # Check between two steps: the files are as after a crash, and the next start loads them
-        # again.
+        # Check this between two steps: the files are as after a crash, and the next start loads
+        # them again.
         if self.is_stopped:
             raise LoadingStopped(
                 f"stopped while loading logs: {self._completed}/{self._count} logs in "
@@ -106,14 +108,14 @@ class Loading:
 
 
 class Start(NamedTuple):
-    """The facts known about a log before it is opened."""
+    """What is known about a log before it is opened."""
 
     is_clean: bool
-    """True if the broker stopped cleanly."""
+    """Whether the broker stopped cleanly."""
     is_scanned: bool = False
-    """Another process has just recovered the log: its files are complete, but not durable."""
+    """Whether another process has just recovered the log: its files are complete, not durable."""
     now_ms: int = 0
-    """Wall time, which decides whether idle producers have expired."""
+    """The wall time, which determines whether idle producers have expired."""
     recovery_point: int = 0
     log_start_offset: int = 0
     producer_expiration_ms: int = PRODUCER_EXPIRATION_MS

@@ -1,10 +1,10 @@
-"""The log of one partition: appends, reads, truncation, and its start and end offsets.
+"""Implements the log of a partition: appends, reads, truncation, and start and end offsets.
 
 An append follows the order "check, place, stage, write". A valid batch gets its offset and
 immediately updates the log's state: log end, indexes and producer sequence. The bytes are buffered
-until `write_staged`, so that all appends of one turn of the event loop take one system call; reads
-write them first. If a write fails, memory and disk differ, so the log has failed: all calls raise
-errors until the log is reopened. The staged batches have not been acknowledged.
+until `write_staged`, so that all appends in one turn of the event loop take one system call; reads
+write them first. If a write fails, memory and disk differ, so the log has failed, and all calls
+raise errors until the log is reopened. The staged batches have not been acknowledged.
 
 A log does not know whether it is led or followed: the caller passes the leader epoch and the offset
 up to which to read. Before `flush`, nothing is guaranteed to be on disk.
@@ -43,7 +43,7 @@ from barnabas.types import FileSlice, TopicPartition
 
 
 class Log:
-    """One replica's data."""
+    """The log of one replica."""
 
     __slots__ = (
         "_config",
@@ -77,11 +77,11 @@ class Log:
     ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = loaded.topic_id
-        """None in the directories of Kafka before 2.8."""
+        """The topic id; None in directories from Kafka before 2.8."""
         self.directory = directory
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
-        """The offset that the next record gets."""
+        """The offset that the next record will get."""
         self.epochs = loaded.epochs
         self.health = LogHealth()
         self.config = config
@@ -131,7 +131,7 @@ class Log:
 
     @property
     def truncations(self) -> int:
-        """How often the log was truncated since it was opened."""
+        """The number of truncations since the log was opened."""
         return self.truncation.count
 
     @property
@@ -146,8 +146,10 @@ class Log:
 
     @property
     def recovery_checkpoint(self) -> int:
-        """The offset for the checkpoint: a start after a crash begins its scan in that offset's
-        segment."""
+        """The offset for the checkpoint.
+
+        After a crash, the scan begins in that offset's segment.
+        """
         return self._durability.checkpoint
 
     @property
@@ -158,19 +160,18 @@ class Log:
     # --- append ----------------------------------------------------------------------------------
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
-        """Start the leader epoch at the log end. Call this on becoming leader, before any
-        append.
-        """
+        """Start the leader epoch at the log end. Call this before the first append as leader."""
         self.epochs.assign(leader_epoch, self.log_end_offset)
 
     def append(
         self, records: memoryview, leader_epoch: int, wall_ms: int, is_unseen: bool = False
     ) -> AppendResult:
-        """Append a producer's batch as the leader; patches offset, epoch and time into `records`.
+        """Append a producer's batch as the leader, and patch offset, epoch and time in `records`.
 
-        The batch is staged: `records` must not change until `write_staged`. Raises a KafkaError for
-        the producer and leaves the log unchanged, or raises OSError: then the log has failed. A
-        duplicate of one of the producer's last five batches gets that batch's result. See `admit`.
+        The batch is staged, so `records` must not change until `write_staged`. Raises a KafkaError
+        for the producer, which leaves the log unchanged, or OSError, after which the log has
+        failed. A duplicate of one of the producer's last five batches gets that batch's result. See
+        `admit`.
         """
         if self.health.is_failed or self.truncation.unsettled is not None:
             self.settle()
@@ -193,7 +194,7 @@ class Log:
         return result
 
     def append_own(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
-        """Append a batch of this broker's coordinator; otherwise like `append`.
+        """Append a batch from this broker's coordinator; otherwise, this is like `append`.
 
         With a producer id, the batch is part of that producer's transaction, but it has no sequence
         numbers, so duplicates are not detected. Raises InvalidProducerEpoch or MessageTooLarge.
@@ -210,7 +211,7 @@ class Log:
         return result
 
     def append_control(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
-        """Append a transaction marker, as its coordinator sends it; otherwise like `append`.
+        """Append a transaction marker sent by its coordinator; otherwise, this is like `append`.
 
         Raises InvalidProducerEpoch or TransactionCoordinatorFenced if a newer producer or
         coordinator has written here.
@@ -270,8 +271,8 @@ class Log:
         copies = check_copies(records, end_offset, latest, high_watermark, is_empty=is_empty)
         begins_within = bool(copies) and copies[0].header.base_offset < end_offset
         if begins_within:
-            # The leader's log begins within a batch, because of DeleteRecords, and this one is
-            # empty: copy the whole batch, then raise the start to the leader's again.
+            # The leader's log begins within a batch, because of DeleteRecords, and this log is
+            # empty: copy the whole batch, and then raise the start to the leader's again.
             self._segments.active.need_descriptors()
             self.start_at(copies[0].header.base_offset)
         for each in copies:
@@ -309,7 +310,7 @@ class Log:
 
     @property
     def has_staged(self) -> bool:
-        """Staged batches are waiting for `write_staged`."""
+        """Is true if staged batches are waiting for `write_staged`."""
         return bool(self._segments.active.staged)
 
     def write_staged(self) -> None:
@@ -324,7 +325,7 @@ class Log:
 
     @contextmanager
     def _failing(self, *, is_resumable: bool = False) -> Iterator[None]:
-        """Wrap changes of files: write staged batches first, and fail the log on OSError.
+        """Wrap changes to files: write staged batches first, and fail the log on OSError.
 
         If `is_resumable`, running out of descriptors does not fail the log.
         """
@@ -338,14 +339,16 @@ class Log:
         """Close the active segment and begin a new one where its records end (see `gaps`)."""
         active, base_offset = self._segments.active, self.log_end_offset
         if base_offset == self.truncation.last_offset:
-            base_offset = active.end_offset()  # the log may have been truncated within a gap
+            # because the log may have been truncated within a gap
+            base_offset = active.end_offset()
         with self._failing(is_resumable=True):
             if copied is not None and copied.last_offset - base_offset > MAX_RELATIVE_OFFSET:
-                self.flush()  # no index can span the gap before this batch
+                self.flush()  # because no index can span the gap before this batch
                 base_offset = copied.base_offset
                 self.gaps.reach(base_offset)
             assert active.base_offset < base_offset, "the new segment would have the same name"
-            # Its indexes are final now. The snapshot is named after the next segment, as in Kafka.
+            # The segment's indexes are final now. As in Kafka, the snapshot is named after the next
+            # segment.
             active.write_out()
             self.producer_state.take_snapshot(self.log_end_offset, may_wait=True)
             segment = self._segments.begin(base_offset)
@@ -357,9 +360,9 @@ class Log:
     def read(
         self, offset: int, max_bytes: int, end_offset: int, at_least_one_batch: bool = True
     ) -> list[FileSlice]:
-        """Return whole batches below `end_offset`, from the batch that holds `offset` on.
+        """Return whole batches below `end_offset`, starting with the one that contains `offset`.
 
-        They take at most `max_bytes`, except that a larger first batch is returned if
+        The total is at most `max_bytes`, except that a larger first batch is returned if
         `at_least_one_batch`. Returns [] at the end. Raises OffsetOutOfRange outside the log. The
         caller releases the slices.
         """
@@ -390,18 +393,18 @@ class Log:
         This is the start of the first transaction that is open or whose marker is not below the
         high watermark. If there is none, it is the high watermark.
         """
-        # A transaction can start below the log start, which cannot be read.
+        # A transaction can begin below the log start, where nothing can be read.
         return max(
             self.producer_state.producers.stable_below(high_watermark), self.log_start_offset
         )
 
     def aborted_transactions(self, fetch_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions to be skipped from `fetch_offset` to `end_offset`."""
+        """Return the aborted transactions that readers skip from `fetch_offset` to `end_offset`."""
         self.write_staged()
         return self._segments.aborted_transactions(fetch_offset, end_offset)
 
     def expire_producers(self, before_ms: int) -> Iterator[None]:
-        """Remove producers whose last record is older (`producer.id.expiration.ms`), in steps."""
+        """Remove producers whose last record is too old (`producer.id.expiration.ms`), in steps."""
         return self.producers.expiring(before_ms)
 
     # --- shorten ---------------------------------------------------------------------------------
@@ -417,10 +420,10 @@ class Log:
             self.epochs.truncate_from_start(offset)
 
     def enforce_retention(self, now_ms: int, high_watermark: int, wall_ms: int | None) -> int:
-        """Remove the segments beyond the topic's retention (ST-6), and return how many.
+        """Remove the segments beyond the topic's retention (ST-6), and return their number.
 
-        Their age is measured by `wall_ms`; if that is None, the time is unknown and age does not
-        count. Their files are renamed; `remove_discarded` removes them after
+        Their age is measured against `wall_ms`; if that is None, the time is unknown and age is
+        ignored. Their files are renamed; `remove_discarded` removes them after
         `file.delete.delay.ms`.
         """
         self.producer_state.producers.stable_below(
@@ -433,18 +436,18 @@ class Log:
             if count == 0:
                 return 0
             if count == len(self._segments):
-                self.roll()  # the active segment is removed too, but a log always has one
+                self.roll()  # because the active segment is removed too, and a log always has one
             self.raise_log_start(self._segments[count].base_offset)
-            # From here on, no descriptor is needed, so this cannot fail halfway.
+            # From here on, no descriptor is needed, so this cannot fail half-way.
             self._retention.remove(count, now_ms + self._config.file_delete_delay_ms)
         return count
 
     def truncate(self, offset: int, *, settles: bool = True) -> None:
-        """Remove everything from `offset` on, including the whole batch that holds it.
+        """Remove everything from `offset` on, including the whole batch that contains it.
 
         The leader has other records there, and fetches replace the part of the batch below
-        `offset`. Unless it `settles`, the waits for the disk are left over: see `unsettled` and
-        `LogTruncations`.
+        `offset`. Unless `settles` is true, waiting for the disk is left to the caller: see
+        `unsettled` and `LogTruncations`.
         """
         with self._failing():
             if offset < self.log_end_offset:
@@ -459,7 +462,8 @@ class Log:
     def start_at(self, offset: int, *, settles: bool = True) -> None:
         """Empty the log and restart it at `offset`; the log start may also move back."""
         with self._failing():
-            # A log without epochs cannot show that it has diverged, so the file's epochs go last.
+            # A log without epochs cannot show that it has diverged, so remove the epochs from the
+            # file last.
             self._cut(offset, is_all=True).epochs = self.epochs
             self.epochs.truncate_from_end(0)
             self.log_start_offset = offset
@@ -476,7 +480,8 @@ class Log:
     def settle(self) -> None:
         """Complete the last truncation on disk and find the producers, before a write.
 
-        An OSError fails the log, unless no descriptor was left: then the next write tries again.
+        An OSError fails the log, unless no descriptor was left, in which case the next write tries
+        again.
         """
         self.health.check(self.directory)
         if self.truncation.unsettled is not None:
@@ -488,10 +493,9 @@ class Log:
         return bool(self._segments.discards)
 
     def remove_discarded(self, now_ms: int) -> int:
-        """Remove files that were discarded long enough ago, and return how many. Can run in a
-        thread."""
+        """Remove files discarded long enough ago, and return their number. Can run in a thread."""
         if self.health.is_abandoned:
-            return 0  # another log's files may have these names
+            return 0  # another log's files may have these names by now
         return self._segments.discards.remove_due(now_ms)
 
     def finish_swap(self, now_ms: int) -> bool:
@@ -503,7 +507,7 @@ class Log:
             return self.swaps.finish(now_ms + self._config.file_delete_delay_ms)
 
     def on_renamed(self, directory: Path) -> None:
-        """Record that the directory has a new name."""
+        """Note that the directory has a new name."""
         self.directory = directory
         self._segments.on_renamed(directory)
         self._durability.on_renamed(directory)
@@ -512,7 +516,7 @@ class Log:
         self.gaps.on_renamed(directory)
 
     def take_over(self, other: Log) -> None:
-        """Replace a log whose batches this log has: take its producers and epochs, too."""
+        """Replace a log whose batches this log has, and adopt its producers and epochs."""
         self.producer_state.take_over(other.producer_state)
         self.epochs.take_over(other.epochs)
         with self._failing():
@@ -522,7 +526,7 @@ class Log:
     # --- on disk ---------------------------------------------------------------------------------
 
     def due_flush(self, now_ms: int) -> bool:
-        """Return whether `flush.messages` or `flush.ms` asks for a flush now (ST-10)."""
+        """Return whether `flush.messages` or `flush.ms` requires a flush now (ST-10)."""
         return self._durability.is_due(self.log_end_offset, self._config, now_ms)
 
     def flush(self) -> None:
@@ -532,14 +536,13 @@ class Log:
             self._durability.sync(self._durability.take(self.log_end_offset))
 
     def take_flush(self) -> Callable[[], None]:
-        """Return a call that makes the current log durable. It can run in a thread."""
+        """Return a function, which may run in a thread, that makes the current log durable."""
         self.write_staged()
         durability = self._durability
         return partial(durability.sync, durability.take(self.log_end_offset, is_growing=True))
 
     def take_unflushed(self) -> list[Callable[[], None]]:
-        """Return calls that make the rolled segments durable, in this order. They can run in a
-        thread."""
+        """Return functions that make the rolled segments durable, in this order, in any thread."""
         calls = self.producer_state.writing()
         unsynced = self._durability.take_rolled()
         if unsynced is not None:
@@ -564,14 +567,15 @@ class Log:
         self._segments.release()
 
     def rest(self) -> None:
-        """Close the descriptors if nothing was appended since the last call."""
+        """Close the descriptors if nothing has been appended since the last call."""
         self._segments.rest(self.log_end_offset)
 
     def abandon(self) -> None:
-        """Record that the directory is about to be removed, or is out of reach. From now on every
-        use raises LogAbandoned.
+        """Note that the directory is about to be removed or is unreachable.
 
-        Slices that are still held stay readable.
+        From now on, every use raises LogAbandoned.
+
+        Slices that are still referenced stay readable.
         """
         self.health.abandon()
         self.release()

@@ -1,11 +1,11 @@
-"""A broker's log directories: which are online, which have failed, and which cluster owns them.
+"""Tracks which log directories are online, which have failed, and which cluster owns them.
 
 A directory that fails stays offline: the process does not touch it again, and the next start scans
 it if it can be used then (KIP-112). The other directories stay online.
 
-All of them belong to one cluster. After a crash of the whole machine they may have lost records.
-Until the cluster knows this, no stop counts as clean, because the next start could not detect it
-again.
+All of them belong to one cluster. After a crash of the whole machine, they may have lost records.
+Until the cluster knows this, no stop counts as clean, because the next start could not detect the
+loss again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class LogDirectories:
         self._online: tuple[LogDirectory, ...] = ()
         self._failures: dict[Path, Exception] = {}
         self.is_suspect = False
-        """The directories may have lost records, and the cluster does not know it yet."""
+        """Whether the directories may have lost records without the cluster knowing it yet."""
 
     def __iter__(self) -> Iterator[LogDirectory]:
         return iter(self._online)
@@ -52,24 +52,24 @@ class LogDirectories:
 
     @property
     def reasons(self) -> tuple[Exception, ...]:
-        """Why the offline directories failed, in the order of `failed`."""
+        """The reasons for which the offline directories failed, in the order of `failed`."""
         return tuple(self._failures.values())
 
     def find(self, path: Path) -> LogDirectory | None:
-        """Return the directory of this path if it is online, or None."""
+        """Return the directory at this path if it is online, otherwise None."""
         return next((each for each in self._online if each.path == path), None)
 
     def get(self, path: Path) -> LogDirectory:
-        """Return the directory of this path. Raises OSError if it is offline."""
+        """Return the directory at this path. Raises OSError if it is offline."""
         directory = self.find(path)
         if directory is None:
             raise OSError(errno.EIO, "the log directory is offline", str(path))
         return directory
 
     def check_complete(self, name: TopicPartition, *, is_new: bool) -> None:
-        """Raise OSError if a log of this name may be in a directory that is offline.
+        """Raise OSError if a log of this name may be in an offline directory.
 
-        A partition that `is_new` cannot be in one; but at least one directory must be online then.
+        A partition that `is_new` cannot be in one, but at least one directory must be online.
         """
         if self._failures and not (is_new and self._online):
             path, reason = next(iter(self._failures.items()))
@@ -81,7 +81,7 @@ class LogDirectories:
     # --- online and offline ----------------------------------------------------------------------
 
     def open(self, path: Path) -> LogDirectory:
-        """Lock a directory and read its metadata; `add` has to follow. Raises ConfigError."""
+        """Lock a directory and read its metadata; then call `add`. Raises ConfigError."""
         if path in self.online or path in self._failures:
             raise ConfigError(f"log directory {path} is listed twice in log.dirs")
         return LogDirectory(self._files, path, self._broker_id)
@@ -108,7 +108,7 @@ class LogDirectories:
 
     @property
     def cluster_id(self) -> str | None:
-        """The id of the cluster that the directories belong to; None if they are new."""
+        """The id of the cluster to which the directories belong; None if they are new."""
         return next((each.cluster_id for each in self._online if each.cluster_id is not None), None)
 
     def check_cluster(self) -> None:
@@ -139,7 +139,7 @@ class LogDirectories:
         return not self.is_suspect
 
     def on_loss_known(self, boot_id: bytes) -> None:
-        """Record that the cluster knows of the loss, so that the logs count as complete."""
+        """Note that the cluster knows of the loss, so that the logs count as complete."""
         self.is_suspect = False
         for directory in self._online:
             directory.note_boot(boot_id)

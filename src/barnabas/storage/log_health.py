@@ -28,7 +28,7 @@ class LogAbandoned(OSError):
 
 
 class LogHealth:
-    """Records the failures of one log, including those in threads that wait for the disk."""
+    """Tracks the failures of a log, including those in threads that wait for the disk."""
 
     __slots__ = ("is_abandoned", "is_failed")
 
@@ -51,7 +51,7 @@ class LogHealth:
         self.is_failed = True
 
     def on_error(self, error: OSError, *, is_resumable: bool = True) -> None:
-        """Record that an operation on the disk has failed.
+        """Note that a disk operation has failed.
 
         If `is_resumable`, running out of descriptors does not fail the log: the operation changed
         nothing, and the next attempt may succeed.

@@ -1,4 +1,4 @@
-"""Truncates logs of a broker, many at a time, with one wait for the disk.
+"""Truncates many logs of a broker with one wait for the disk.
 
 A follower that finds its log diverging truncates it on the loop (`begin`), for all partitions of a
 response. The rest waits for the disk or takes a long time and is done for all logs together:
@@ -8,8 +8,8 @@ response. The rest waits for the disk or takes a long time and is done for all l
     settle   in a thread: cuts and syncs the files, and lowers the checkpoints that exceed the logs,
              once for each directory
 
-A write to a log before that completes the truncation of this log first (`Log.settle`), so that
-nothing is written after records that might reappear.
+An earlier write to a log first completes this log's truncation (`Log.settle`), so that nothing is
+written after records that might reappear.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class LogTruncations:
         self._logs[name].settle()
 
     def begin(self, name: TopicPartition, offset: int) -> None:
-        """Truncate a log, leaving the waits for the disk and long work to `learn` and `settle`."""
+        """Truncate a log, but leave disk waits and long work to `learn` and `settle`."""
         log = self._logs[name]
         log.truncate(offset, settles=False)
         self._futures.cut(name, log.log_end_offset, self._checkpoints.lower)
@@ -65,7 +65,8 @@ class LogTruncations:
     def begin_start_at(self, name: TopicPartition, offset: int) -> None:
         """Empty a log and restart it at an offset; otherwise like `begin`."""
         self._logs[name].start_at(offset, settles=False)
-        # The future replica has only records that the current replica has lost; remove them all.
+        # The future replica has only records that the current replica has lost, so remove all of
+        # them.
         self._futures.cut(name, offset, self._checkpoints.lower, is_all=True)
         self._lower_checkpoints(name)
 
@@ -95,13 +96,13 @@ class LogTruncations:
         for name in names:
             log, home = self._logs.get(name), self._homes.get(name)
             if log is None or home is None or log.unsettled is None:
-                continue  # deleted in the meantime, or settled by an append
+                continue  # the log was deleted, or an append settled it
             cut = log.unsettled
             try:
                 cut.make_durable()
             except OSError as error:
                 if log.health.is_failed:
-                    continue  # deleted in the meantime, or known
+                    continue  # the log was deleted, or its producers are known
                 log.health.on_error(error)
                 failed.append((log, error))
             else:

@@ -5,8 +5,8 @@
     store.make(name, topic_id, config)    returns the log; creates files that do not exist yet
     store.topic_ids.write()               writes the topic ids of all new logs to disk with one sync
 
-Nothing may be written to a log before its topic id is on disk: a power failure could leave records
-behind that belong to any topic of that name.
+Nothing may be written to a log before its topic id is on disk. Otherwise, a power failure could
+leave records behind without showing to which topic of that name they belong.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class NewLog:
         """
         if self.is_laid_out:
             return
-        # Loaded with the first log.
+        # Import this with the first log.
         from barnabas.storage.gaps import begin_without_gaps
         from barnabas.storage.partition_metadata import write_topic_id
         from barnabas.storage.segment import Segment
 
-        # Do this before its directory exists: from then on both may survive a crash.
+        # Do this before the directory exists, because from then on, both may survive a crash.
         self._forget_namesake()
         self._files.make_directory(self.path)
         begin_without_gaps(self._files, self.path)
@@ -74,8 +74,10 @@ class NewLog:
 
 
 class Places:
-    """Chooses a log's directory: the one requested by AlterReplicaLogDirs, or the one with the
-    fewest logs, including placed ones.
+    """Chooses log directories.
+
+    A log is placed in the directory requested by AlterReplicaLogDirs, or otherwise in the one with
+    the fewest logs, including placed ones.
     """
 
     __slots__ = ("_files", "_forget_namesake", "_new", "_preferred", "hosted")
@@ -96,13 +98,13 @@ class Places:
     ) -> NewLog:
         """Place a log in one of these directories; a log already placed in one of them stays there.
 
-        Raises InvalidTopic if no directory may have the name.
+        Raises InvalidTopic if no directory can have that name.
         """
-        # A name with a slash, from a damaged request or znode, would be outside the directory.
+        # A name with a slash, from a damaged request or znode, would lead outside the directory.
         check_directory_name(name)
         before = self._new.get(name)
         if before is not None and before.directory in directories:
-            # A thread may have created its files already.
+            # A thread may already have created its files.
             if before.topic_id == topic_id:
                 return before
             directory = before.directory
@@ -119,8 +121,9 @@ class Places:
         return new
 
     def prefer(self, name: TopicPartition, directory: LogDirectory) -> None:
-        """Store the directory in which to create the log. If there are too many requests, the
-        oldest are dropped.
+        """Note the directory in which to create the log.
+
+        If there are too many, drop the oldest notes.
         """
         self._preferred.pop(name, None)
         self._preferred[name] = directory
@@ -128,12 +131,12 @@ class Places:
             del self._preferred[next(iter(self._preferred))]
 
     def forget(self, name: TopicPartition) -> None:
-        """Forget a place: its log has been created."""
+        """Forget a place, because its log has been created."""
         del self._new[name]
 
 
 class NewTopicIds:
-    """The topic ids of logs that were created but are not noted yet (`topic_ids`)."""
+    """The topic ids of new logs that are not in the files of `topic_ids` yet."""
 
     __slots__ = ("_checkpoints", "_damaged", "_files", "_futures", "_logs", "_made", "_noting")
 
@@ -154,20 +157,20 @@ class NewTopicIds:
         self._noting = threading.Lock()
 
     def add(self, name: TopicPartition, directory: LogDirectory, topic_id: bytes) -> None:
-        """Let the next `write` note a log that was just created."""
+        """Let the next `write` include a log that was just created."""
         self._made.setdefault(directory, {})[name] = topic_id
 
     def write(self) -> None:
-        """Durably note the topic ids of logs created since the last call.
+        """Durably write the topic ids of logs created since the last call.
 
-        The notes are kept until the logs' own files are durable. Can run in a thread. Raises
+        The ids are kept until the logs' own files are durable. Can run in a thread. Raises
         DirectoryError.
         """
         with self._noting:
-            # Logs that are created while this thread waits go into the next round.
+            # Logs that are created while this thread waits are written in the next round.
             made, self._made = self._made, {}
             for directory, ids in made.items():
-                # A damaged log keeps its id in the file, because its own files prove nothing.
+                # A damaged log keeps its id in the file, because its own files are not reliable.
                 known = self._damaged.topic_ids_in(directory) | {
                     name: log.topic_id
                     for name in self._checkpoints.names_in(directory)
@@ -182,7 +185,8 @@ class NewTopicIds:
         """Write a topic id for a log that was created before topic ids existed (KIP-516). Raises
         OSError.
         """
-        from barnabas.storage.partition_metadata import write_topic_id  # for old logs
+        # imported here, because only old logs need it
+        from barnabas.storage.partition_metadata import write_topic_id
 
         log = self._logs[name]
         for each in filter(None, (log, self._futures.get(name))):

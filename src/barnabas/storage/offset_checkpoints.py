@@ -31,7 +31,7 @@ ALL = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS)
 
 
 class OffsetCheckpoints:
-    """Writes the files of all directories of a broker. Every method waits for the disk."""
+    """Writes the checkpoints of all directories of a broker. Every method waits for the disk."""
 
     __slots__ = ("_damaged", "_futures", "_homes", "_logs", "high_watermarks")
 
@@ -61,7 +61,7 @@ class OffsetCheckpoints:
             try:
                 self.write_in(directory, file)
             except DirectoryError as error:
-                # A failing directory must not prevent the others' checkpoints.
+                # A failing directory must not prevent writing the other directories' checkpoints.
                 failures.append(error)
         if failures:
             raise failures[0]
@@ -69,8 +69,8 @@ class OffsetCheckpoints:
     def write_in(self, directory: LogDirectory, *files: str) -> None:
         """Write one directory's files. Raises DirectoryError."""
         for file in files:
-            # A truncation may lower a recovery point while a thread writes the earlier one, so
-            # the latest value must be written last.
+            # A truncation may lower a recovery point while a thread writes the earlier one, so the
+            # latest value must be written last.
             with directory.checkpointing[file]:
                 names = [*self.names_in(directory), *self._futures.names_in(directory)]
                 offsets = self._damaged.offsets_in(directory, file) | {
@@ -81,9 +81,9 @@ class OffsetCheckpoints:
                 directory.write_checkpoint(file, offsets)
 
     def forget(self, directory: LogDirectory, name: TopicPartition) -> None:
-        """Remove an earlier log of this name. Raises DirectoryError.
+        """Remove an earlier log of this name from the files. Raises DirectoryError.
 
-        After a crash, its offsets would be used for the new log.
+        Otherwise, after a crash, its offsets would be used for the new log.
         """
         for file in ALL:
             with directory.checkpointing[file]:
@@ -113,8 +113,7 @@ class OffsetCheckpoints:
         log = self._futures.get(name) if is_future else self._logs.get(name)
         if file == HIGH_WATERMARKS:
             high_watermark = self.high_watermarks.get(name)
-            # A future replica has the current replica's high watermark, as far as its own records
-            # go.
+            # A future replica has the current replica's high watermark, limited to its own records.
             if not is_future or high_watermark is None or log is None:
                 return high_watermark
             return min(high_watermark, log.log_end_offset)
@@ -122,6 +121,6 @@ class OffsetCheckpoints:
             return None
         if file == RECOVERY_POINTS:
             return log.recovery_checkpoint
-        # Like Kafka, leave out logs that begin with their first segment.
+        # Like Kafka, omit logs that begin with their first segment.
         begins_within = log.log_start_offset > log.segments[0].base_offset
         return log.log_start_offset if begins_within else None

@@ -1,7 +1,8 @@
-"""Opens a log directory's logs at startup, one by one. After a crash, child processes may recover
-them first (`recovery_children`).
+"""Opens the logs of a log directory one by one at startup.
 
-Damaged logs are left out (`damaged_logs`). A disk error stops the opening of the directory.
+After a crash, child processes may recover them first (`recovery_children`).
+
+Damaged logs are skipped (`damaged_logs`). A disk error ends the opening of the directory.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ if TYPE_CHECKING:
 
 
 class Opened(NamedTuple):
-    """One log of the directory, opened or damaged."""
+    """A log of the directory, either opened or damaged."""
 
     name: TopicPartition
     log: Log | DamagedLog
     high_watermark: int
-    """The checkpointed high watermark, but not beyond the log's end."""
+    """The checkpointed high watermark, limited to the log's end."""
     is_back: bool
-    """True if the log's recovery point is below the checkpointed one."""
+    """Whether the log's recovery point is below the checkpointed one."""
     is_cut: bool
-    """True if the log ends below the checkpointed high watermark."""
+    """Whether the log ends below the checkpointed high watermark."""
 
 
 class Opening:
@@ -54,8 +55,10 @@ class Opening:
         start: Start,
         processes: int,
     ) -> None:
-        """`start` holds what all logs have in common; `processes` is the number of processes that
-        may recover logs at the same time. Raises CorruptData or OSError.
+        """Read the metadata.
+
+        `start` is what all logs have in common; up to `processes` processes may recover logs at the
+        same time. Raises CorruptData or OSError.
         """
         self._files = files
         self._directory = directory
@@ -71,7 +74,7 @@ class Opening:
     def start_of(self, name: TopicPartition) -> Start:
         """Return what is known about the log that is opened next."""
         loading: Loading | None = self._start.loading
-        # A start that was stopped ends here, with LoadingStopped.
+        # If the start was stopped, it ends here with LoadingStopped.
         if loading is not None:
             loading.opening(name)
         return self._known_start(name)
@@ -111,7 +114,7 @@ class Opening:
         """Let child processes recover logs if that is faster, and return the recovered logs."""
         if self._start.is_clean or self._processes < 2:
             return set()
-        # Imported only here, so that most starts load nothing for it.
+        # Import this only here, so that most starts load nothing for it.
         from barnabas.storage.recovery_children import (
             Unscanned,
             are_worth_it,
@@ -129,14 +132,15 @@ class Opening:
         return recover_all(self._processes, self._config, logs, self._start.loading)
 
     def _topic_id(self, name: TopicPartition, start: Start) -> bytes | None:
-        from barnabas.storage.partition_metadata import read_topic_id  # for a damaged log
+        # imported only for a damaged log
+        from barnabas.storage.partition_metadata import read_topic_id
 
         with suppress(CorruptData):
             return start.topic_id or read_topic_id(self._files, self._directory.path_of(name))
         return None
 
     def _open(self, name: TopicPartition, start: Start) -> Log:
-        from barnabas.storage.recovery import open_log  # loaded with the first log
+        from barnabas.storage.recovery import open_log  # imported with the first log
 
         path = self._directory.path_of(name)
         log = open_log(self._files, path, name, self._config, start)

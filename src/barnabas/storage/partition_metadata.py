@@ -1,9 +1,9 @@
-"""`partition.metadata`: the topic id of a partition's directory (KIP-516).
+"""Reads and writes `partition.metadata`, the topic id of a partition's directory (KIP-516).
 
     version: 0
     topic_id: AAECAwQFBgcICQoLDA0ODw        base64url without padding; no line end after it
 
-A topic that was deleted and recreated has the same directories but another id.
+A topic that was deleted and recreated has directories of the same names but another id.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _ID_BYTES = 16
 
 
 def read_topic_id(files: Files, directory: Path) -> bytes | None:
-    """Return the topic id; None if there is no such file, as in Kafka before 2.8.
+    """Return the topic id; None if there is no file, as in Kafka before 2.8.
 
     Raises CorruptData if the file is malformed.
     """
     path = directory / FILE_NAME
     try:
-        # Damaged octets are replaced; the checks below then name the file.
+        # Damaged octets are replaced; the checks below then report the file.
         text = files.read(path).decode("ascii", "replace")
     except FileNotFoundError:
         return None
@@ -49,10 +49,10 @@ def read_topic_id(files: Files, directory: Path) -> bytes | None:
 def settle_topic_id(
     files: Files, directory: Path, noted: bytes | None, *, is_empty: bool
 ) -> bytes | None:
-    """Read the topic id, repairing the file if a power failure damaged it.
+    """Read the topic id, and repair the file if a power failure damaged it.
 
     `noted` is the id from `topic_ids`. A log that `is_empty` and has no id was not created
-    completely; it may belong to any topic.
+    completely, and may belong to any topic.
     """
     try:
         found = read_topic_id(files, directory)
@@ -60,7 +60,7 @@ def settle_topic_id(
         if noted is None and not is_empty:
             raise
         found = None
-    # The file was never durable, or is torn: the id noted at the creation counts.
+    # The file was never durable, or it is torn, so use the id stored at the creation.
     if found is None and noted is not None:
         write_topic_id(files, directory, noted)
         return noted

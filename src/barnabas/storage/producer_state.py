@@ -5,7 +5,7 @@ the offset of the newest snapshot, and the end offset of the last batch with a p
 a truncation changes nothing here.
 
 A snapshot of many producers is written in a thread, so that it does not block the event loop; it
-contains the state at the time when it was due. It is renamed to its final name once complete,
+contains the state as of the time when it was due. It is renamed to its final name once complete,
 unless a truncation below its offset has made it invalid. Until then, or if the broker dies, the
 same state can be restored from the previous snapshot and the log.
 """
@@ -24,11 +24,11 @@ from barnabas.storage.producers import Producers
 from barnabas.storage.snapshot import encode_states, snapshot_path, write_snapshot
 
 WRITTEN_AT_ONCE = 10_000
-"""The number of producers that take two milliseconds."""
+"""The number of producers that can be written in two milliseconds."""
 
 
 class ProducerState:
-    """The producers of one log, and the newest snapshot of them."""
+    """The producers of a log, with the newest snapshot of them."""
 
     __slots__ = (
         "_directory",
@@ -45,7 +45,7 @@ class ProducerState:
     ) -> None:
         self.producers = loaded.producers
         self.batches_end = loaded.producers_end
-        """The offset behind the last batch that has a producer; 0 if there is none."""
+        """The offset after the last batch that has a producer; 0 if there is none."""
         self._files = files
         self._directory = directory
         self._durability = durability
@@ -55,11 +55,11 @@ class ProducerState:
     # --- the log changes -------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """Forget everything: the log is now empty and begins at another offset."""
+        """Forget everything, because the log is now empty and begins at another offset."""
         self.producers, self.batches_end = Producers(), 0
 
     def end_at(self, offset: int) -> bool:
-        """Record that the log was truncated to this offset.
+        """Note that the log was truncated to this offset.
 
         Returns whether batches with a producer were removed, so that the producers at the new end
         must be found.
@@ -70,13 +70,14 @@ class ProducerState:
         return True
 
     def take_over(self, other: ProducerState) -> None:
-        """Replace a log whose batches this log has: take its producers, too."""
+        """Adopt the producers of a log that this log replaces and whose batches it has."""
         self.producers, self.batches_end = other.producers, other.batches_end
         if len(self.producers):
-            self._snapshot_offset = -1  # its own may lack producers: do not omit the next one
+            # its own snapshot may lack producers, so do not skip the next one
+            self._snapshot_offset = -1
 
     def on_renamed(self, directory: Path) -> None:
-        """Record that the directory has a new name. No snapshot may be due."""
+        """Note that the directory has a new name. No snapshot may be due."""
         self._directory = directory
 
     # --- snapshots -------------------------------------------------------------------------------
@@ -101,20 +102,20 @@ class ProducerState:
         self._snapshot_offset = offset
 
     def void_snapshot(self) -> None:
-        """Drop a snapshot that is not yet written: the log is about to be truncated."""
+        """Drop a snapshot that is not yet written, because the log is about to be truncated."""
         if self._due is not None:
             with self._due.lock:
                 self._due.is_void = True
             self._due = None
 
     def keep_snapshots(self, newest_offset: int) -> None:
-        """Record the newest snapshot that a truncation has left."""
+        """Note the newest snapshot that remains after a truncation."""
         self._snapshot_offset = newest_offset
 
     def writing(self) -> list[Callable[[], None]]:
-        """Return the call that writes the snapshot that is due, if any, in a list.
+        """Return a function that writes the snapshot that is due, in a list; [] if none is due.
 
-        The call can run in a thread. It raises OSError.
+        The function can run in a thread. It raises OSError.
         """
         due = self._due
         if due is None or due.is_begun:
@@ -127,7 +128,8 @@ class ProducerState:
         try:
             self._files.write(temporary, encode_states(due.states), sync=True)
             due.states = []
-            # Take the lock, or the loop could truncate the log between the check and the rename.
+            # Hold the lock; otherwise, the loop could truncate the log between the check and the
+            # rename.
             with due.lock:
                 if due.is_void:
                     self._files.remove(temporary)

@@ -34,13 +34,16 @@ from barnabas.storage.transaction_index import Ended, OpenTransactions
 KEPT_BATCHES = 5
 """The number of batches kept for each producer."""
 _EXPIRED_AT_ONCE = 2000
-_SEQUENCES = 2**31  # 0 follows 2^31-1
+_SEQUENCES = 2**31  # sequences wrap to 0 after 2^31-1
 
 NO_OFFSET = NO_COORDINATOR_EPOCH = -1
 
 ROW = Struct(">qhiqiqiq")
-"""Producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, first
-offset of the transaction."""
+"""The layout of a producer's row.
+
+Its fields are producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator
+epoch and first offset of the transaction.
+"""
 _BATCH = Struct(">iqiq")
 _KEPT_BYTES = ROW.size + KEPT_BATCHES * _BATCH.size
 _OLD_BYTES = _KEPT_BYTES - _BATCH.size
@@ -60,7 +63,7 @@ class Appended(NamedTuple):
     last_sequence: int
     last_offset: int
     offset_delta: int
-    """Last offset minus first offset, which equals last sequence minus first sequence."""
+    """The last offset minus the first one, which equals the same difference of sequences."""
     timestamp: int
 
     @property
@@ -73,7 +76,7 @@ class Appended(NamedTuple):
 
 
 class Producer:
-    """The state of one producer id in this partition at the time it was read."""
+    """The state of a producer id in this partition, as of the time when it was read."""
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "timestamp", "transaction_offset")
 
@@ -82,13 +85,11 @@ class Producer:
         self.batches: tuple[Appended, ...] = ()
         """The batches of the current epoch, oldest first."""
         self.timestamp = -1
-        """The time of its last batch or marker, in ms; it comes from the records, not from the
-        clock.
-        """
+        """The time (ms) of its last batch or marker, taken from the records, not from the clock."""
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
         """The coordinator epoch of the last marker."""
         self.transaction_offset = NO_OFFSET
-        """The offset where its open transaction began."""
+        """The offset at which its open transaction began."""
 
     @property
     def has_open_transaction(self) -> bool:
@@ -165,7 +166,7 @@ class Producers:
     def take_over_rows(self, rows: Iterable[bytes]) -> None:
         """Start with these rows of a snapshot.
 
-        A row holds the producer's last batch, or no batch if it has no offset.
+        A row contains the producer's last batch, or no batch if it has no offset.
         """
         states = {}
         for row in rows:
@@ -210,8 +211,8 @@ class Producers:
             return None
         epoch, last_sequence, began = _TO_CHECK(state)
         sequence = header.base_sequence
-        # As in Kafka, compare epochs first: a fenced producer must get that error before any
-        # other.
+        # As in Kafka, compare epochs first, because a fenced producer must get that error before
+        # any other.
         if header.producer_epoch == epoch:
             expected = (last_sequence + 1) % _SEQUENCES
             # A batch that continues the sequence cannot be a duplicate, so skip the search.
@@ -220,7 +221,7 @@ class Producers:
                 for batch in _batches(state):
                     if batch.last_sequence == last and batch.base_sequence == sequence:
                         # The batch's transaction has ended, so a duplicate would belong to no
-                        # transaction: reject it.
+                        # transaction. Reject it.
                         if header.is_transactional and not 0 <= began <= batch.base_offset:
                             raise _ended_transaction_error(header)
                         return batch
@@ -244,9 +245,7 @@ class Producers:
         return None
 
     def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
-        """Check the epoch of a batch without a sequence. Raises InvalidProducerEpoch if it is
-        older.
-        """
+        """Check the epoch of a batch without a sequence. Raises InvalidProducerEpoch if too old."""
         producer = self.get(producer_id)
         if producer is not None and producer_epoch < producer.epoch:
             raise _fencing_error(producer_id, producer_epoch, producer.epoch)
@@ -284,8 +283,8 @@ class Producers:
         sequence = header.base_sequence
         if sequence != NO_SEQUENCE:  # a coordinator's batch may have no sequence
             sequence = (sequence + delta) % _SEQUENCES
-        # The first batch of a transaction: nothing from here on is stable until the transaction has
-        # ended (CO-6).
+        # This is the first batch of a transaction, so nothing from here on is stable until the
+        # transaction has ended (CO-6).
         if header.attributes & TRANSACTIONAL and began == NO_OFFSET:
             began = base_offset
             self._begin(producer_id, base_offset)
@@ -343,11 +342,10 @@ class Producers:
                 state = states.get(producer_id)
                 if state is not None:
                     timestamp, began = _AGE.unpack_from(state)
-                    # Keep a producer with an open transaction, because its marker may still
-                    # arrive.
+                    # Keep a producer with an open transaction, because its marker may still arrive.
                     if timestamp <= before_ms and began == NO_OFFSET:
                         del states[producer_id]
-            del ids[-_EXPIRED_AT_ONCE:]  # freeing all at the end would take long
+            del ids[-_EXPIRED_AT_ONCE:]  # freeing all of them at the end would take long
             yield
 
 

@@ -1,4 +1,4 @@
-"""Starts child processes that run a module of this package and use standard streams."""
+"""Starts child processes, which run a module of this package and use standard streams."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
 def start_child(module: str, **variables: str) -> Popen[bytes]:
     """Start a process that runs the module, with these environment `variables`. Raises OSError."""
-    from subprocess import PIPE, Popen  # rarely needed
+    from subprocess import PIPE, Popen  # imported here, because it is rarely needed
 
     # The child must find the package in the place where this process found it.
     path = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), **variables}
-    # No descriptors are inheritable, and not closing them avoids forking this process's memory.
+    # No descriptors are inheritable, and not closing them avoids copying this process's page
+    # tables.
     return Popen(
         [sys.executable, "-m", module],
         stdin=PIPE,

@@ -1,4 +1,4 @@
-"""Opens a log, with a scan after a crash (ST-8).
+"""Opens a log, and scans it after a crash (ST-8).
 
 After a clean stop all files are complete. To find the log end, only the headers after the last
 index entry are read. After a crash the segments from the recovery point on are scanned batch by
@@ -11,8 +11,8 @@ A missing or damaged file that can be derived from the log is rebuilt, with one 
 log.
 
 The process may die again during recovery, so nothing is written that a second run could
-misinterpret. A truncated segment looks complete, so later segments are removed first, the last one
-first.
+misinterpret. A truncated segment looks complete, so later segments are removed before it, starting
+with the last one.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def open_log(
     config: LogConfig,
     start: Start,
 ) -> Log:
-    """Open a partition's directory, which must exist. Raises OSError or CorruptData."""
+    """Open the log in a partition's directory, which must exist. Raises OSError or CorruptData."""
     opening = _Opening(files, directory, config, start)
     return Log(files, directory, topic_partition, config, opening.run())
 
@@ -85,8 +85,8 @@ class _Opening:
         self.segments: list[Segment] = []
         self.snapshots: list[int] = []
         self.is_clean = start.is_clean or start.is_scanned
-        self.had_producers = False  # a snapshot has some producers, which may have expired
-        self.producers: Producers | None = None  # the producers at the log end, once they are known
+        self.had_producers = False  # whether a snapshot has producers, which may have expired
+        self.producers: Producers | None = None  # the producers at the log end, once known
 
     def run(self) -> LoadedLog:
         entries = settle(self.files, self.directory)
@@ -163,7 +163,8 @@ class _Opening:
             elif dot + suffix == LOG_SUFFIX:
                 if not self._add_found(base_offset, sizes):
                     odd.append(self.segments[-1])
-            # A crash came while a segment's files were removed; its log file is removed first.
+            # A crash interrupted the removal of a segment's files, of which the log file is removed
+            # first.
             elif dot + suffix in _INDEX_SUFFIXES and base + LOG_SUFFIX not in sizes:
                 self.files.remove(self.directory / name)
         return odd
@@ -196,7 +197,7 @@ class _Opening:
             "an index of %s is missing or damaged; rebuilding its indexes from the log",
             segment.path(LOG_SUFFIX),
         )
-        # The file already has this part's epochs, so none is claimed.
+        # The file already has the epochs of this part, so none is claimed.
         scan = self._scan((), 0)
         scan.rebuild(segment, self._producers_before(i))
         segment.write_out()
@@ -228,7 +229,7 @@ class _Opening:
         last = self.segments[-1]
         end = self._peek_end(last)
         if end is None:
-            # The marker claims a clean stop, but the file contradicts it: trust the file.
+            # The marker indicates a clean stop, but the file contradicts it, so trust the file.
             self.is_clean = False
             self._recover()
             return self._end_offset()
@@ -240,7 +241,7 @@ class _Opening:
         position = entry[1] if entry else 0
         end_offset = sound_end = segment.base_offset
         is_sound = True
-        # The index reaches beyond its log, so the clean stop did not leave this file.
+        # The index extends beyond its log, so this file is not from the clean stop.
         if position > 0 and position >= segment.size_bytes:
             return None
         try:
@@ -250,7 +251,7 @@ class _Opening:
                 # against it.
                 if entry is not None and found.position == entry[1]:
                     is_sound = last_offset == segment.base_offset + entry[0]
-                # A gap: compaction leaves gaps, but damage does, too.
+                # There is a gap, which either compaction or damage may have caused.
                 elif base_offset != end_offset:
                     is_sound = False
                 end_offset = last_offset + 1
@@ -261,13 +262,13 @@ class _Opening:
         if position != segment.size_bytes:
             return None
         if not is_sound and self.start.is_clean and self.start.recovery_point >= sound_end:
-            # There is a gap, left by compaction or by a damaged offset: no checksum covers an
-            # offset, and readers of it get an error. The clean stop noted where the log ended.
+            # There is a gap, caused by compaction or by a damaged offset. No checksum covers an
+            # offset, and readers of it get an error. The clean stop recorded where the log ended.
             return self.start.recovery_point or end_offset
         return end_offset
 
     def _remove_from(self, i: int) -> None:
-        """Delete the segments from the i-th on, the last one first: no gap may ever be visible."""
+        """Delete the segments from the i-th on, last one first, so that no gap is ever visible."""
         if i >= len(self.segments):
             return
         for segment in reversed(self.segments[i:]):
@@ -280,9 +281,7 @@ class _Opening:
     # --- after a crash ---------------------------------------------------------------------------
 
     def _recover(self) -> None:
-        """Scan the part that may not have reached the disk, and truncate the log at the first bad
-        batch.
-        """
+        """Scan the part that may not be on disk, and truncate the log at the first bad batch."""
         first = self._first_unsafe()
         self.producers = self._producers_before(first)
         if not self.segments:
@@ -330,20 +329,20 @@ class _Opening:
 
     def _is_hole(self, end_offset: int, i: int) -> bool:
         """Return whether records were lost between this offset and the i-th segment."""
-        # A log that Kafka has written may have gaps anywhere: no gap proves a loss.
+        # A log that Kafka has written may have gaps anywhere, so no gap proves a loss.
         if i == len(self.segments) or self.gaps_end == UNKNOWN:
             return False
         return self.segments[i].base_offset > max(end_offset, self.gaps_end)
 
     def _first_unsafe(self) -> int:
-        """Return the index of the first segment that reaches above the recovery point."""
+        """Return the index of the first segment that extends above the recovery point."""
         bases = [segment.base_offset for segment in self.segments]
         return max(0, bisect_right(bases, self.start.recovery_point) - 1)
 
     def _keep_epoch_of_deleted(self, known: tuple[EpochEntry, ...], end_offset: int) -> None:
-        """Keep the last record's epoch in a log that is empty because its records were deleted.
+        """In a log that is empty because its records were deleted, keep the last record's epoch.
 
-        The records were committed: without the epoch, a shorter log that missed them would count as
+        The records were committed. Without the epoch, a shorter log that lacks them would count as
         the longer one (`controller.lost_log_ends.largest`).
         """
         if not self.epochs.entries:
@@ -375,12 +374,12 @@ class _Opening:
     def _settle_producers(self, start_offset: int, end_offset: int) -> int:
         """Find the producers at the log end, and return the offset of their newest snapshot."""
         self._prune_snapshots(end_offset)
-        # Nothing was scanned, so the producers come from the newest snapshot and the batches behind
+        # Nothing was scanned, so the producers come from the newest snapshot and the batches after
         # it.
         if self.producers is None:
             found = self._from_snapshot(end_offset)
-            # Without snapshots, the log has no batches or was written by an old Kafka, so do not
-            # scan it. If there are snapshots, all of them are damaged.
+            # If there are no snapshots, the log has no batches or was written by an old Kafka
+            # version, so do not scan it. Otherwise, all snapshots are damaged.
             begin_offset = self.segments[0].base_offset if self.snapshots else end_offset
             self.producers, offset = found or (Producers(), begin_offset)
             replay(self.producers, self.segments, offset, end_offset)

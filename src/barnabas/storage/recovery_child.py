@@ -5,7 +5,7 @@
     out     `read <bytes>` now and then, and `done <number of the line>` for each log
 
 Afterwards the log's files are complete, so that the broker opens it as after a clean stop. A log
-that cannot be recovered is left to the broker, which meets the reason again.
+that cannot be recovered is left to the broker, which will encounter the same problem.
 
 The process exits as soon as its input ends, because the broker has died and another one may use the
 directory.
@@ -42,11 +42,11 @@ def job_line(path: Path, name: TopicPartition, config: LogConfig, start: Start) 
 def recover(
     files: Files, path: Path, name: TopicPartition, config: LogConfig, start: Start
 ) -> None:
-    """Recover a log, and write the results to its files. Raises OSError or CorruptData."""
+    """Recover a log, and write the result to its files. Raises OSError or CorruptData."""
     log = open_log(files, path, name, config, start)
     try:
-        # The entries pending in memory must be in the files: the broker trusts them as after a
-        # clean stop.
+        # Entries in memory must be in the files, because the broker trusts them as after a clean
+        # stop.
         log.segments[-1].write_out()
         unsaved = log.epochs.take_unsaved()
         if unsaved is not None and LeaderEpochs(files, path).entries != log.epochs.entries:
@@ -58,7 +58,7 @@ def recover(
 
 
 class _Watching(Loading):
-    """Reports the bytes read, and exits when the input ends."""
+    """Loading that reports the bytes read, and exits when the input ends."""
 
     def opening(self, topic_partition: TopicPartition) -> None:
         _exit_with_input()
@@ -69,8 +69,9 @@ class _Watching(Loading):
 
 
 def main() -> None:
-    """Recover the logs that the input names."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the broker, which ends this
+    """Recover the logs that the input lists."""
+    # Ctrl-C is for the broker, which then ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     watching = _Watching(SystemClock())
     jobs = [json.loads(line) for line in _lines()]
     for number, job in enumerate(jobs):
@@ -105,7 +106,7 @@ def _answer(line: str) -> None:
 
 
 def _exit_with_input() -> None:
-    """Exit if the input is readable: the broker sends nothing more, so that means its end."""
+    """Exit if the input is readable, which means its end, because the broker sends no more."""
     if select.select([sys.stdin.fileno()], [], [], 0)[0]:
         sys.exit()
 

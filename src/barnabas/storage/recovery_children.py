@@ -1,9 +1,9 @@
 """Recovers a directory's logs with several processes (`num.recovery.threads.per.data.dir`).
 
-A scan after a crash runs Python code for each batch, and one process uses one core for it. With
-more processes, the largest logs of a directory are shared among children before any log is opened
-here. A log that a child has recovered is opened as after a clean stop. If a child fails in any way,
-its logs are recovered here.
+A scan after a crash runs Python code for each batch, so one process uses only one core. With more
+processes, a directory's largest logs are shared among children before any log is opened here. A log
+that a child has recovered is opened as after a clean stop. If a child fails in any way, its logs
+are recovered here.
 
 For little data, starting a process takes longer than the scan.
 """
@@ -39,19 +39,19 @@ _PIPE_BYTES = 64 * 1024
 
 
 class Unscanned(NamedTuple):
-    """A log to be recovered."""
+    """A log that must be recovered."""
 
     name: TopicPartition
     path: Path
     start: Start
     size_bytes: int
-    """Approximately the size of the part behind the recovery point."""
+    """The approximate size of the part after the recovery point."""
 
 
 def are_worth_it(processes: int, files: Files, logs: Sequence[Unscanned]) -> bool:
-    """Return whether child processes can recover these logs, and faster than this process.
+    """Return whether child processes can recover these logs faster than this process.
 
-    Other processes can reach only the machine's own disk.
+    Child processes can use only the machine's own disk.
     """
     if processes < 2 or type(files) is not OsFiles:
         return False
@@ -83,7 +83,7 @@ def recover_all(
 
 
 def unscanned_bytes(files: Files, path: Path, recovery_point: int) -> int:
-    """Return approximately how much of a log a scan has to read. Raises OSError."""
+    """Return approximately how many bytes of a log a scan has to read. Raises OSError."""
     found = sorted(
         (base, entry.size_bytes)
         for entry in files.list(path)
@@ -98,7 +98,8 @@ def _shares(logs: Sequence[Unscanned], count: int) -> list[list[Unscanned]]:
     shares: list[list[Unscanned]] = [[] for _ in range(count)]
     sizes = [0] * count
     for each in sorted(logs, key=lambda log: log.size_bytes, reverse=True):
-        # The next log, no larger than those before, goes to the process with the least work.
+        # The next log, which is no larger than the previous ones, goes to the process with the
+        # least work.
         smallest = sizes.index(min(sizes))
         shares[smallest].append(each)
         sizes[smallest] += each.size_bytes
@@ -119,15 +120,16 @@ def _await(children: Sequence[_Child], loading: Loading | None) -> None:
                 elif loading is not None:
                     loading.read(size_bytes)
             if loading is not None:
-                loading.read(0)  # it may have been stopped
+                loading.read(0)  # raises LoadingStopped if loading was stopped
 
 
 class _Child:
-    """Runs one process with its share of the logs."""
+    """A child process with its share of the logs."""
 
     def __init__(self, share: Sequence[Unscanned], config: LogConfig) -> None:
         """Start the process. Raises OSError."""
-        from barnabas.storage.python_child import start_child  # rarely needed
+        # imported here, because it is rarely needed
+        from barnabas.storage.python_child import start_child
 
         self._share = share
         self._rest = b""
@@ -148,7 +150,7 @@ class _Child:
             raise
 
     def hear(self) -> int | None:
-        """Return the bytes that it has read since the last call; None if it has ended."""
+        """Return the number of bytes read since the last call; None if the process has ended."""
         found = os.read(self.descriptor, _PIPE_BYTES)
         # The child has ended; recover the logs that it has not reported here.
         if not found:
@@ -169,6 +171,6 @@ class _Child:
         # could misinterpret.
         self._process.kill()
         self._process.wait()
-        with suppress(OSError):  # it has not taken all of its input
+        with suppress(OSError):  # it may not have read all of its input
             self._hang_up()
         self._close()

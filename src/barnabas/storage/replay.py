@@ -27,18 +27,18 @@ from barnabas.storage.snapshot import load_newest_snapshot
 from barnabas.storage.transaction_index import Aborted
 
 _LOOK = Struct(">8xi4xbI22xq")
-"""Batch length, magic, checksum and producer id: most batches are examined no further."""
+"""Unpacks batch length, magic, checksum and producer id, which suffice for most batches."""
 _MAGIC = 2
 _WINDOW_BYTES = 64 * 1024
-_BATCHES_PER_STEP = 300  # a few milliseconds, if all have producers
+_BATCHES_PER_STEP = 300  # a few milliseconds if all have producers
 
 
 def apply_batch(producers: Producers, segment: Segment, batch: Located) -> Aborted | None:
-    """Apply one batch of a producer, and return the transaction that it aborted."""
+    """Apply one batch of a producer, and return the transaction that it aborted, if any."""
     header = batch.header
     if not header.is_control:
-        # Also apply a coordinator's batch, which may lack a sequence: its transaction counts as
-        # well.
+        # Also apply a coordinator's batch, which may lack a sequence, because its transaction
+        # counts as well.
         producers.apply(header, header.base_offset, header.max_timestamp)
         return None
     marker = read_marker(segment.read_batch(batch.position, header.size_bytes), 0, header)
@@ -62,9 +62,9 @@ def replay(producers: Producers, segments: Sequence[Segment], offset: int, end_o
 def replay_in_steps(
     producers: Producers, segments: Sequence[Segment], offset: int, end_offset: int
 ) -> Iterator[None]:
-    """Run `replay` in steps; at each `yield` other tasks may run and may close files."""
+    """Run `replay` in steps. At each `yield`, other tasks may run and may close files."""
     if offset >= end_offset:
-        return  # a snapshot covers the whole segment: damage in it does not affect this log's end
+        return  # a snapshot covers all segments, so damage in them does not matter
     for i, segment in enumerate(segments):
         # The snapshot covers the whole segment.
         if i + 1 < len(segments) and segments[i + 1].base_offset <= offset:
@@ -84,9 +84,9 @@ def find_in_steps(
     snapshots: Sequence[int],
     end_offset: int,
 ) -> Generator[None, None, Producers]:
-    """Find the producers at the end of these segments, in steps as above.
+    """Find the producers at the end of these segments, in steps like `replay_in_steps`.
 
-    It starts from the newest snapshot; their offsets ascend.
+    It starts from the newest of `snapshots`, which are ascending offsets.
     """
     found = load_newest_snapshot(files, directory, snapshots)
     producers, offset = found or (Producers(), segments[0].base_offset)
@@ -95,7 +95,7 @@ def find_in_steps(
 
 
 def _apply_some(producers: Producers, segment: Segment, position: int) -> int:
-    """Apply the batches that begin in one window, and return where the next batch begins.
+    """Apply the batches that begin in one window, and return the position of the next batch.
 
     Raises CorruptData if a batch is damaged.
     """
@@ -111,7 +111,7 @@ def _apply_some(producers: Producers, segment: Segment, position: int) -> int:
         length = magic = producer_id = crc = 0
         if left >= _LOOK.size:
             length, magic, crc, producer_id = _LOOK.unpack_from(window, at)
-        # Old messages have no producer, but have to be skipped by their own rules.
+        # Old messages have no producer, but they must be skipped by their own rules.
         if magic < _MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
             header = read_header(window, at)  # in an old format, or damaged
             length, producer_id = header.batch_length, header.producer_id

@@ -1,7 +1,7 @@
-"""Moves of replicas between the log directories of a broker (KIP-113): the store's part.
+"""Implements the store's part of moving replicas between log directories (KIP-113).
 
-`future_logs` has the files and the order in which they survive a crash. Here the future replica
-takes the place of the current one, and the checkpoints of both directories follow.
+`future_logs` manages the files, in an order that survives a crash. In this module, the future
+replica takes the current one's place, and both directories' checkpoints are updated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ReplicaMoves:
-    """Moves the logs of a store; a partition has at most one move in progress."""
+    """Moves the logs of a store. A partition has at most one move in progress."""
 
     __slots__ = ("_checkpoints", "_directories", "_futures", "_homes", "_logs", "_places")
 
@@ -43,32 +43,35 @@ class ReplicaMoves:
         self._checkpoints = checkpoints
 
     def prefer(self, name: TopicPartition, path: Path) -> None:
-        """If the log is created, create it in this directory. Raises OSError if that is offline."""
+        """Create the log in this directory if it is created later.
+
+        Raises OSError if it is offline.
+        """
         self._places.prefer(name, self._directories.get(path))
 
     def place(self, name: TopicPartition, path: Path, unique: bytes) -> NewFuture:
-        """Return where the future replica will be. Raises OSError if the directory is offline."""
+        """Return the place of the future replica. Raises OSError if the directory is offline."""
         return self._futures.place(self._logs[name], self._directories.get(path), unique)
 
     def lay_out(self, new: NewFuture) -> None:
         """Create the future replica's files. Can run in a thread. Raises DirectoryError."""
         try:
-            # As for a new log, a crash must not give it the offsets of an earlier namesake in that
-            # directory.
+            # As for a new log, a crash must not give it the offsets of an earlier log of that name
+            # in that directory.
             self._checkpoints.forget(new.directory, new.name)
             self._futures.lay_out(new)
         except OSError as cause:
             raise DirectoryError(new.directory.path, cause) from cause
 
     def cut(self, name: TopicPartition, offset: int) -> None:
-        """End a future replica, if there is one, where it diverged from the current one."""
+        """Truncate a future replica, if there is one, where it diverged from the current one."""
         self._futures.cut(name, offset, self._checkpoints.lower)
 
     def promote(self, name: TopicPartition) -> Log:
-        """Replace a log by its complete future replica, and return the replica.
+        """Replace a log with its complete future replica, and return the replica.
 
         Once its new name is durable, `FutureLogs.leave` and then `complete` have to be called.
-        After a DirectoryError nothing was replaced.
+        After a DirectoryError, nothing has been replaced.
         """
         current, source, future = self._logs[name], self._homes[name], self._futures.logs[name]
         target = self._futures.promote(name, current, source)
@@ -84,11 +87,11 @@ class ReplicaMoves:
         Raises DirectoryError, or OSError if a directory is offline.
         """
         left, home = self._directories.get(source), self._homes.get(name)
-        # First sync the rename of the replaced replica: while `.barnabas_moves` names the
-        # partition, a start knows which of two directories counts.
+        # First sync the rename of the replaced replica: as long as `.barnabas_moves` contains the
+        # partition, a start knows which of two directories is valid.
         left.sync()
         self._checkpoints.write_in(left, *ALL)
-        if home is not None:  # not deleted in the meantime
+        if home is not None:  # it was not deleted in the meantime
             self._checkpoints.write_in(home, *ALL)
             self._futures.on_completed(name, home)
 

@@ -19,7 +19,7 @@ from barnabas.storage.swap import Swaps
 
 
 class Bounds(NamedTuple):
-    """The offsets that limit retention."""
+    """The log's offsets that limit retention."""
 
     log_start_offset: int
     high_watermark: int
@@ -27,7 +27,7 @@ class Bounds(NamedTuple):
 
 
 class Retention:
-    """Removes the oldest segments from one log."""
+    """Removes the oldest segments of a log."""
 
     __slots__ = ("_durability", "_files", "_segments", "_swaps")
 
@@ -54,8 +54,8 @@ class Retention:
         for i, segment in enumerate(segments):
             following = segments[i + 1] if i + 1 < len(segments) else None
             end_offset = following.base_offset if following else bounds.log_end_offset
-            # Keep everything above the high watermark, which the log start must not exceed. Keep
-            # an empty active segment, which would only be replaced by another one.
+            # Keep everything above the high watermark, which the log start must not exceed. Keep an
+            # empty active segment, which would only be replaced by another one.
             if end_offset > bounds.high_watermark or (following is None and not segment.size_bytes):
                 return i
             # As in Kafka, remove a segment by size only if the rest of the log has at least
@@ -69,14 +69,13 @@ class Retention:
         return len(segments)
 
     def remove(self, count: int, due_ms: int) -> None:
-        """Take the `count` oldest segments out of the log; their files are removed after `due_ms`.
+        """Take the `count` oldest segments out of the log; their files are removed at `due_ms`.
 
         The log start has been raised above them, so no reader finds an offset without its segment.
         """
-        # A sync in progress may not find these files any more, which is not an error from here
-        # on.
+        # A sync in progress may no longer find these files, which is not an error from here on.
         self._durability.on_start_raised(self._segments[count].base_offset)
-        self._swaps.undo()  # it may be about to replace one of these segments
+        self._swaps.undo()  # the swap may be about to replace one of these segments
         taken = self._segments.take_first(count)
         self._segments.discards.discard(taken, due_ms)
         for each in taken:

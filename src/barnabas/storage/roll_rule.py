@@ -21,7 +21,7 @@ from barnabas.storage.segment import Segment
 
 
 class RollRule(NamedTuple):
-    """A topic's limits on a segment."""
+    """The limits of a topic on its segments."""
 
     segment_bytes: int
     segment_ms: int
@@ -34,7 +34,7 @@ class RollRule(NamedTuple):
     def of(cls, config: LogConfig) -> RollRule:
         segment_ms = config.segment_ms
         if config.is_compacted:
-            # The cleaner leaves the active segment alone, so it must not grow older than the lag.
+            # The cleaner does not clean the active segment, so it must not grow older than the lag.
             segment_ms = min(segment_ms, config.max_compaction_lag_ms)
         return cls(
             config.segment_bytes,
@@ -65,7 +65,7 @@ class RollRule(NamedTuple):
         first = segment.first_timestamp
         if first < 0:
             if segment.untimed_since_ms is None or segment.untimed_since_ms > wall_ms:
-                segment.untimed_since_ms = wall_ms  # unset, or the clock was set back
+                segment.untimed_since_ms = wall_ms  # this was unset, or the clock was set back
             first, timestamp = segment.untimed_since_ms, wall_ms
         waited_ms = timestamp - first
         # The default, `log.roll.jitter.ms=0`.
@@ -82,5 +82,6 @@ def is_overdue(segment: Segment, config: LogConfig, wall_ms: int) -> bool:
     """Return whether the active segment has a record that must be compacted by now (KIP-354)."""
     before_ms = wall_ms - config.max_compaction_lag_ms
     if before_ms <= 0 or not config.is_compacted or not segment.size_bytes:
-        return False  # with the default lag no segment is asked, because that would open its file
+        # do not check the segment with the default lag, because that would open its file
+        return False
     return 0 < segment.first_timestamp < before_ms

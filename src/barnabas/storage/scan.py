@@ -1,8 +1,8 @@
 """Scans segments after a crash, to find the end of the valid data and to rebuild the indexes.
 
 Every batch is read and its checksum verified; the segment ends at the first batch that is damaged
-or does not continue the log. Indexes, epochs, producers and aborted transactions are found on the
-way, as far as a header shows them: only markers' records are read.
+or does not continue the log. Indexes, epochs, producers and aborted transactions are found in the
+same pass, from the headers; only markers' records are read.
 
 With small batches, the work per batch dominates. So each header is unpacked once, and nothing else
 is done unless something is due (an index entry, a new epoch, a marker). Only a producer's last data
@@ -37,8 +37,11 @@ from barnabas.storage.replay import apply_batch
 from barnabas.storage.segment import Located, Segment
 
 _LOOK = Struct(">qiibIhi8xqq").unpack_from
-"""Base offset, length, leader epoch, magic, checksum, attributes, last offset delta, max timestamp
-and producer id."""
+"""Unpacks the header fields that a scan uses.
+
+They are base offset, length, leader epoch, magic, checksum, attributes, last offset delta, max
+timestamp and producer id.
+"""
 _MAGIC = 2
 _MIN_LENGTH = HEADER_BYTES - LOG_OVERHEAD_BYTES
 _WINDOW_BYTES = 256 * 1024
@@ -50,7 +53,7 @@ _NEXT_BYTES = 8
 
 
 class Scan:
-    """The segments of one log, scanned one after the other."""
+    """A scan of the segments of a log, one after the other."""
 
     __slots__ = (
         "_claimed",
@@ -106,16 +109,16 @@ class Scan:
         return found.position, found.next_offset
 
     def learn_epoch(self, epoch: int, base_offset: int) -> int:
-        """Record the first remaining batch of an epoch, and return the latest epoch.
+        """Process the first remaining batch of an epoch, and return the latest epoch.
 
-        If compaction removed earlier batches, only the file has the epoch's start. Elsewhere the
+        If compaction removed earlier batches, only the file has the epoch's start. Otherwise, the
         file may describe records that were truncated since.
         """
         epochs = self._epochs
-        # Epochs never fall along a log, so this epoch is known.
+        # Epochs never decrease along a log, so this epoch is known.
         if epoch <= epochs.latest:
             return epochs.latest
-        # The file may know epochs between the two whose batches compaction has removed.
+        # The file may contain epochs between the two whose batches compaction has removed.
         for claimed in self._claimed:
             if (
                 epochs.latest < claimed.epoch <= epoch
@@ -135,12 +138,12 @@ class Scan:
         return self._interval_bytes
 
     def advance_to(self, offset: int) -> None:
-        """Record that the log was scanned up to this offset."""
+        """Note that the log was scanned up to this offset."""
         self._scanned_to = offset
 
 
 class _Found:
-    """Collects what was found in one segment up to a position."""
+    """The results of scanning a segment up to a position."""
 
     __slots__ = (
         "_highest",
@@ -170,7 +173,7 @@ class _Found:
     def take(self, window: bytes) -> None:
         """Take the batches in these bytes, which start at `position`.
 
-        It stops at the first incomplete or invalid batch.
+        Stops at the first incomplete or invalid batch.
         """
         # Use local variables, which are faster than attributes, because this runs for each
         # batch.
@@ -200,11 +203,11 @@ class _Found:
             if offset > next_offset and (
                 stop > end - _NEXT_BYTES or _BASE_OFFSET(window, stop)[0] <= last_offset
             ):
-                break  # after a gap, only the next batch shows whether the offset can be right
+                break  # after a gap, only the next batch shows whether the offset is plausible
             if timestamp > newest:
                 newest = self._newest = timestamp
                 self._newest_at = last_offset
-            # Kafka's distance for a rebuilt index, which counts from entry to entry.
+            # Kafka uses this distance for a rebuilt index, counted from entry to entry.
             if at > index_at:
                 self._index(last_offset, begin + at)
                 index_at = at + self._scan.interval_bytes
@@ -213,8 +216,8 @@ class _Found:
                 latest = self._scan.learn_epoch(epoch, offset)
             if producer_id >= 0:
                 recent = recent_of(producer_id)
-                # A marker has to find its transaction's data applied; the first batch creates the
-                # queue.
+                # The data of a transaction must be applied before its marker; the first batch
+                # creates the queue.
                 if recent is None or attributes & _MARKED:
                     self._take_producers(producer_id, attributes, window, at)
                 else:
@@ -285,7 +288,7 @@ class _Found:
     # --- producers -------------------------------------------------------------------------------
 
     def _take_producers(self, producer_id: int, attributes: int, window: bytes, at: int) -> None:
-        """Take a producer's first batch here, or a batch that may begin or end a transaction."""
+        """Process a producer's first batch here, or a batch that may begin or end a transaction."""
         if attributes & _MARKED:
             self._apply(producer_id, Located(self.position + at, read_header(window, at)))
             return
@@ -295,7 +298,7 @@ class _Found:
         self._recent[producer_id] = deque([window[at : at + HEADER_BYTES]], KEPT_BATCHES)
 
     def _apply(self, producer_id: int, batch: Located) -> None:
-        """Apply a batch now, after its producer's waiting batches."""
+        """Apply a batch now, after the waiting batches of its producer."""
         for raw in self._recent.pop(producer_id, ()):
             self._apply_header(raw)
         aborted = apply_batch(self._producers, self._segment, batch)
@@ -320,7 +323,7 @@ def _whole_batches(segment: Segment, position: int) -> Iterator[Located]:
     file = segment.open_file()
     size = segment.size_bytes
     window = b""
-    begin = position  # the window's place in the file; `position` is the next batch's
+    begin = position  # the position of the window; `position` is that of the next batch
     while position < size:
         at = position - begin
         if len(window) - at < HEADER_BYTES:
@@ -331,7 +334,7 @@ def _whole_batches(segment: Segment, position: int) -> Iterator[Located]:
             return
         if position + header.size_bytes > size:
             return
-        # The batch reaches beyond the window: read all of it to verify its checksum.
+        # The batch extends beyond the window, so read all of it to verify its checksum.
         if at + header.size_bytes > len(window):
             window = file.pread(max(_WINDOW_BYTES, header.size_bytes), position)
             begin, at = position, 0

@@ -1,4 +1,4 @@
-"""Searches for records by timestamp, with the time indexes and then a scan (ST-4).
+"""Searches for records by timestamp, using the time indexes and then a scan (ST-4).
 
 The time index gives an offset below which everything is older than the timestamp. From there, the
 batch headers are read up to the first batch that can contain the record, and only that batch is
@@ -19,7 +19,7 @@ _LARGEST = 2**63 - 1
 
 
 class Found(NamedTuple):
-    """A record that was found."""
+    """A record that a search has found."""
 
     offset: int
     timestamp: int
@@ -31,7 +31,7 @@ def find_timestamp(
 ) -> Found | None:
     """Return the first record at or after `start_offset` that is not older than the timestamp."""
     for segment in segments:
-        # If no record has a timestamp, the time index may be missing; then the log is searched.
+        # If no record has a timestamp, the time index may be missing, so search the log.
         if segment.size_bytes and (segment.max_timestamp >= timestamp_ms or _is_blind(segment)):
             found = _find_in(segment, timestamp_ms, start_offset)
             if found is not None:
@@ -44,7 +44,7 @@ def find_newest(segments: Sequence[Segment], start_offset: int) -> Found | None:
     segments.
     """
     best: Found | None = None
-    # The segments with the largest times first, so that most segments need not be read.
+    # Start with the segments that have the largest times, so that most segments need not be read.
     for segment in sorted(segments, key=lambda each: each.max_timestamp, reverse=True):
         # No later segment in this order can have a newer record.
         if best is not None and segment.max_timestamp < best.timestamp:
@@ -62,12 +62,12 @@ def _is_better(one: Found, other: Found) -> bool:
 def _find_newest_in(segment: Segment, start_offset: int) -> Found | None:
     """Search one segment for the newest record.
 
-    The record with its largest timestamp may be below the log start: then the rest is walked.
+    If the record with its largest timestamp is below the log start, the rest is walked.
     """
     timestamp_ms = segment.max_timestamp
     if timestamp_ms < 0:
         return None
-    # A lower batch cannot contain the record, because the index would point to it.
+    # A lower batch cannot contain the record, because the index would then point to it.
     offset = segment.offset_of_max_timestamp
     best: Found | None = None
     for batch in segment.headers(segment.index_position(max(offset, start_offset))):
@@ -100,8 +100,8 @@ def _find_in(segment: Segment, timestamp_ms: int, start_offset: int) -> Found | 
         if batch.header.max_timestamp < timestamp_ms or batch.header.last_offset < start_offset:
             continue
         for record in _records(segment, batch):
-            # Timestamps need not increase within a batch; as in Kafka, return the first record
-            # in offset order.
+            # Timestamps may decrease within a batch; as in Kafka, return the first record in offset
+            # order.
             if record.timestamp >= timestamp_ms and record.offset >= start_offset:
                 return _found(record, batch)
     return None
@@ -109,13 +109,13 @@ def _find_in(segment: Segment, timestamp_ms: int, start_offset: int) -> Found | 
 
 def _found(record: Record, batch: Located) -> Found:
     timestamp = record.timestamp
-    if not -_LARGEST <= timestamp <= _LARGEST:  # from a faulty producer; wraps as in Java
+    if not -_LARGEST <= timestamp <= _LARGEST:  # from a faulty producer; wrap as in Java
         timestamp = (timestamp + _LARGEST + 1) % _INT64 - _LARGEST - 1
     return Found(record.offset, timestamp, batch.header.partition_leader_epoch)
 
 
 def _records(segment: Segment, batch: Located) -> list[Record]:
-    """Return the batch's records. Control records count as records: they have offsets and times."""
+    """Return the batch's records, including control records, which have offsets and times."""
     raw = segment.read_batch(batch.position, batch.header.size_bytes)
     if len(raw) < batch.header.size_bytes:
         raise CorruptData(f"{segment.path('.log')} ends inside the batch at {batch.position}")

@@ -23,15 +23,13 @@ _MOST_DIGITS = 15  # the year 33658
 
 
 def read_seen_ms(files: Files, directories: Iterable[Path]) -> int | None:
-    """Return the latest time stored in these directories, some of which may not exist; None if
-    there is none.
-    """
+    """Return the latest time (ms) stored in these directories, which need not exist, or None."""
     found = []
     for each in directories:
         try:
             text = files.read(each / FILE_NAME)
         except OSError:
-            continue  # the directory is new or broken: its logs will show that
+            continue  # the directory is new or broken, which opening its logs will show
         if text.isdigit() and len(text) <= _MOST_DIGITS:
             found.append(int(text))
         else:
@@ -40,6 +38,6 @@ def read_seen_ms(files: Files, directories: Iterable[Path]) -> int | None:
 
 
 def write_seen_ms(files: Files, directories: Iterable[Path], wall_ms: int) -> None:
-    """Replace the time in each directory. Raises OSError."""
+    """Replace the stored time in each directory. Raises OSError."""
     for each in directories:
         replace_file(files, each / FILE_NAME, b"%d" % wall_ms)

@@ -1,14 +1,14 @@
-"""One `.log` file with its indexes: append, find, and read as slices.
+"""Implements a segment, which is one `.log` file with its indexes.
 
-A segment holds record batches one after the other, in rising order of offsets, from `base_offset`
-on. Its file name is that offset in 20 digits. Offsets count records, positions count bytes; in the
-index files offsets are relative to the base.
+A segment contains record batches in ascending order of offsets, from `base_offset` on. Its file
+name is that offset in 20 digits. Offsets count records, positions count bytes; in the index files,
+offsets are relative to the base.
 
 Appends are staged: they update the state immediately, and `write_staged` writes all of them to the
 file with one system call. The log writes them before it reads the file.
 
-Invariant: `size_bytes` is where the last whole batch ends, including staged batches. A segment
-knows nothing about roles, epochs or producers, and does not validate batches.
+Invariant: `size_bytes` is where the last whole batch ends, including staged batches. A segment has
+no roles, epochs or producers, and does not validate batches.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NO_TIMESTAMP = -1
 _NAME_DIGITS = 20
 _MAX_OFFSET = 2**63 - 1
 _NO_OFFSET = -1
-_WITH_BASE_OFFSET = 2  # the lowest magic whose header says where its batch begins
+_WITH_BASE_OFFSET = 2  # the lowest magic whose header contains the batch's first offset
 
 
 def segment_path(directory: Path, base_offset: int, suffix: str) -> Path:
@@ -57,7 +57,7 @@ def base_offset_in(name: str) -> int | None:
 
 
 class Located(NamedTuple):
-    """A batch in a segment."""
+    """A batch in a segment, with its position."""
 
     position: int
     header: BatchHeader
@@ -98,16 +98,16 @@ class Segment:
     )
 
     def __init__(self, files: Files, directory: Path, base_offset: int, sizes: Sizes) -> None:
-        """`sizes` are the trusted sizes of the files."""
+        """Open the segment lazily; `sizes` are the trusted sizes of its files."""
         self._files = files
         self.base_offset = base_offset
         self.directory = directory
         self.size_bytes = sizes.log
         self.untimed_since_ms: int | None = None
-        """The time when a batch was first seen to follow a batch without a timestamp."""
-        self.bytes_since_index = 0  # restarts with each opening, as in Kafka
+        """The time at which a batch was first appended after a batch without a timestamp."""
+        self.bytes_since_index = 0  # as in Kafka, this restarts with each opening
         self.staged: list[Bytes] = []
-        """The appended batches that are not yet written: the end of the segment."""
+        """The appended batches at the end of the segment that are not yet written."""
         self.offset_index = SparseIndex(
             files,
             self.path(OFFSET_INDEX_SUFFIX),
@@ -126,12 +126,12 @@ class Segment:
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = base_offset
         # Positions of batches by base offset, from the last appends and reads. A reader that
-        # follows the log finds its position here, without a system call.
+        # follows the log finds its position here without a system call.
         self._marks: dict[int, int] = {}
 
     @classmethod
     def create(cls, files: Files, directory: Path, base_offset: int) -> Segment:
-        """Create an empty segment. Files that a crash left under these names are emptied."""
+        """Create an empty segment, and empty any files that a crash left under these names."""
         paths = [
             segment_path(directory, base_offset, suffix)
             for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
@@ -151,7 +151,7 @@ class Segment:
 
     @property
     def files(self) -> Files:
-        """The disk that the segment is on."""
+        """The disk on which the segment is stored."""
         return self._files
 
     # --- append ----------------------------------------------------------------------------------
@@ -164,13 +164,13 @@ class Segment:
         timestamp: int,
         index_interval_bytes: int,
     ) -> None:
-        """Stage one batch with its largest timestamp; the batch must not change until it is
-        written.
+        """Stage a batch with its largest timestamp. It must not change until it is written.
 
-        An index entry is due once per interval. After an OSError nothing has changed.
+        An index entry is due once per interval. After an OSError, nothing has changed.
         """
         if self._file is None:
-            self.open_file()  # open now, while failing is safe: a staged batch must be written
+            # open it now, while failing is safe, because a staged batch must be written
+            self.open_file()
         position = self.size_bytes
         size = len(batch)
         newest = self._max_timestamp
@@ -227,7 +227,7 @@ class Segment:
 
     @property
     def max_timestamp(self) -> int:
-        """The largest timestamp, in ms, that the time index has; -1 if there is none."""
+        """The largest timestamp (ms) so far, for the time index; -1 if there is none."""
         if self._max_timestamp is None:
             last = self.time_index.last
             self._max_timestamp = last[0] if last else NO_TIMESTAMP
@@ -241,9 +241,7 @@ class Segment:
 
     @property
     def first_timestamp(self) -> int:
-        """The largest timestamp of the first batch, from which `segment.ms` counts; -1 if there is
-        none.
-        """
+        """The first batch's largest timestamp, from which `segment.ms` counts; -1 if none."""
         if self._first_timestamp is None:
             if self.size_bytes == 0:
                 return NO_TIMESTAMP
@@ -251,7 +249,7 @@ class Segment:
         return self._first_timestamp
 
     def learn_from(self, copy: Segment) -> None:
-        """Copy the largest timestamp that a thread has read in a copy."""
+        """Adopt the largest timestamp that a thread has read in a copy."""
         # An append may have set it in the meantime, from more batches than the copy had.
         if self._max_timestamp is None and copy._max_timestamp is not None:
             self.learn_max_timestamp(copy._max_timestamp, copy._offset_of_max_timestamp)
@@ -280,7 +278,7 @@ class Segment:
                 try:
                     header = read_header(window, at)
                     # Compare with the end of the records, not of the window, because a batch may
-                    # exceed the window.
+                    # extend beyond the window.
                     if header.size_bytes > end - position - at:
                         raise CorruptData(
                             f"a batch of {header.size_bytes} bytes, but only "
@@ -290,7 +288,7 @@ class Segment:
                     raise DamagedBatch(self.path(LOG_SUFFIX), position + at, cause) from cause
                 yield Located(position + at, header)
                 at += header.size_bytes
-                # The rest of the window is not a whole header: read on from there.
+                # The rest of the window is not a whole header, so continue reading from there.
                 if len(window) - at < HEADER_BYTES:
                     break
             position += at
@@ -302,13 +300,15 @@ class Segment:
         possible.
 
         No checksum covers a base offset either. Compaction leaves gaps, but batches never overlap:
-        so a batch behind a gap counts if the next batch, or the `bound` above all offsets here,
-        agrees. If it does not, the batch is damaged: raises DamagedBatch.
+        a batch after a gap is therefore accepted if it is consistent with the next batch or, at the
+        end, with the `bound` above all offsets here. If it is not, the batch is damaged, which
+        raises DamagedBatch.
         """
         expected: int | None = self.base_offset
         indexed, position = _NO_OFFSET, 0
         if entry is not None:
-            # The last offset of the batch; in Kafka's files it may be that of a later batch.
+            # This is the last offset of the batch; in Kafka's files, it may be that of a later
+            # batch.
             expected, indexed, position = None, self.base_offset + entry[0], entry[1]
         bound = min(bound, self.base_offset + MAX_RELATIVE_OFFSET + 1)
         doubtful: Located | None = None
@@ -371,8 +371,8 @@ class Segment:
         for found in self.headers(position):
             header = found.header
             last_offset = header.base_offset + header.last_offset_delta
-            # There is a gap or a damaged offset; only the neighbouring batches can tell, which
-            # takes a slower scan.
+            # There is a gap or a damaged offset. Only the neighbouring batches can show which, and
+            # that takes a slower scan.
             if header.base_offset != expected and (
                 found.position != position or last_offset != self.base_offset + indexed
             ):
@@ -389,7 +389,7 @@ class Segment:
     def _locate_in_order(
         self, offset: int, entry: tuple[int, int] | None, bound: int
     ) -> int | None:
-        """Do the work of `locate` if offsets leave a gap, from an index entry on."""
+        """Do the work of `locate` from an index entry on, for offsets with gaps."""
         for found in self.headers_in_order(entry, bound):
             if found.header.last_offset >= offset:
                 return found.position
@@ -459,11 +459,11 @@ class Segment:
 
     @property
     def is_closed(self) -> bool:
-        """The log file must be opened for the next read."""
+        """Is true if the log file must be opened for the next read."""
         return self._file is None
 
     def copy(self) -> Segment:
-        """Return a copy on the same files at their current sizes, for a thread to read."""
+        """Return a copy that a thread can read, with the same files at their current sizes."""
         copy = Segment(
             self._files,
             self.directory,
@@ -489,9 +489,9 @@ class Segment:
         self._max_timestamp, self._offset_of_max_timestamp = NO_TIMESTAMP, self.base_offset
 
     def cut(self, position: int) -> None:
-        """End the log durably at `position`; the indexes must not reach beyond it.
+        """End the log durably at `position`; the indexes must not extend beyond it.
 
-        Truncated records must not reappear after a power failure next to newer records: their
+        After a power failure, truncated records must not reappear next to newer records: their
         checksums are valid, but other replicas do not have them.
         """
         self.open_file().truncate(position)
@@ -500,7 +500,7 @@ class Segment:
         self._marks.clear()
 
     def truncate(self, offset: int) -> bool:
-        """End the segment and its indexes before the batch that holds `offset`.
+        """End the segment and its indexes before the batch that contains `offset`.
 
         Returns whether that is before its end. The file itself is left to `Cut`.
         """
@@ -521,7 +521,7 @@ class Segment:
             self._marks.clear()
         self._first_timestamp = self._max_timestamp = self.untimed_since_ms = None
         self.bytes_since_index = 0
-        # The batch with the largest time is kept, so it need not be searched for.
+        # The batch with the largest timestamp is kept, so there is no need to search for it.
         if newest_at < offset:
             self.learn_max_timestamp(newest, newest_at)
             return position is not None
@@ -545,14 +545,14 @@ class Segment:
             self._file.truncate(self.size_bytes)  # left by a torn write
 
     def paths(self) -> list[Path]:
-        """Return the paths of its files, the log file first."""
+        """Return the paths of the segment's files, the log file first."""
         suffixes = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX]
         if self.aborted is not None and self.aborted.has_file:
             suffixes.append(ABORTED_INDEX_SUFFIX)
         return [self.path(each) for each in suffixes]
 
     def on_renamed(self, directory: Path) -> None:
-        """Record that the directory has a new name."""
+        """Note that the directory has a new name."""
         self.directory = directory
         self.offset_index.path = self.path(OFFSET_INDEX_SUFFIX)
         self.time_index.path = self.path(TIME_INDEX_SUFFIX)
@@ -560,7 +560,7 @@ class Segment:
             self.aborted.path = self.path(ABORTED_INDEX_SUFFIX)
 
     def release(self) -> None:
-        """Close the descriptors. Slices keep theirs, and the next use reopens the files."""
+        """Close the descriptors, except those of slices. The next use reopens the files."""
         self._marks = {}
         if self._file is not None:
             self._file.release()
@@ -571,8 +571,9 @@ class Segment:
             self.aborted.release()
 
     def need_descriptors(self) -> None:
-        """Raise OSError unless a few files can be opened now. Call it before work that cannot be
-        interrupted.
+        """Raise OSError unless a few files can be opened now.
+
+        Call this before work that cannot be interrupted.
         """
         held: list[File] = []
         try:
@@ -590,7 +591,7 @@ class Segment:
 
 
 class Sizes(NamedTuple):
-    """Bytes of a segment's files; 0 for a missing one."""
+    """The sizes of a segment's files in bytes; 0 for a missing file."""
 
     log: int
     offset_index: int

@@ -1,9 +1,9 @@
-"""The segments of one log, oldest first; the last one is active.
+"""Manages the segments of a log, oldest first, of which the last one is active.
 
-It finds the segment for an offset, limits open files (to the active segment and the few that were
-read last), and manages discarded files. Invariant: there is always at least one segment, base
-offsets increase, and each segment ends before the next one starts. Reads return whole batches as
-file slices.
+The module finds the segment for an offset, limits open files (to the active segment and the few
+that were read last), and manages discarded files. Invariant: there is always at least one segment,
+base offsets increase, and each segment ends before the next one starts. Reads return whole batches
+as file slices.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.storage.segment import DamagedBatch, Segment
 from barnabas.storage.transaction_index import AbortedTransaction
 from barnabas.types import FileSlice
 
-_OPEN_ROLLED = 2  # rolled segments whose files stay open for readers that catch up
+_OPEN_ROLLED = 2  # rolled segments whose files stay open for readers that are catching up
 
 NO_END = 2**63 - 1
 
@@ -36,7 +36,7 @@ class Segments(Sequence[Segment]):
     __slots__ = ("_all", "_files", "_opened", "_rested_at", "active", "directory", "discards")
 
     def __init__(self, files: Files, directory: Path, found: list[Segment]) -> None:
-        """`found` has at least one segment."""
+        """Use the segments `found` on disk, at least one."""
         self.directory = directory
         self.active = found[-1]
         self._all = found
@@ -80,12 +80,11 @@ class Segments(Sequence[Segment]):
         at_least_one_batch: bool,
         log_end_offset: int = NO_END,
     ) -> list[FileSlice]:
-        """Return whole batches below `end_offset`, from the one that holds `offset` on, which must
-        exist.
+        """Return whole batches below `end_offset`, from the one that contains `offset` on.
 
-        They take at most `max_bytes`, except that a larger first batch is returned if
-        `at_least_one_batch`. The result ends where a header is damaged; raises DamagedBatch if that
-        is the first header.
+        The offset must exist. The total is at most `max_bytes`, except that a larger first batch is
+        returned if `at_least_one_batch`. The result ends before a damaged header; if that is the
+        first header, raises DamagedBatch.
         """
         slices: list[FileSlice] = []
         try:
@@ -107,7 +106,8 @@ class Segments(Sequence[Segment]):
                     end = start
                     if max_bytes > 0:
                         end = segment.boundary(start, start + max_bytes, start + size)
-                    # KIP-74: send the whole first batch, or a consumer could never get past it.
+                    # KIP-74: send the whole first batch; otherwise, a consumer could never get past
+                    # it.
                     if end == start and at_least_one_batch and not slices:
                         end = start + next(segment.headers(start)).header.size_bytes
                 if end > start:
@@ -124,11 +124,9 @@ class Segments(Sequence[Segment]):
             raise
 
     def is_cold(self, offset: int, max_bytes: int) -> bool:
-        """Return whether a read at this offset may have to wait for the disk to find its
-        position.
-        """
+        """Return whether a read at this offset may have to wait for the disk."""
         active = self.active
-        # Fast path for most reads: the active segment needs no bisection.
+        # This is the fast path for most reads: the active segment needs no bisection.
         if offset >= active.base_offset:
             return active.is_cold(offset)
         i = bisect_right(self._all, offset, key=_base_offset) - 1
@@ -145,8 +143,7 @@ class Segments(Sequence[Segment]):
         return False
 
     def batch_begin(self, offset: int) -> int:
-        """Return the base offset of the batch that holds the offset; the offset itself, if no batch
-        does.
+        """Return the base offset of the batch that contains the offset, or the offset if none does.
 
         The offset is not below the first segment.
         """
@@ -164,7 +161,7 @@ class Segments(Sequence[Segment]):
         return self._all[i + 1].base_offset if i + 1 < len(self._all) else log_end_offset
 
     def _index_of(self, offset: int) -> int:
-        """Return the index of the segment whose range holds the offset."""
+        """Return the index of the segment whose range contains the offset."""
         i = len(self._all) - 1
         if offset < self.active.base_offset:
             i = bisect_right(self._all, offset, key=_base_offset) - 1
@@ -191,7 +188,7 @@ class Segments(Sequence[Segment]):
         """Keep the files of the last few rolled segments that were read open; close the others."""
         opened = self._opened
         if segment not in opened:
-            # A broker with many partitions would otherwise run out of descriptors.
+            # Otherwise, a broker with many partitions would run out of descriptors.
             if len(opened) == _OPEN_ROLLED:
                 opened[0].release()
             self._opened = (*opened[1 - _OPEN_ROLLED :], segment)
@@ -200,7 +197,7 @@ class Segments(Sequence[Segment]):
         """Return the aborted transactions that overlap the offsets from `start` to below `end`."""
         found: list[AbortedTransaction] = []
         for segment in self._all[max(0, bisect_right(self._all, start, key=_base_offset) - 1) :]:
-            # No later segment can have a transaction that overlaps the range: see `collect`.
+            # No later segment can have a transaction that overlaps the range; see `collect`.
             if segment.aborted is not None and segment.aborted.collect(start, end, found):
                 break
         self.close_searched()
@@ -248,13 +245,13 @@ class Segments(Sequence[Segment]):
         return len(found) == len(some) and all(map(is_, found, some)) and i + len(some) < len(self)
 
     def replace(self, some: Sequence[Segment], new: Segment) -> None:
-        """Replace these adjacent segments by one segment with their remaining batches."""
+        """Replace these adjacent segments with one segment that has their remaining batches."""
         i = bisect_left(self._all, some[0].base_offset, key=_base_offset)
         self._all[i : i + len(some)] = [new]
         self._close(some)
 
     def on_renamed(self, directory: Path) -> None:
-        """Record that the directory has a new name."""
+        """Note that the directory has a new name."""
         self.directory = directory
         for segment in self._all:
             segment.on_renamed(directory)
@@ -265,7 +262,7 @@ class Segments(Sequence[Segment]):
             segment.release()
 
     def rest(self, log_end_offset: int) -> None:
-        """Close all descriptors if the log has had this end since the last call."""
+        """Close all descriptors if the log end has not changed since the last call."""
         if self._rested_at == log_end_offset:
             self.release()
         self._rested_at = log_end_offset
@@ -278,7 +275,7 @@ class Segments(Sequence[Segment]):
 
 
 class Discards:
-    """The discarded files of one log: renamed immediately, removed later.
+    """The discarded files of a log, which are renamed immediately and removed later.
 
     A renamed file cannot be mistaken for a part of the log, whenever the process dies; leftovers
     under such names are removed at the next start (`leftovers`). Removing a large file keeps the
@@ -289,8 +286,8 @@ class Discards:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        # The loop uses one end, the thread the other; created with the first file, as most logs
-        # have none.
+        # The loop uses one end of the queue, and the thread the other. It is created with the first
+        # file, because most logs have none.
         self._waiting: deque[tuple[int, Path]] | None = None
 
     def __len__(self) -> int:
@@ -309,7 +306,7 @@ class Discards:
             self._waiting.append((due_ms, target))
 
     def remove_due(self, now_ms: int) -> int:
-        """Remove the files that are due, and return how many. Can run in a thread."""
+        """Remove the files that are due, and return their number. Can run in a thread."""
         removed = 0
         while self._waiting and self._waiting[0][0] <= now_ms:
             self._files.remove(self._waiting[0][1])

@@ -1,4 +1,4 @@
-"""Snapshots of producer state: `<offset>.snapshot`, the state before that offset.
+"""Reads and writes `<offset>.snapshot` files, which contain producer state before an offset.
 
     version int16 (1) | crc uint32, CRC-32C of what follows | count int32 | per producer 46 bytes:
      0 producer id int64         8 epoch int16            10 last sequence int32
@@ -6,8 +6,7 @@
     34 coordinator epoch int32  38 transaction's first offset int64        (-1: none)
 
 Only the last batch of the five is kept, as in Kafka. A snapshot is written in place, not
-atomically. Its checksum detects a torn file, which can be replaced by an earlier snapshot or the
-log.
+atomically. Its checksum detects a torn file, and an earlier snapshot or the log can replace it.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def decode_snapshot(data: bytes) -> Producers:
         raise CorruptData("a producer snapshot is truncated") from cause
     if version != _VERSION:
         raise CorruptData(f"a producer snapshot has unknown version {version}")
-    # The snapshot is torn: snapshots are not replaced atomically, because the log has the same
+    # The snapshot is torn: snapshots are not replaced atomically, because the log contains the same
     # state.
     if crc != crc32c(body) or len(body) != _COUNT.size + count * ROW.size:
         raise CorruptData("a producer snapshot fails its checksum")
@@ -79,9 +78,9 @@ def snapshot_offsets(entries: Sequence[Entry]) -> list[int]:
 def load_newest_snapshot(
     files: Files, directory: Path, offsets: Sequence[int]
 ) -> tuple[Producers, int] | None:
-    """Return the newest whole snapshot of these (ascending) offsets, and its offset.
+    """Return the newest intact snapshot at these (ascending) offsets, and its offset.
 
-    Damaged snapshots are removed: an older one and the log have the same state.
+    Damaged snapshots are removed, because an older one and the log contain the same state.
     """
     for offset in reversed(offsets):
         path = snapshot_path(directory, offset)

@@ -1,4 +1,4 @@
-"""All logs of a broker, in its log directories.
+"""Manages all logs of a broker, in its log directories.
 
 A clean stop depends on the order of steps. At startup, the store locks every directory and reads
 its metadata; only then does it remove the clean shutdown markers and open the logs. To stop, it
@@ -6,8 +6,8 @@ flushes and closes every log, writes the checkpoints, and finally writes the mar
 directory. A directory with a failed log gets no marker and is scanned at the next start.
 
 A directory that fails, at startup or later, goes offline with its logs; the broker continues with
-the others (KIP-112). Only the log itself is left out if a log is damaged (`damaged_logs`). The
-broker does not start if a directory belongs to another broker or cluster.
+the others (KIP-112). If a log is damaged, only that log is skipped (`damaged_logs`). The broker
+does not start if a directory belongs to another broker or cluster.
 
 A log stays in the directory in which it was created: the one with the fewest logs at that time.
 """
@@ -62,7 +62,10 @@ class LogSize(NamedTuple):
 
 
 class LogStore:
-    """The logs by partition. All methods are synchronous; if one waits for a disk, it says so."""
+    """A broker's logs by partition.
+
+    All methods are synchronous; those that wait for the disk say so.
+    """
 
     __slots__ = (
         "_checkpoints",
@@ -88,7 +91,9 @@ class LogStore:
         producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
         recovery_processes: int = 1,
     ) -> None:
-        """`producer_expiration_ms`: producers idle for longer are removed at the start.
+        """Create an empty store.
+
+        Producers idle for more than `producer_expiration_ms` are removed at startup.
         `recovery_processes` is the number of processes that recover a directory's logs after a
         crash.
         """
@@ -98,7 +103,7 @@ class LogStore:
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self.futures = FutureLogs(files)
-        """The replicas moving from one directory to another."""
+        """The replicas that are moving from one directory to another."""
         self.damaged = DamagedLogs()
         self._checkpoints = OffsetCheckpoints(self._logs, self._homes, self.futures, self.damaged)
         self._places = Places(files, self._checkpoints.forget)
@@ -140,12 +145,12 @@ class LogStore:
         now_ms: int,
         loading: Loading | None = None,
     ) -> None:
-        """Take the directories and open their logs, with recovery after a crash.
+        """Lock the directories and open their logs, with recovery after a crash.
 
         The logs get the broker's own `config`; the topics' configs are set later. If another
-        directory is usable, a broken one is left out with one line in the log. Raises ConfigError
-        with one line on what to do, or LoadingStopped; then everything is released, and no
-        directory is left clean.
+        directory is usable, a broken one is skipped with one log line. Raises ConfigError, which
+        explains in one line what to do, or LoadingStopped; in both cases, everything is released
+        and no directory is marked clean.
         """
         try:
             for path in directories:
@@ -159,7 +164,7 @@ class LogStore:
                     self._open_logs(directory, config, now_ms, loading)
                 except (OSError, CorruptData) as cause:
                     if isinstance(cause, OSError) and is_out_of_descriptors(cause):
-                        # The process has no descriptors left; without a healthy directory,
+                        # The process has no descriptors left; without this healthy directory,
                         # replicas would be lost.
                         raise unusable(directory.path, cause) from cause  # the disk is not at fault
                     self.fail_directory(directory.path, unusable(directory.path, cause))
@@ -192,8 +197,7 @@ class LogStore:
             other = self._homes.setdefault(topic_partition, directory)
             self._places.hosted[directory] += 1
             if other is not directory:
-                # After a crash between the two renames of a move, the new replica is the valid
-                # one.
+                # After a crash between the two renames of a move, the new replica is the valid one.
                 older, newer = self.futures.found_twice(topic_partition, other, directory)
                 self._places.hosted[older] -= 1
                 self._homes[topic_partition] = newer
@@ -232,7 +236,8 @@ class LogStore:
         noted = opening.topic_ids
         directory.topic_ids.begin({name: noted[name] for name in names if name in noted})
         if is_back:
-            # The broker died in a truncation, and records written from now on are not durable yet.
+            # The broker died during a truncation, and records written from now on are not durable
+            # yet.
             self._checkpoints.write_in(directory, RECOVERY_POINTS)
         if is_cut:
             # Do this now; otherwise, after the next crash, records written since would count as
@@ -250,7 +255,7 @@ class LogStore:
         return MappingProxyType(self._logs)
 
     def directory_of(self, topic_partition: TopicPartition) -> Path:
-        """Return the log directory of a log."""
+        """Return the log directory that contains a log."""
         return self._homes[topic_partition].path
 
     def sizes(self, path: Path) -> dict[TopicPartition, LogSize]:
@@ -279,7 +284,7 @@ class LogStore:
         return unknown
 
     def begins_whole(self, boot_id: bytes) -> bool:
-        """Return whether the logs have all that was ever written to them: see `directories`."""
+        """Return whether the logs contain everything ever written to them; see `directories`."""
         return self.directories.begins_whole(boot_id, has_damaged=bool(self.damaged))
 
     # --- change ----------------------------------------------------------------------------------
@@ -295,7 +300,7 @@ class LogStore:
         """Create an empty log.
 
         Raises OSError if no directory is online. Unless the partition `is_new`, its log may be in
-        an offline directory and is not created a second time: that also raises OSError. Raises
+        an offline directory, which also raises OSError so that it is not created twice. Raises
         DirectoryError if the disk fails.
         """
         log = self.make(topic_partition, topic_id, config, is_new=is_new)
@@ -310,17 +315,18 @@ class LogStore:
         *,
         is_new: bool = False,
     ) -> Log:
-        """Create a log like `create`, but nothing may be written to it until `topic_ids.write` has
-        returned.
+        """Create a log like `create`.
+
+        Nothing may be written to it until `topic_ids.write` has returned.
         """
         assert topic_partition not in self._logs, f"{topic_partition} already exists"
-        from barnabas.storage.recovery import open_log  # loaded with the first log
+        from barnabas.storage.recovery import open_log  # imported with the first log
 
         new = self.place(topic_partition, topic_id, is_new=is_new)
         directory = new.directory
         start = Start(is_clean=True)
         try:
-            # Does nothing if a thread has already created the files.
+            # This does nothing if a thread has already created the files.
             new.lay_out()
             log = open_log(self._files, new.path, topic_partition, config, start)
         except OSError as cause:
@@ -334,9 +340,11 @@ class LogStore:
     def place(
         self, topic_partition: TopicPartition, topic_id: bytes, *, is_new: bool = False
     ) -> NewLog:
-        """Choose the directory for `make`. Before it, any thread may call `lay_out` of the result.
+        """Choose the directory for `make`.
 
-        Raises OSError as `make` does, or InvalidTopic if no directory may have the name.
+        Before `make`, any thread may call `lay_out` of the result.
+
+        Raises OSError as `make` does, or InvalidTopic if no directory can have that name.
         """
         self.directories.check_complete(topic_partition, is_new=is_new)
         self.damaged.check(topic_partition)
@@ -345,8 +353,8 @@ class LogStore:
     def delete(self, *names: TopicPartition) -> None:
         """Delete logs durably.
 
-        Their names are free, and the next `LogDirectories.purge_deleted` removes their bytes. After
-        a DirectoryError a power failure may bring any of them back.
+        Afterwards, their names are free, and the next `LogDirectories.purge_deleted` removes their
+        bytes. After a DirectoryError, a power failure may bring any of them back.
         """
         for path in dict.fromkeys([self.set_aside(name) for name in names]):
             self.directories.sync_names(path)
@@ -398,7 +406,7 @@ class LogStore:
     # --- checkpoints -----------------------------------------------------------------------------
 
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write these high watermarks, and the known ones of other logs. Waits for the disk."""
+        """Write these high watermarks and the known ones of other logs. Waits for the disk."""
         self.high_watermarks.update(high_watermarks)
         self._checkpoints.write(HIGH_WATERMARKS, self.directories)
 
@@ -408,7 +416,7 @@ class LogStore:
         self._checkpoints.write(LOG_STARTS, self.directories)
 
     def close(self) -> None:
-        """Stop cleanly; the high watermarks have already been checkpointed.
+        """Stop cleanly. The high watermarks must already have been checkpointed.
 
         Closes every log that can be closed, and marks directories clean where possible. Then raises
         the first error, if any: OSError, or CorruptData for a damaged index.

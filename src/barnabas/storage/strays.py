@@ -1,7 +1,7 @@
-"""Logs that were set aside because their names now belong to other topics (`-stray`).
+"""Manages logs that were set aside because other topics now have their names (`-stray`).
 
-Brokers never open or delete them: they may be all that is left of a topic that was deleted by
-mistake.
+Brokers never open or delete them, because they may be all that is left of a topic that was deleted
+by mistake.
 """
 
 from __future__ import annotations
@@ -28,5 +28,5 @@ def delete_stray(files: Files, path: Path) -> None:
     """Delete a stray with all its files; a crash leaves a stray or nothing. Raises OSError."""
     for entry in files.list(path):
         files.remove(path / entry.name)
-    # Remove the directory last: until then it is a stray with fewer files.
+    # Remove the directory last; until then, it is a stray with fewer files.
     files.remove_directory(path)

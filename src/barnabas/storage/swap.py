@@ -32,27 +32,27 @@ from barnabas.storage.snapshot import snapshot_path
 
 
 class Swap:
-    """Replaces several adjacent segments by a new one."""
+    """A swap, which replaces several adjacent segments with a new one."""
 
     __slots__ = ("_directory", "_files", "_sizes", "replaced")
 
     def __init__(
         self, files: Files, directory: Path, replaced: Sequence[Segment], sizes: Sizes
     ) -> None:
-        """`sizes` belong to the new segment's files, which are in the directory as `.cleaned`."""
+        """Prepare the swap; `sizes` are those of the new segment's `.cleaned` files."""
         self.replaced = replaced
         self._files = files
         self._directory = directory
         self._sizes = sizes
 
     def begin(self) -> None:
-        """Decide the swap. After an OSError it is unknown whether it is decided."""
+        """Commit the swap. After an OSError, it is unknown whether it was committed."""
         # As long as one file is still `.cleaned`, a start after a crash undoes the others.
         for path in self._paths():
             self._rename(path, CLEANED, SWAP)
 
     def finish(self) -> Segment:
-        """Give the new segment its names, which are free by now."""
+        """Give the new segment its final names, which are free by now."""
         for path in self._paths():
             self._rename(path, SWAP, "")
         base_offset = self.replaced[0].base_offset
@@ -61,8 +61,8 @@ class Swap:
     def undo(self) -> None:
         """Undo `begin`; a crash in the middle leaves nothing that could be finished."""
         log, *indexes = self._paths()
-        # With one `.cleaned` file the set is unfinished: a start after a crash removes all of its
-        # files.
+        # With one `.cleaned` file, the set is unfinished, and a start after a crash removes all of
+        # its files.
         self._rename(log, SWAP, CLEANED)
         for path in indexes:
             self._files.remove(_with_suffix(path, SWAP))
@@ -83,7 +83,7 @@ class Swap:
 class Swaps:
     """The swap in progress in one log, if any.
 
-    After an OSError the state on disk is unknown, and the log has failed.
+    After an OSError, the state on disk is unknown, and the log has failed.
     """
 
     __slots__ = ("_begun", "_directory", "_durability", "_files", "_segments")
@@ -98,12 +98,12 @@ class Swaps:
         self._begun: Swap | None = None
 
     def begin(self, replaced: Sequence[Segment], sizes: Sizes) -> bool:
-        """Decide that `.cleaned` files of these sizes replace adjacent segments.
+        """Commit to replacing adjacent segments with `.cleaned` files of these sizes.
 
         Returns False if those segments are no longer here. The directory has to be synced before
         `finish`.
         """
-        # Retention or a truncation may have taken some of them while the pass ran.
+        # Retention or a truncation may have removed some of them while the pass was running.
         if not self._segments.has(replaced):
             return False
         self._begun = Swap(self._files, self._directory, replaced, sizes)
@@ -111,23 +111,24 @@ class Swaps:
         return True
 
     def finish(self, due_ms: int) -> bool:
-        """Finish the swap; False if it was undone. The replaced segments' files are removed after
-        `due_ms`.
+        """Finish the swap; return False if it was undone.
+
+        The replaced segments' files are removed at `due_ms`.
         """
         swap, self._begun = self._begun, None
         if swap is None:
             return False
         self._durability.on_segments_replaced()
         self._segments.discards.discard(swap.replaced, due_ms)
-        # The merged segment begins where the first one did: the snapshots of the others are
-        # removed, too.
+        # The merged segment begins where the first one did, so the snapshots of the others are
+        # removed too.
         for each in swap.replaced[1:]:
             self._files.remove(snapshot_path(self._directory, each.base_offset))
         self._segments.replace(swap.replaced, swap.finish())
         return True
 
     def on_renamed(self, directory: Path) -> None:
-        """Record that the directory has a new name. No swap may be in progress."""
+        """Note that the directory has a new name. No swap may be in progress."""
         self._directory = directory
 
     def undo(self) -> None:

@@ -2,11 +2,11 @@
 
     t 0 AAECAwQFBgcICQoLDA0ODw        <topic> <partition> <topic id as in partition.metadata>
 
-A partition's own `partition.metadata` (KIP-516) is written at its creation but not synced: a
-thousand new partitions would have to wait for the disk a thousand times. Instead, a line for each
-partition is appended to this file, with one sync for all, before anything is written to their logs.
-If a power failure has left a partition's file empty or missing, its last line here has its topic
-id.
+A partition's own `partition.metadata` (KIP-516) is written at its creation but not synced:
+otherwise, a thousand new partitions would wait for the disk a thousand times. Instead, a line for
+each partition is appended to this file, with one sync for all, before anything is written to their
+logs. If a power failure has left a partition's file empty or missing, its last line here has its
+topic id.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MANY_LINES = 1_000
 
 
 class TopicIds:
-    """The file of one log directory, used by one thread at a time."""
+    """The file of topic ids of a log directory, used by one thread at a time."""
 
     __slots__ = ("_files", "_lines", "_path")
 
@@ -38,13 +38,13 @@ class TopicIds:
         self._lines = 0
 
     def read(self) -> dict[TopicPartition, bytes]:
-        """Return the ids in the file; a cut or damaged line is ignored."""
+        """Return the ids in the file, ignoring lines that are cut or damaged."""
         try:
             text = self._files.read(self._path).decode("utf-8", "replace")
         except FileNotFoundError:
             return {}
         found = {}
-        # Text after the last newline is an append cut short by a power failure.
+        # Text after the last newline is an append that a power failure cut short.
         for line in text.split("\n")[:-1]:
             topic, _, rest = line.partition(" ")
             partition, _, encoded = rest.partition(" ")
@@ -68,8 +68,9 @@ class TopicIds:
     def add(
         self, made: Mapping[TopicPartition, bytes], known: Mapping[TopicPartition, bytes]
     ) -> None:
-        """Append these ids durably; `known` has all existing ids, in case the file has to be
-        replaced.
+        """Append these ids durably.
+
+        `known` has all existing ids, in case the file must be replaced.
         """
         is_there = self._lines > 0
         self._lines += len(made)

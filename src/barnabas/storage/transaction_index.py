@@ -3,10 +3,10 @@
     .txnindex    version int16 (0) | producer id int64 | first offset int64 | last offset int64
                  | last stable offset int64                                  34 bytes an entry
 
-Each ABORT marker has an entry in its segment. `last offset` is the marker's, so that column rises;
-`last stable offset` is that of the log after this transaction had ended. A read_committed consumer
-gets the transactions that overlap its range, and skips their batches. The file is created with the
-first entry.
+Each ABORT marker has an entry in its segment. `last offset` is the marker's, so that column
+increases; `last stable offset` is that of the log after this transaction had ended. A
+read_committed consumer gets the transactions that overlap its range, and skips their batches. The
+file is created with the first entry.
 
 A record is stable if it is below the high watermark and below the first offset of every transaction
 that is open or whose marker is not yet below the high watermark: a new leader may not have that
@@ -32,8 +32,9 @@ ABORTED_ENTRY_BYTES = _ENTRY.size
 
 
 class AbortedTransaction(NamedTuple):
-    """An aborted transaction of a producer, whose records read_committed consumers skip from this
-    offset on.
+    """An aborted transaction.
+
+    Consumers with read_committed skip the producer's records from this offset on.
     """
 
     producer_id: int
@@ -50,16 +51,16 @@ class Aborted(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """A transaction that a marker has ended."""
+    """The result of a marker that has ended a transaction."""
 
     first_offset: int
     marker_offset: int
     last_stable_offset: int
-    """The last stable offset now, as far as open transactions limit it."""
+    """The current last stable offset, considering only open transactions."""
 
 
 class AbortedIndex(EntryFile):
-    """The aborted transactions of one segment, by the offsets of their markers."""
+    """The index of a segment's aborted transactions, ordered by the offsets of their markers."""
 
     __slots__ = ()
 
@@ -83,7 +84,7 @@ class AbortedIndex(EntryFile):
         return found
 
     def is_sound(self, base_offset: int) -> bool:
-        """Return whether every entry is possible in the segment from `base_offset` on."""
+        """Return whether every entry is valid for the segment that starts at `base_offset`."""
         last_offset = base_offset - 1
         try:
             for first in range(0, self.count, _READ_AT_ONCE):
@@ -99,8 +100,8 @@ class AbortedIndex(EntryFile):
     def collect(self, start: int, end: int, found: list[AbortedTransaction]) -> bool:
         """Add the transactions that overlap the offsets from `start` to below `end`.
 
-        Returns whether no later segment can have such a transaction: if everything below `end` was
-        stable when a transaction ended, it is the last that could overlap.
+        Returns whether no later segment can have such a transaction. If everything below `end` was
+        stable when a transaction ended, it is the last one that can overlap.
         """
         i = bisect_left(self, start, key=lambda entry: entry.last_offset)
         while i < self.count:
@@ -126,15 +127,17 @@ class OpenTransactions:
     __slots__ = ("_ended", "_open")
 
     def __init__(self) -> None:
-        self._open: dict[int, int] = {}  # first offsets by producer, which rise
-        self._ended: list[tuple[int, int]] = []  # (marker's offset, first offset); markers rise
+        self._open: dict[int, int] = {}  # first offsets by producer, in ascending order
+        # (marker's offset, first offset), ascending by marker
+        self._ended: list[tuple[int, int]] = []
 
     def begin(self, producer_id: int, first_offset: int) -> None:
         self._open[producer_id] = first_offset
 
     def end(self, producer_id: int, marker_offset: int) -> Ended | None:
-        """End a producer's transaction. Returns None if none is open: a marker without data ends
-        nothing.
+        """End a producer's transaction.
+
+        Returns None if none is open, as for a marker without data.
         """
         first_offset = self._open.pop(producer_id, None)
         # The coordinator sends markers to all added partitions, with or without data.
@@ -147,7 +150,7 @@ class OpenTransactions:
     def stable_below(self, high_watermark: int) -> int:
         """Return the last stable offset: the first one that read_committed consumers cannot see."""
         ended = self._ended
-        # Their markers are committed, so they no longer hold anything back.
+        # Their markers are committed, so they no longer limit the last stable offset.
         if ended and ended[0][0] < high_watermark:
             del ended[: bisect_left(ended, (high_watermark, -1))]
         stable = next(iter(self._open.values()), high_watermark)

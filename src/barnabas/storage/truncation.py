@@ -1,6 +1,6 @@
 """Truncates a log, and tracks what must be on disk before the next write.
 
-On the loop the log immediately has its new end, for itself and for its readers; files are renamed,
+On the loop, the log immediately has its new end, for itself and for its readers; files are renamed,
 but none is shortened. The rest can run in a thread, in this order:
 
     1   the directory is synced, which makes renames and removals durable. Only then may the last
@@ -11,8 +11,8 @@ but none is shortened. The rest can run in a thread, in this order:
     3   the note of gaps is written, and the epochs of a log that was emptied
     4   the checkpoints that now exceed the log are written (`before_writes`)
 
-After a crash in between, nothing was cut, or everything was, or the rest ends at a hole. An earlier
-write to the log has to wait for all of it: see `Log.write_staged`.
+After a crash in between, nothing was cut, everything was cut, or the rest ends at a hole. A write
+to the log before that has to wait for all of it; see `Log.write_staged`.
 
 `Cut` is one truncation; `Truncation` is what a log knows about its truncations.
 """
@@ -38,7 +38,7 @@ from barnabas.storage.swap import Swaps
 
 
 class Cut:
-    """One truncation of a log, until it is on disk and the producer state is restored."""
+    """A truncation of a log, until it is on disk and the producer state is restored."""
 
     __slots__ = (
         "_directory",
@@ -60,10 +60,10 @@ class Cut:
         self._directory = directory
         self._settling = threading.Lock()  # held by the thread or loop that settles
         self._is_durable = False
-        self._names = 0  # number of names that have changed
+        self._names = 0  # the number of names that have changed
         self._ends_at: tuple[Path, int] | None = None
         self.gaps: Gaps | None = None
-        """The note of gaps to rewrite."""
+        """The record of gaps to rewrite, if any."""
         self.epochs: LeaderEpochs | None = None
         """The epochs to save, if all of them were removed."""
         self.replay: Callable[[], Generator[None, None, Producers]] | None = None
@@ -74,7 +74,7 @@ class Cut:
         have the same transactions open below the high watermark.
         """
         self.before_writes: Callable[[], object] | None = None
-        """Writes whatever else has to be on disk."""
+        """Writes whatever else must be on disk before the next write."""
 
     def begin(self, segments: Segments, offset: int, *, is_all: bool) -> list[int]:
         """End the segments at `offset`, or start an empty log there if `is_all`.
@@ -82,11 +82,11 @@ class Cut:
         Returns the offsets of the remaining snapshots, ascending.
         """
         snapshots = snapshot_offsets(self._files.list(self._directory))
-        # Snapshots above the truncation include records that are gone.
+        # Snapshots above the truncation include records that no longer exist.
         kept = [each for each in snapshots if each <= offset and not is_all]
         for each in snapshots[len(kept) :]:
             self._files.remove(snapshot_path(self._directory, each))
-        # Below the first segment there is nothing to keep: the log restarts at the offset.
+        # Nothing below the first segment is kept, so the log restarts at the offset.
         is_all = is_all or offset < segments[0].base_offset
         taken = list(segments) if is_all else segments.take_from(offset)
         # Discard the last segment first, so that a crash in between leaves no gap.
@@ -95,7 +95,7 @@ class Cut:
         if is_all:
             segments.replace_all(offset)
         # Only the state in memory ends there now. `make_durable` cuts the file once no later
-        # segment can come back: see above.
+        # segment can reappear (see above).
         elif segments.active.truncate(offset):
             self._ends_at = (segments.active.path(LOG_SUFFIX), segments.active.size_bytes)
         return kept
@@ -109,12 +109,12 @@ class Cut:
         )
 
     def make_durable(self) -> None:
-        """Do everything but `before_writes`. Waits for the disk; can run in a thread.
+        """Do everything except `before_writes`. Waits for the disk; can run in a thread.
 
-        Raises OSError; afterwards it may be called again: see `Log.settle`.
+        Raises OSError, after which it may be called again; see `Log.settle`.
         """
         with self._settling:
-            # The loop and a thread may both call this: the second call finds it done.
+            # The loop and a thread may both call this; the second call finds it done.
             if self._is_durable:
                 return
             if self._names:
@@ -131,7 +131,7 @@ class Cut:
             if self.gaps is not None:
                 self.gaps.note(self.gaps.end)
             # Save only the epochs of a log that was emptied. Others are saved with the next sync;
-            # until then a start after a crash finds them in the batches.
+            # until then, a start after a crash finds them in the batches.
             unsaved = None if self.epochs is None else self.epochs.take_unsaved()
             if self.epochs is not None and unsaved is not None:
                 self.epochs.save(unsaved)
@@ -139,9 +139,10 @@ class Cut:
                 self.epochs.on_saved(unsaved)
 
     def learn(self) -> Iterator[None]:
-        """Find the producers, in small steps, between which other tasks may run."""
+        """Find the producers in small steps, between which other tasks may run."""
         while self.replay is not None:
-            # It is kept between calls: the loop calls `learn` in slices, and `settle` finishes it.
+            # Keep the generator between calls: the loop calls `learn` in slices, and `settle`
+            # finishes it.
             if self._replaying is None:
                 self._replaying = self.replay()
             try:
@@ -149,22 +150,25 @@ class Cut:
             except StopIteration as end:
                 self.producers, self.replay = end.value, None
             except BaseException:
-                self._replaying = None  # exhausted: the next call starts over
+                self._replaying = None  # it is exhausted, so the next call starts over
                 raise
             else:
                 yield
 
     @property
     def is_settled(self) -> bool:
-        """`settle` has nothing left to wait for."""
+        """Is true if `settle` has nothing left to wait for."""
         return self._is_durable and self.replay is None
 
     def on_durable(self) -> None:
-        """Record that `before_writes` has been done as well."""
+        """Note that `before_writes` has been done as well."""
         self._is_durable = True
 
     def settle(self, before: Producers) -> Producers:
-        """Do all of it now, and return the producers, which were those `before`. Raises OSError."""
+        """Do everything now, and return the producers; `before` are the old ones.
+
+        Raises OSError.
+        """
         for _ in self.learn():
             pass
         self.make_durable()
@@ -175,7 +179,7 @@ class Cut:
 
 
 class Truncation:
-    """The truncations of one log, and the part of the last one that is not on disk yet."""
+    """The truncations of a log, with the part of the last one that is not on disk yet."""
 
     __slots__ = (
         "_durability",
@@ -206,21 +210,22 @@ class Truncation:
         self._producer_state = producer_state
         self.count = 0
         self.last_offset = -1
-        """Where the log was last truncated; -1 if it has not been truncated since it was opened."""
+        """The offset of the last truncation; -1 if there was none since the log was opened."""
         self.unsettled: Cut | None = None
         """The truncation that has to be on disk before anything is written."""
 
     def cut(self, offset: int, log_start_offset: int, *, is_all: bool = False) -> Cut:
         """End all parts of the log at `offset`, or begin an empty log there if `is_all`.
 
-        An earlier cut is settled first. After an OSError the log's state is unknown.
-        `log_start_offset` is the one before the cut.
+        An earlier cut is settled first. After an OSError, the log's state is unknown.
+        `log_start_offset` is the log start before the cut.
         """
         assert self.unsettled is None, "a cut that is not on disk would be forgotten"
         state = self._producer_state
         cut = Cut(self._files, self._segments.directory)
         self.count += 1
-        # Drop a pending snapshot and undo a swap first: neither is valid for a truncated log.
+        # Drop a pending snapshot and undo a swap first, because neither is valid for a truncated
+        # log.
         state.void_snapshot()
         self._swaps.undo()
         snapshots = cut.begin(self._segments, offset, is_all=is_all)

@@ -1,8 +1,8 @@
-"""The process that compacts logs: it reads jobs from standard input and writes events to standard
-output (`job` describes the lines).
+"""Runs the process that compacts logs.
 
-It exits at the end of its input, when the broker has nothing more to clean or has died. It checks
-this between steps, because no process may write into the log directory of a dead broker. It runs at
+It reads jobs from standard input and writes events to standard output (`job` describes the lines).
+
+It exits at the end of its input, which means that the broker has nothing more to clean or has died. It checks this between steps, because no process may write to the log directory of a dead broker. It runs at
 a lower priority than the broker, so that produce requests do not wait for a processor.
 """
 
@@ -34,7 +34,7 @@ _NICENESS = 10
 
 def main() -> None:
     """Process jobs until the input ends."""
-    gc.disable()  # no garbage collection: there are no cycles, but millions of keys
+    gc.disable()  # there are no cycles to collect, but millions of keys
     os.nice(_NICENESS)
     clock = SystemClock()
     jobs = iter(sys.stdin.buffer.readline, b"")
@@ -50,7 +50,7 @@ def _answer(event: Event) -> None:
         sys.stdout.buffer.write(event_line(event))
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        # Otherwise Python would flush the buffer again at exit, and report an error.
+        # Otherwise, Python would flush the buffer again at exit and report an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit()
 
@@ -60,7 +60,7 @@ def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:
     began_ms, moved_bytes = clock.monotonic_ms(), 0
     try:
         # All paths are relative: if a topic is deleted in the meantime, its directory is renamed,
-        # and the name may be given to another log.
+        # and another log may get the name.
         os.chdir(job.directory)
         for event in Compaction(OsFiles(), Path(), job, producers).run():
             yield event
@@ -77,8 +77,9 @@ def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:
 
 
 def _exit_with_input(wait_ms: float) -> None:
-    """Wait, but exit if input arrives: the broker sends nothing during a job, so it must have
-    died.
+    """Wait, but exit if input arrives.
+
+    The broker sends nothing during a job, so it must have died.
     """
     readable, _, _ = select.select([sys.stdin.fileno()], [], [], wait_ms / 1000)
     if readable:

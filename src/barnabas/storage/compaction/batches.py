@@ -40,7 +40,7 @@ def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
     if horizon_ms != NO_HORIZON:
         attributes |= DELETE_HORIZON
     if header.has_log_append_time:
-        # All records have the append time, which must be written into each record now.
+        # All records have the append time, which must now be written into each record.
         max_timestamp = header.max_timestamp
         base_timestamp = max_timestamp if horizon_ms == NO_HORIZON else horizon_ms
         pieces = _retime(section, sifted, None, max_timestamp - base_timestamp)
@@ -91,7 +91,7 @@ def _retime(
 
 
 def empty_batch(header: BatchHeader) -> bytes:
-    """Return the batch without records, kept for the producer state in its header."""
+    """Return the batch without records, which is kept for the producer state in its header."""
     # As in Kafka, there is no codec, because there is nothing to compress.
     attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON)
     empty = header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, record_count=0)

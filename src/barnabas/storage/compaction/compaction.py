@@ -47,7 +47,7 @@ from barnabas.storage.transaction_index import ABORTED_ENTRY_BYTES, Aborted
 
 
 class Compaction:
-    """One pass; `run` is called once."""
+    """One pass over a log. Call `run` once."""
 
     __slots__ = (
         "_bytes_kept",
@@ -75,7 +75,7 @@ class Compaction:
         self._bytes_read = self._bytes_kept = self._records_read = 0
 
     def run(self) -> Iterator[Event]:
-        """Run the pass. CorruptData or OSError ends the pass and leaves the log unchanged."""
+        """Run the pass. CorruptData or OSError ends it and leaves the log unchanged."""
         # Remove files left by an earlier pass whose process was killed.
         discard_cleaned(self._files, self._directory)
         aborted = self._aborted_transactions()
@@ -143,7 +143,7 @@ class Compaction:
     def _map_source(
         self, source: Source, transactions: Transactions
     ) -> Generator[Progress, None, bool]:
-        """Add a source's keys and return whether the map now holds all of them."""
+        """Add a source's keys, and return whether the map now contains all of them."""
         first_offset, key_map = self._job.first_dirty_offset, self._key_map
         segment = self._segment(source)
         position = segment.index_position(first_offset) if first_offset > source.base_offset else 0
@@ -153,7 +153,7 @@ class Compaction:
                 yield from self._count_moved(header.size_bytes)
                 if header.is_control:
                     transactions.end(header, read_marker(stored.data, stored.at, header))
-                # An aborted record does not supersede other records of its key.
+                # An aborted record does not supersede other records with its key.
                 elif not transactions.is_aborted(header) and header.last_offset >= first_offset:
                     # The pass ends here, and the next pass starts at this point.
                     if not key_map.has_room(header):
@@ -169,8 +169,8 @@ class Compaction:
     def _clean(self, group: Sequence[Source], survival: Survival) -> Iterator[Event]:
         """Merge several segments into one.
 
-        A single segment is rewritten only from its first change on, and not at all if nothing
-        changes, which is common after an earlier cleaning.
+        A single segment is rewritten only from its first change on. If nothing changes, which is
+        common after an earlier cleaning, it is not rewritten at all.
         """
         rewritten = self._begin(group[0]) if len(group) > 1 else None
         indexed: list[Aborted] = []
@@ -179,7 +179,7 @@ class Compaction:
             try:
                 for stored in self._batches(segment, source):
                     kept = self._look(stored, survival)
-                    # The first change: copy the bytes before it in this segment.
+                    # This is the first change, so copy the bytes before it in this segment.
                     if rewritten is None and kept != stored.raw:
                         rewritten = self._begin(source)
                         yield from self._copy(rewritten, source, stored.header.base_offset)
@@ -192,8 +192,8 @@ class Compaction:
             finally:
                 segment.release()
         if rewritten is not None:
-            # Do this after the last batch: the entry belongs in the new segment's index, which
-            # replaces the old ones.
+            # Do this after the last batch, because the entry belongs in the new segment's index,
+            # which replaces the old ones.
             for aborted in indexed:
                 rewritten.index_aborted(aborted)
             sizes = rewritten.finish()
@@ -240,7 +240,7 @@ class Compaction:
 
 
 class CleanedSegment(Segment):
-    """The segment that a pass writes, in files with the suffix `.cleaned` until the swap."""
+    """A segment that a pass writes, in files with the suffix `.cleaned` until the swap."""
 
     __slots__ = ()
 
@@ -248,8 +248,7 @@ class CleanedSegment(Segment):
     def create(cls, files: Files, directory: Path, base_offset: int) -> CleanedSegment:
         """Create a segment in new files.
 
-        The old files may still be in use: a cleaner whose broker was killed may still be writing to
-        them.
+        Old files may still be in use by a cleaner whose broker was killed.
         """
         segment = cls(files, directory, base_offset, Sizes(0, 0, 0))
         segment.remove()

@@ -1,4 +1,4 @@
-"""A cleaner's job and its events, which are sent as lines of JSON.
+"""Defines a cleaner's job and its events, which are sent as lines of JSON.
 
 to the cleaner      the job; then, a thousand at a time, the producers of the log
 from the cleaner    its progress, each finished group of segments, and the end
@@ -15,7 +15,7 @@ from barnabas.storage.segment import Sizes
 from barnabas.storage.transaction_index import Aborted
 
 _PRODUCERS_PER_LINE = 1000
-_MOST_SOURCES = 64  # in one group
+_MOST_SOURCES = 64  # in a group
 
 
 class Source(NamedTuple):
@@ -45,7 +45,7 @@ class Job(NamedTuple):
     """The segments, from the log's first one on, in ascending order of offsets."""
     first_dirty_offset: int
     aborted: tuple[Aborted, ...]
-    """Transactions with data in the sources and markers behind them."""
+    """The transactions with data in the sources and markers after them."""
     now_ms: int
     delete_retention_ms: int
     segment_bytes: int
@@ -56,9 +56,9 @@ class Job(NamedTuple):
     read_bytes: int
     """The number of bytes to read at once."""
     bytes_per_second: float
-    """The limit on reading and writing together."""
+    """The limit on the sum of reading and writing."""
     load_factor: float
-    """The share of the memory for the keys that may be filled."""
+    """The fraction of the memory for the keys that may be filled."""
 
     @property
     def end_offset(self) -> int:
@@ -66,13 +66,13 @@ class Job(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Reports the bytes read and written since the last progress event."""
+    """The numbers of bytes read and written since the last progress event."""
 
     size_bytes: int
 
 
 class Replacement(NamedTuple):
-    """A finished group of segments; the replacement is in files with the suffix `.cleaned`."""
+    """A finished group of segments, whose replacement is in files with the suffix `.cleaned`."""
 
     replaced: tuple[int, ...]
     """Base offsets of the replaced segments; the first is also the new segment's base offset."""
@@ -80,7 +80,7 @@ class Replacement(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """The pass is over."""
+    """The end of the pass."""
 
     first_dirty_offset: int
     """Where the next pass starts: below the end of the sources if their keys did not fit into the
@@ -95,11 +95,11 @@ class Finished(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """The pass cannot go on."""
+    """The failure of a pass, which cannot continue."""
 
     reason: str
     is_corrupt: bool
-    """True if the log is damaged, so that no pass can succeed."""
+    """Whether the log is damaged, so that no pass can succeed."""
 
 
 Event = Progress | Replacement | Finished | Failed
@@ -114,7 +114,7 @@ _EVENTS: Mapping[str, type[Event]] = {
 
 
 def job_lines(job: Job, producers: Producers) -> Iterator[bytes]:
-    """Yield the job in slices, none of which takes a long time."""
+    """Yield the lines of the job in small portions."""
     yield _line(job._asdict() | {"producers": len(producers)})
     rows = [(producer_id, *last) for producer_id, last in producers.items()]
     for first in range(0, len(rows), _PRODUCERS_PER_LINE):
@@ -122,8 +122,9 @@ def job_lines(job: Job, producers: Producers) -> Iterator[bytes]:
 
 
 def read_job(lines: Iterator[bytes]) -> tuple[Job, Producers] | None:
-    """Read the next job; None at the end of the input. The job is not validated, because the broker
-    wrote it.
+    """Read the next job, or None at the end of the input.
+
+    It is not validated, as the broker wrote it.
     """
     first = next(lines, None)
     if first is None:
@@ -160,10 +161,10 @@ def group_sources(job: Job, end_offset: int) -> list[list[Source]]:
     """Group the sources that begin below the offset, in order; each group is merged into one
     segment.
 
-    Otherwise small segments would accumulate. As in Kafka, the sizes are those before the cleaning,
-    of the log and of each index. A group also ends where offsets would not fit into the index's 31
-    bits and, unlike in Kafka, at 64 segments, because the swap of a group is one step of the event
-    loop.
+    Without this, small segments would accumulate. As in Kafka, the sizes of the log and of each
+    index before the cleaning are used. A group also ends where offsets would not fit into the
+    index's 31 bits and, unlike in Kafka, at 64 segments, because the swap of a group is one step of
+    the event loop.
     """
     groups: list[list[Source]] = []
     log = index = time_index = 0
@@ -193,7 +194,7 @@ def group_sources(job: Job, end_offset: int) -> list[list[Source]]:
 def _fits(source: Source, group: Sequence[Source]) -> bool:
     """Return whether the source may join the group.
 
-    An empty segment always fits: otherwise one would be left every 2^31 offsets.
+    An empty segment always fits; otherwise, one would be left every 2^31 offsets.
     """
     # The index of the merged segment counts from the first segment's base.
     reach = source.end_offset - 1 - group[0].base_offset

@@ -1,6 +1,6 @@
 """Maps each key to its latest offset, which determines the records that compaction keeps.
 
-Like Kafka's map, it takes 24 bytes for a key: two 64-bit hashes, which represent the key, and the
+Like Kafka's map, it needs 24 bytes for a key: two 64-bit hashes, which represent the key, and the
 offset. A log with more keys than fit into `log.cleaner.dedupe.buffer.size` needs several passes.
 
     adding      an entry is added to one of 256 parts, by its first hash; nothing is looked up,
@@ -9,9 +9,9 @@ offset. A log with more keys than fit into `log.cleaner.dedupe.buffer.size` need
                 when a sample of the entries has too many obsolete ones, and at the end
     looking up  splits the parts into regions of a few dozen entries, which one call can search
 
-The hashes are Python's own hashes of bytes (SipHash under a secret of the process). A client
-therefore cannot construct two keys for which both hashes collide, which would delete another key's
-record (with Kafka's MD5 this is possible).
+The hashes are Python's own hashes of bytes (SipHash with a secret of the process). A client
+therefore cannot construct two keys for which both hashes collide and so delete another key's
+record, as is possible with Kafka's MD5.
 
 When all keys are in the map, the result is spread over the offsets, one byte each (`marks`). A
 batch then need not be read again if all of its records are kept, or none:
@@ -30,34 +30,34 @@ from barnabas.records.batch import BatchHeader
 
 BYTES_PER_KEY = 24
 LOAD_FACTOR = 0.9
-"""Kafka's default of `log.cleaner.io.buffer.load.factor`."""
+"""Kafka's default for `log.cleaner.io.buffer.load.factor`."""
 
 NEWEST, TOMBSTONE = 1, 2
-_MARKS_SHARE = 4  # marks may take 1/4 of the buffer; a log full of gaps needs many
+_MARKS_SHARE = 4  # marks may use 1/4 of the buffer; a log full of gaps needs many
 
 _PARTS = 256
 _REGION_ENTRIES = 64
 _TAG_BYTES = 16
 _OFFSET = Struct("q")
 
-_MOST_REPEATED = 1.18  # entries per key; more are thinned
+_MOST_REPEATED = 1.18  # entries per key above which the map is thinned
 _LOOK_EVERY = 1.02  # the entries must have grown at least by this factor since the last look
 _SAMPLE_PARTS = 4
-_UNTHINNED = 700_000  # entries, 16 MiB: fewer are not thinned before the end
+_UNTHINNED = 700_000  # entries (16 MiB); fewer are not thinned before the end
 
-_SHORT_KEY_BYTES = 63  # a key this short has a length of one byte in its record
+_SHORT_KEY_BYTES = 63  # the length of a key up to this size takes one byte in its record
 _SHORT = [bytes((2 * size,)) for size in range(_SHORT_KEY_BYTES + 1)]
 _LONG = b"\xff"
 
 UNKNOWN = -(2**63)
-"""Lower than the offset of any record."""
+"""An offset lower than that of any record."""
 
 
 def fold(key: bytes) -> tuple[int, int]:
     """Return the two hashes that represent a key.
 
-    The first covers the key alone, the second also the byte of its length that precedes it in a
-    record, or a fixed byte if the length takes more than one.
+    The first hash covers only the key. The second also covers the byte of its length that precedes
+    it in a record, or a fixed byte if the length takes more than one byte.
     """
     return hash(key), hash((_SHORT[len(key)] if len(key) <= _SHORT_KEY_BYTES else _LONG) + key)
 
@@ -96,16 +96,17 @@ class KeyMap:
         self._mask = 0
         self.first_offset = first_offset
         self.latest_offset = first_offset - 1
-        """Every record up to this offset is in the map; all records behind it are kept."""
+        """Every record up to this offset is in the map. All later records are kept."""
         self.marks: bytearray | None = bytearray()
         """The marks from the first offset on; None if they would have taken too much memory."""
         self.unopened: set[int] = set()
-        """Base offsets of batches that are too large to be opened, so their keys are unknown."""
+        """The base offsets of batches that are too large to be opened, whose keys are unknown."""
 
     def has_room(self, header: BatchHeader) -> bool:
         """Return whether a whole batch can be added.
 
-        The first batch always can, because a pass that adds nothing would be repeated indefinitely.
+        The first batch can always be added, because a pass that adds nothing would be repeated
+        indefinitely.
         """
         most = self._most_entries - header.record_count
         # Reducing each key to one entry may make room, but is slow, so do it rarely.
@@ -114,7 +115,7 @@ class KeyMap:
         return not self._entries or self._entries <= most
 
     def add(self, words: Sequence[int]) -> None:
-        """Add keys: two hashes and an offset for each.
+        """Add keys, each as two hashes and an offset.
 
         Offsets are relative to the first offset of the map. Offsets of a key must increase from
         call to call.
@@ -182,8 +183,7 @@ class KeyMap:
         return self.marks[begin:end]
 
     def newest(self, words: Sequence[int]) -> list[int]:
-        """Return the newest offset of each key, given by its two hashes; UNKNOWN if the key is not
-        in the map.
+        """Return the newest offset of each key, given by two hashes; UNKNOWN if it is not here.
 
         Offsets count from the first offset of the map.
         """
@@ -197,7 +197,7 @@ class KeyMap:
             region = regions[first & mask]
             at = region.find(tag)
             while at >= 0 and at % BYTES_PER_KEY:
-                at = region.find(tag, at + 1)  # the match spanned two entries
+                at = region.find(tag, at + 1)  # the match spanned two entries, so search on
             if at >= 0:
                 found.append(_OFFSET.unpack_from(region, at + _TAG_BYTES)[0])
             else:
@@ -205,12 +205,12 @@ class KeyMap:
         return found
 
     def _split(self) -> None:
-        """Split parts into regions. Afterwards no entries can be added.
+        """Split the parts into regions. Afterwards, no entries can be added.
 
         Parts are chosen by the first hash's last eight bits, regions by the next bits.
         """
         shares = 1
-        # Sized so that searching a region takes as long as a few comparisons.
+        # The size is chosen so that searching a region takes as long as a few comparisons.
         while shares * _PARTS * _REGION_ENTRIES < self._entries:
             shares *= 2
         self._mask = shares * _PARTS - 1

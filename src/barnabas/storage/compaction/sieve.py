@@ -22,12 +22,12 @@ from barnabas.records.record_starts import walk_starts
 from barnabas.records.varint import finish_varint
 from barnabas.storage.compaction.key_map import NEWEST, TOMBSTONE, KeyMap, fold
 
-_NULL = 1  # the varint of -1
-_RECORDS_AT_ONCE = 4096  # keys looked up together: a batch may have millions
+_NULL = 1  # the byte that encodes -1
+_RECORDS_AT_ONCE = 4096  # keys looked up together, because a batch may have millions
 
 
 class Section(NamedTuple):
-    """The records of a batch, decompressed: `data[begin:end]`."""
+    """The decompressed records of a batch, which are `data[begin:end]`."""
 
     header: BatchHeader
     data: bytes
@@ -39,11 +39,11 @@ class Sifted(NamedTuple):
     """The part of a batch that is kept."""
 
     runs: list[tuple[int, int]]
-    """Start and end positions of the records kept; adjacent records form one run."""
+    """The start and end positions of kept records; adjacent records form one run."""
     kept: int
-    """The number of records kept."""
+    """The number of kept records."""
     first_delta: int
-    """The timestamp delta of the first record kept."""
+    """The timestamp delta of the first kept record."""
     max_delta: int
     has_tombstone: bool
 
@@ -53,7 +53,8 @@ def note_keys(section: Section, key_map: KeyMap) -> None:
     header, _, at, end = section
     tombstones: list[int] = []
     try:
-        # Process a few thousand keys at a time: a batch can decompress to millions of records.
+        # Process a few thousand keys at a time, because a batch can decompress to millions of
+        # records.
         for done in range(0, header.record_count, _RECORDS_AT_ONCE):
             some = section._replace(begin=at)
             count = min(_RECORDS_AT_ONCE, header.record_count - done)
@@ -69,8 +70,7 @@ def note_keys(section: Section, key_map: KeyMap) -> None:
 
 
 def _note_some(section: Section, count: int, key_map: KeyMap, tombstones: list[int]) -> int:
-    """Put the keys of the first `count` records into the map, and return where the next record
-    begins.
+    """Put the keys of the first `count` records into the map; return the next record's position.
 
     Raises IndexError if a record does not match the header.
     """
@@ -180,7 +180,7 @@ def sift_marked(section: Section, marks: bytearray) -> Sifted:
             run_begin = begin
         run_end = bounds[i + 1]
         at = begin
-        # Skip the length, whose value `bounds` has used.
+        # Skip the length, whose value `bounds` has already used.
         while data[at] >= 0x80:
             at += 1
         delta = data[at + 2]
@@ -208,8 +208,10 @@ def _bounds(section: Section) -> list[int]:
 def _walk(
     header: BatchHeader, data: bytes, at: int, end: int, hashes: list[int]
 ) -> Iterator[tuple[int, int, int, int, bool, bool]]:
-    """Yield each record's begin, end, timestamp delta, offset delta, whether it has a key, and
-    whether its value is null. The two hashes of its key are added to `hashes`.
+    """Yield the positions and fields of each record that selection needs.
+
+    They are start, end, timestamp delta, offset delta, whether it has a key, and whether its value
+    is null. The two hashes of its key are appended to `hashes`.
     """
     try:
         for _ in range(header.record_count):

@@ -11,7 +11,7 @@ from barnabas.storage.segment import LOG_SUFFIX, Segment
 
 
 class Stored(NamedTuple):
-    """A whole batch: `data[at:at + header.size_bytes]`."""
+    """A whole batch, which is `data[at:at + header.size_bytes]`."""
 
     header: BatchHeader
     data: bytes
@@ -28,8 +28,9 @@ def stored_batches(
     """Yield the batches from `position` on, where a batch begins. Raises CorruptData with the
     position.
 
-    No checksum covers a base offset. An offset that overlaps its neighbours', or exceeds the
-    `bound` of the segment, would make an old record the latest of its key.
+    No checksum covers base offsets. A batch whose offsets overlap those of its neighbours, or
+    exceed the segment's `bound`, would make an old record the latest one of its key, so it is
+    rejected.
     """
     next_offset = segment.base_offset
     file = segment.open_file()
@@ -40,7 +41,7 @@ def stored_batches(
         wanted = max(read_bytes, HEADER_BYTES)
         at = 0
         while at < len(data):
-            # A header spans two reads: the next read starts with it.
+            # A header spans two reads, so the next read starts with it.
             if len(data) - at < HEADER_BYTES and position + len(data) < end:
                 break
             try:
@@ -51,7 +52,7 @@ def stored_batches(
             if size > end - position - at:
                 raise CorruptData(f"{_place(segment, position + at)}: the batch is truncated")
             if size > len(data) - at:
-                # The batch is larger than one read: the next read takes the whole batch.
+                # The batch is larger than one read, so the next read is for the whole batch.
                 wanted = max(wanted, size)
                 break
             if not verify_crc(data, at, header):

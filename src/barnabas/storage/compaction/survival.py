@@ -31,7 +31,7 @@ _LAST_MS = 2**63 - 1
 _NO_KEYS = KeyMap(0)
 
 PLAIN_LIMIT_BYTES = DEFAULT_LIMIT_BYTES
-"""The decompressed size up to which a batch is opened."""
+"""The maximum decompressed size of a batch that is opened."""
 
 
 def add_keys(stored: Stored, key_map: KeyMap) -> None:
@@ -99,8 +99,9 @@ class Survival:
         """The number of batches kept because they are too large to open."""
 
     def of(self, stored: Stored) -> bytes | None:
-        """Return the part of the batch that is kept, or None. Raises CorruptData if a record is
-        malformed.
+        """Return the kept part of the batch, or None.
+
+        Raises CorruptData if a record is malformed.
         """
         self.to_index = None
         try:
@@ -117,11 +118,11 @@ class Survival:
             return self._of_messages(stored)
         if header.is_control:
             return self._of_marker(stored)
-        # Consumers with read_committed already skip it; other readers lose it here, as in Kafka.
+        # Consumers with read_committed already skip it; as in Kafka, other readers lose it here.
         if self._transactions.is_aborted(header) or header.record_count == 0:
             return self._nothing(header)
         # A tombstone in a batch with a horizon may be dropped, which the marks of this pass do not
-        # say.
+        # show.
         marks = None if header.has_delete_horizon else self._key_map.marks_of(header)
         if marks is not None:
             newest = marks.count(NEWEST)
@@ -136,7 +137,7 @@ class Survival:
         if sifted.kept == 0:
             return self._nothing(header)
         self.records_kept += sifted.kept
-        # KIP-534: `delete.retention.ms` starts now, for all future passes.
+        # KIP-534: `delete.retention.ms` starts now, for all later passes.
         is_first_seen = sifted.has_tombstone and not header.has_delete_horizon
         if sifted.kept == header.record_count and not is_first_seen:
             return stored.raw
@@ -145,7 +146,7 @@ class Survival:
     def _sift(self, section: Section) -> Sifted:
         header = section.header
         is_over = header.has_delete_horizon and header.base_timestamp <= self._now_ms
-        # A batch that was not decompressed may hold an older value of the key, which would
+        # A batch that was not decompressed may contain an older value of the key, which would
         # reappear without the tombstone.
         drops_tombstones = is_over and not self.unopened
         return sift(section, self._key_map, drops_tombstones=drops_tombstones)
@@ -158,7 +159,7 @@ class Survival:
         marker = read_marker(stored.data, stored.at, header)
         if marker is None:
             self.records_kept += header.record_count
-            return stored.raw  # not a transaction marker
+            return stored.raw  # this is not a transaction marker
         is_over, self.to_index = self._transactions.end(header, marker)
         if is_over and header.has_delete_horizon and header.base_timestamp <= self._now_ms:
             return self._nothing(header)
@@ -171,9 +172,7 @@ class Survival:
         return rebuild(section, sift(section, _NO_KEYS, drops_tombstones=False), self._horizon_ms)
 
     def _of_messages(self, stored: Stored) -> bytes | None:
-        """Return the messages kept, of magic 0 or 1. A changed set becomes a batch of magic 2: see
-        `batches`.
-        """
+        """Return the kept messages of magic 0 or 1. A changed set becomes a batch of magic 2."""
         records = list(records_of(stored.data, stored.at, stored.header, PLAIN_LIMIT_BYTES))
         kept = [record for record in records if self._stays(record)]
         self.records_kept += len(kept)
@@ -194,12 +193,12 @@ class Survival:
         return record.offset - key_map.first_offset >= key_map.newest(fold(record.key))[0]
 
     def _nothing(self, header: BatchHeader) -> bytes | None:
-        """Return the empty batch if it must be kept although none of its records is, or None."""
+        """Return the empty batch if it must be kept without any of its records, otherwise None."""
         last = self._producers.get(header.producer_id) if header.producer_id >= 0 else None
         if last is None:
             return None
-        # A producer's last data batch keeps its sequence; if there is none, its marker keeps its
-        # epoch.
+        # A producer's last data batch preserves its sequence; if there is none, its marker
+        # preserves its epoch.
         if last.last_offset >= 0:
             is_needed = header.last_offset == last.last_offset
         else:

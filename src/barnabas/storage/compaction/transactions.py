@@ -1,9 +1,9 @@
-"""The transactions in progress at the cleaner's position in a log (KIP-98).
+"""Tracks the transactions in progress at the cleaner's position in a log (KIP-98).
 
-The `.txnindex` says whether a transaction was aborted before its marker is met. An aborted
-transaction's data is removed immediately. Its marker is kept for as long as a reader may need it:
-until a pass has met no more batches of the transaction and the delete horizon that this pass wrote
-into the marker has passed.
+The `.txnindex` shows whether a transaction was aborted before the pass reaches its marker. An
+aborted transaction's data is removed immediately. Its marker is kept as long as a reader may need
+it: until a pass has found no more batches of the transaction and the delete horizon that this pass
+wrote into the marker has passed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class Transactions:
     __slots__ = ("_ahead", "_committing", "_going", "_met")
 
     def __init__(self, aborted: Iterable[Aborted]) -> None:
-        """`aborted` are the log's aborted transactions."""
+        """Start at the beginning of the log, whose aborted transactions are `aborted`."""
         self._ahead = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
         self._going: dict[int, Aborted] = {}  # aborted transactions that have begun, by producer
-        self._met: set[int] = set()  # their producers, if data of them was met
+        self._met: set[int] = set()  # the producers of those of which data was found
         self._committing: set[int] = set()
 
     def is_aborted(self, header: BatchHeader) -> bool:
@@ -42,16 +42,16 @@ class Transactions:
         return False
 
     def end(self, header: BatchHeader, marker: Marker | None) -> tuple[bool, Aborted | None]:
-        """Record a marker, or an emptied control batch (None).
+        """Process a marker, or an emptied control batch (None).
 
-        Returns whether no data of its transaction was met, and the entry that the index has to keep
-        if data of an aborted transaction was met.
+        Returns whether no data of its transaction was found, and the entry that must stay in the
+        index if data of an aborted transaction was found.
         """
         self._begin_up_to(header.last_offset)
         producer_id = header.producer_id
         if marker is None:
             return True, None
-        # A commit marker is kept, too, while its data exists, because it ends the transaction on
+        # A commit marker is kept too while its data exists, because it ends the transaction on
         # replay.
         if marker.type != ABORT:
             was_met = producer_id in self._committing

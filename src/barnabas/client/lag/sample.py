@@ -1,0 +1,61 @@
+"""Defines a sample of a group's lag in one partition: everything that one look can tell. Pure.
+
+An offset is not a record: transaction markers take offsets, compaction removes records without
+renumbering the others, and aborted records are invisible to a read_committed consumer. Only reading
+the batches tells how many records a range holds. A look reads a limited number of them, so the
+number of unread records has a lower and an upper bound, which are equal once everything was read.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Unread(NamedTuple):
+    """What was read of a range that starts at a group's position."""
+
+    records: int  # found
+    read_to: int  # the range was read up to this offset
+    first_ms: int = -1  # time of the first record in the range; -1: none was found, or it has none
+    last_stable: int = -1  # last stable offset of the partition; -1: unknown
+
+
+class Sample(NamedTuple):
+    """A group's position in a partition, and the partition's log, at one moment."""
+
+    at_ms: int  # by a monotonic clock
+    wall_ms: int  # by the wall clock, to compare with the times of records
+    committed: int | None  # None: the group has committed no offset
+    start: int
+    end: int | None  # None: unknown, because the partition has no leader
+    unread: Unread | None = None  # None: nothing was read
+    member: str | None = None  # the member to which the partition is assigned
+    is_rebalancing: bool = False
+
+    @property
+    def position(self) -> int:
+        """The offset from which the group still has to read."""
+        # Records below the start were deleted. Without a commit, everything counts.
+        return self.start if self.committed is None else max(self.committed, self.start)
+
+    @property
+    def offsets(self) -> int:
+        """The number of offsets between the group's position and the end of the log."""
+        return 0 if self.end is None else max(self.end - self.position, 0)
+
+    @property
+    def least(self) -> int:
+        """The group has at least this many records to read."""
+        return 0 if self.unread is None else self.unread.records
+
+    @property
+    def most(self) -> int:
+        """The group has at most this many records to read."""
+        if self.unread is None or self.end is None:
+            return self.offsets
+        return self.unread.records + max(self.end - max(self.unread.read_to, self.position), 0)
+
+    @property
+    def lost(self) -> int:
+        """The number of offsets that were deleted before the group read them."""
+        return 0 if self.committed is None else max(self.start - self.committed, 0)

@@ -34,7 +34,7 @@ _COMMANDS = {
     "consume": "Print the records of a topic.",
     "collect": "Send the lines of log files to a topic, each line once.",
     "dead-letters": "List the records that a pipeline rejected, and send them again.",
-    "groups": "List, describe, reset and delete consumer groups.",
+    "groups": "List, describe, watch, reset and delete consumer groups.",
     "transactions": "List and describe transactions, and abort those that hang.",
     "records": "Delete the oldest records of partitions.",
     "configs": "Show and change the configs of topics and brokers.",

@@ -1,11 +1,13 @@
-"""Implements `barnabas groups`, like `kafka-consumer-groups.sh`; `reset_command` has
-`reset-offsets`."""
+"""Implements `barnabas groups`, like `kafka-consumer-groups.sh`.
+
+`reset_command` has `reset-offsets`, and `lag_command` has `watch`.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 
@@ -13,6 +15,9 @@ from barnabas.cli.complaint import complain
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.group import command_group
 from barnabas.cli.groups.import_command import import_zookeeper
+from barnabas.cli.groups.lag_command import Judging, judging, lag_for, watch
+from barnabas.cli.groups.lag_rows import GroupLag
+from barnabas.cli.groups.lag_text import lag_text, lag_values
 from barnabas.cli.groups.lookup import look_up, partition_numbers
 from barnabas.cli.groups.names import GroupNames, group_names, topic_selections
 from barnabas.cli.groups.reset_command import reset_offsets
@@ -29,11 +34,11 @@ from barnabas.cli.groups.text import (
     state_text,
 )
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import as_json, run_client
+from barnabas.cli.options import Duration, as_json, run_client
 from barnabas.cli.terminal import for_terminal, printable_lines
 from barnabas.cli.waiting import soon
 from barnabas.client.admin.admin import Admin
-from barnabas.client.admin.group_admin import GroupListing
+from barnabas.client.admin.group_admin import GroupDescription, GroupListing
 from barnabas.counted import counted
 from barnabas.errors import KafkaError
 
@@ -43,13 +48,15 @@ _TYPES = ("Classic", "Consumer")
 
 @command_group()
 def groups() -> None:
-    """List, describe, reset and delete consumer groups.
+    """List, describe, watch, reset and delete consumer groups.
 
     \b
     Examples:
       barnabas groups list --state
       barnabas groups describe orders
       barnabas groups describe orders --events
+      barnabas groups describe orders --lag
+      barnabas groups watch orders
       barnabas groups reset-offsets orders --topic orders --to-earliest
       barnabas groups delete orders
     """
@@ -57,6 +64,7 @@ def groups() -> None:
 
 groups.add_command(reset_offsets)
 groups.add_command(import_zookeeper)
+groups.add_command(watch)
 
 
 @groups.command("list")
@@ -125,11 +133,37 @@ def list_(state: str | None, group_type: str | None, as_json: bool, servers: str
 @click.option(
     "--events", "what", flag_value="events", help="Its last rebalances and their reasons."
 )
+@click.option(
+    "--lag",
+    "what",
+    flag_value="lag",
+    help="Its lag in records and in seconds, with its trend and the time to catch up.",
+)
 @click.option("--verbose", is_flag=True, help="With --members: the partitions of each.")
+@click.option(
+    "--for",
+    "watched_s",
+    type=Duration(),
+    default="10s",
+    show_default=True,
+    metavar="TIME",
+    help="With --lag: watch for so long to see a trend; less if nothing is behind.",
+)
+@judging
 @as_json
 @bootstrap_server
-def describe(names: GroupNames, what: str, verbose: bool, as_json: bool, servers: str) -> int:
-    """Show the offsets, members, state or rebalances of groups; without names, of all groups.
+def describe(  # noqa: PLR0913  (a command's parameters are its options)
+    names: GroupNames,
+    what: str,
+    verbose: bool,
+    watched_s: float,
+    isolation_level: str,
+    stuck_after_s: float,
+    most: int,
+    as_json: bool,
+    servers: str,
+) -> int:
+    """Show the offsets, members, state, rebalances or lag of groups; without names, of all groups.
 
     A partition without a committed offset counts with all its records. On a terminal the output is
     a table; in a pipe or a file it is the lines that Kafka prints. --json has everything.
@@ -140,8 +174,13 @@ def describe(names: GroupNames, what: str, verbose: bool, as_json: bool, servers
       barnabas groups describe --group orders --members --verbose
       barnabas groups describe --all-groups --state
       barnabas groups describe orders --events
+      barnabas groups describe orders --lag --for 30s
       barnabas groups describe orders --json
     """
+    if what == "lag":
+        judged = Judging(isolation_level, stuck_after_s, most)
+        lags = run_client(lag_for(servers, names, judged, watched_s), "a trend")
+        return _show_lags(lags, as_json)
     with_events, with_offsets = what == "events", as_json or what == "offsets"
 
     async def work() -> list[DescribedGroup]:
@@ -163,12 +202,7 @@ def describe(names: GroupNames, what: str, verbose: bool, as_json: bool, servers
     else:
         for each in there:
             _print(each, what, verbose)
-    for each in described:
-        if each.group.state == DEAD:
-            missing = f"Consumer group '{each.group.group_id}' does not exist"
-            advice = "`barnabas groups list` shows which do"
-            complain("barnabas groups describe", f"{missing}; {advice}")
-    return EXIT_OK if len(there) == len(described) else EXIT_FAILURE
+    return _complain_of_missing(each.group for each in described)
 
 
 @groups.command()
@@ -248,6 +282,33 @@ def _filter(option: str, text: str | None, known: tuple[str, ...]) -> list[str]:
             raise click.UsageError(f"{option} {word}: not one of {', '.join(known)}")
         found.append(name)
     return found
+
+
+def _show_lags(lags: list[GroupLag], as_json: bool) -> int:
+    """Show the lag of the groups that exist, and return the exit code."""
+    there = [lag for lag in lags if lag.group.state != DEAD]
+    if as_json:
+        click.echo(json.dumps([lag_values(lag) for lag in there], indent=2))
+    elif sys.stdout.isatty():
+        from barnabas.cli.groups.lag_table import show_lags
+
+        show_lags(there)
+    else:
+        for lag in there:
+            click.echo(lag_text(lag), nl=False)
+    return _complain_of_missing(lag.group for lag in lags)
+
+
+def _complain_of_missing(groups: Iterable[GroupDescription]) -> int:
+    """Report the groups that do not exist, and return the exit code."""
+    outcome = EXIT_OK
+    for group in groups:
+        if group.state == DEAD:
+            missing = f"Consumer group '{group.group_id}' does not exist"
+            advice = "`barnabas groups list` shows which do"
+            complain("barnabas groups describe", f"{missing}; {advice}")
+            outcome = EXIT_FAILURE
+    return outcome
 
 
 def _print(described: DescribedGroup, what: str, verbose: bool) -> None:

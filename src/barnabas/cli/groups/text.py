@@ -53,7 +53,7 @@ def list_text(listings: Iterable[GroupListing], *, with_type: bool, with_state: 
         [listing.group_id] + [_type(listing)] * with_type + [listing.state] * with_state
         for listing in listings
     ]
-    return _table(columns, cells)
+    return kafka_table(columns, cells)
 
 
 def list_values(listings: Iterable[GroupListing]) -> list[dict[str, Any]]:
@@ -71,7 +71,7 @@ def list_values(listings: Iterable[GroupListing]) -> list[dict[str, Any]]:
 def offsets_text(described: DescribedGroup) -> str:
     """Return the group's offset in each partition; empty if it has none."""
     rows = [_offset_cells(described.group.group_id, row) for row in described.rows]
-    return "\n" + _table(_OFFSET_COLUMNS, rows) if rows else ""
+    return "\n" + kafka_table(_OFFSET_COLUMNS, rows) if rows else ""
 
 
 def members_text(described: DescribedGroup, verbose: bool) -> str:
@@ -90,7 +90,7 @@ def members_text(described: DescribedGroup, verbose: bool) -> str:
         + [assignment_text(member.partitions) * verbose]
         for member in members
     ]
-    return "\n" + _table(columns, cells)
+    return "\n" + kafka_table(columns, cells)
 
 
 def state_text(described: DescribedGroup) -> str:
@@ -104,7 +104,7 @@ def state_text(described: DescribedGroup) -> str:
         group.state,
         str(len(group.members)),
     ]
-    return "\n" + _table(_STATE_COLUMNS, [cells])
+    return "\n" + kafka_table(_STATE_COLUMNS, [cells])
 
 
 def events_text(described: DescribedGroup) -> str:
@@ -181,7 +181,7 @@ def _offset_cells(group_id: str, row: GroupRow) -> list[str]:
     return [group_id, *map(shown, (*where, row.offset, row.end_offset, row.lag, *who))]
 
 
-def _table(columns: Sequence[tuple[str, int]], rows: Sequence[Sequence[str]]) -> str:
+def kafka_table(columns: Sequence[tuple[str, int]], rows: Sequence[Sequence[str]]) -> str:
     """Return Kafka's table: left-aligned cells with these minimal widths, the last cell
     unpadded.
     """

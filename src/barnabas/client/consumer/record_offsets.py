@@ -8,7 +8,7 @@ records a range contains, or where the last ten begin.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from barnabas.client.consumer.consumer import Consumer
@@ -37,6 +37,25 @@ async def record_offsets(
     for a minute.
     """
     found = {name: array("q") for name in spans}
+
+    def take(name: TopicPartition, answer: FetchedBytes) -> bool:
+        _take_offsets(found[name], name, answer, spans[name].end)
+        return most is not None and len(found[name]) >= most
+
+    await read_spans(consumer, spans, take)
+    return found
+
+
+async def read_spans(
+    consumer: Consumer,
+    spans: Mapping[TopicPartition, Span],
+    take: Callable[[TopicPartition, FetchedBytes], bool],
+) -> None:
+    """Read these ranges and hand each fetch to `take`, which returns True if that is enough.
+
+    The last fetch of a range may hold records after its end. Assignment and errors are as in
+    `record_offsets`.
+    """
     unread = {name: span for name, span in spans.items() if span.begin < span.end}
     consumer.assign([])  # drops the old assignment and its pauses
     consumer.assign(unread)
@@ -49,17 +68,14 @@ async def record_offsets(
         if silent > _SILENT_POLLS:
             names = ", ".join(sorted(map(str, unread)))
             raise Unreachable(f"no records of {names} arrived for a minute")
-        for name, answer in answers.items():
-            _take_offsets(found[name], name, answer, unread[name].end)
+        enough = {name for name, answer in answers.items() if take(name, answer)}
         for name, span in list(unread.items()):
             # Compare the position, which also advances if the range has been deleted in the
             # meantime.
-            is_over = await consumer.position(name) >= span.end
-            if is_over or (most is not None and len(found[name]) >= most):
+            if name in enough or await consumer.position(name) >= span.end:
                 del unread[name]
                 consumer.pause(name)
     consumer.assign([])
-    return found
 
 
 async def last_records(

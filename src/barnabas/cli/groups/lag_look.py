@@ -1,0 +1,192 @@
+"""Looks at groups again and again, and judges their lag in each partition.
+
+A look asks the coordinators for the committed offsets, then the leaders for the starts and ends of
+the logs, and reads at most some records of each partition that has unread ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Final, NamedTuple
+
+from barnabas.cli.groups.lag_rows import GroupLag
+from barnabas.cli.groups.lookup import offsets_at
+from barnabas.cli.groups.names import GroupNames
+from barnabas.cli.groups.rows import DEAD, read_partitions
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.group_admin import GroupDescription
+from barnabas.client.consumer.consumer import Consumer
+from barnabas.client.consumer.record_offsets import Span
+from barnabas.client.lag.history import History
+from barnabas.client.lag.reader import UnreadReader
+from barnabas.client.lag.sample import Sample, Unread
+from barnabas.client.lag.summary import with_neighbours
+from barnabas.client.lag.verdict import judge
+from barnabas.client.offsets import EARLIEST, LATEST
+from barnabas.clock import Clock, SystemClock
+from barnabas.types import TopicPartition
+
+_MOST_RANGES: Final = 500  # read in one look; the others stay uncounted until a later one
+_READ_S: Final = 5.0
+_REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance")
+
+_Range = tuple[TopicPartition, int]
+"""A partition, and a group's position in it: groups at the same position share what was read."""
+
+
+class _Logs(NamedTuple):
+    starts: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
+
+
+class LagLooker:
+    """Looks at groups; call `look` repeatedly inside of `async with`."""
+
+    def __init__(
+        self,
+        servers: str,
+        options: dict[str, Any],
+        *,
+        isolation_level: str,
+        patience_ms: int,
+        most: int,
+    ) -> None:
+        """`patience_ms` is that of `judge`, `most` that of `UnreadReader`."""
+        self._admin = Admin(servers, **options)
+        self._consumer = Consumer(
+            bootstrap_servers=servers,
+            isolation_level=isolation_level,
+            allow_auto_create_topics=False,
+            auto_offset_reset="earliest",
+            **options,
+        )
+        self._reader = UnreadReader(self._consumer, most)
+        self._is_committed = isolation_level == "read_committed"
+        self._patience_ms = patience_ms
+        self._clock: Clock = SystemClock()
+        self._histories: dict[tuple[str, TopicPartition], History] = {}
+        self._read: dict[_Range, Unread] = {}
+        self.looked_at_ms = 0  # by the wall clock
+
+    async def __aenter__(self) -> LagLooker:
+        await self._admin.start()
+        try:
+            await self._consumer.start()
+        except BaseException:
+            await self._admin.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._consumer.close()
+        await self._admin.close()
+
+    async def look(self, names: GroupNames) -> list[GroupLag]:
+        """Return the present lag of these groups. Raises KafkaError or Unreachable."""
+        found = await self._admin.describe_groups(await names.of(self._admin))
+        samples, reason = await self._samples(list(found.values()))
+        lags = []
+        histories = {}
+        for group in found.values():
+            verdicts = {}
+            for name, sample in samples[group.group_id].items():
+                key = group.group_id, name
+                history = histories[key] = self._histories.get(key) or History()
+                history.add(sample)
+                verdicts[name] = judge(history, self._patience_ms)
+            is_counted = all(verdict.is_exact for verdict in verdicts.values())
+            lags.append(GroupLag(group, with_neighbours(verdicts), "" if is_counted else reason))
+        self._histories = histories
+        self.looked_at_ms = self._clock.wall_ms()
+        return lags
+
+    async def _samples(
+        self, groups: list[GroupDescription]
+    ) -> tuple[dict[str, dict[TopicPartition, Sample]], str]:
+        """Return each group's samples, and why some records were not read, or ""."""
+        # Offsets are asked for before the ends: a group cannot be beyond an end that is seen later.
+        committed = {
+            group.group_id: {}
+            if group.state == DEAD
+            else await self._admin.list_group_offsets(group.group_id)
+            for group in groups
+        }
+        topics = await self._admin.describe_topics()
+        numbers = {topic.name: [each.partition for each in topic.partitions] for topic in topics}
+        led = {
+            TopicPartition(topic.name, each.partition)
+            for topic in topics
+            for each in topic.partitions
+            if each.leader >= 0
+        }
+        read = {
+            group.group_id: read_partitions(group, committed[group.group_id], numbers)
+            for group in groups
+        }
+        logs = await self._logs({name for own in read.values() for name in own} & led)
+        at_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
+        samples: dict[str, dict[TopicPartition, Sample]] = {}
+        for group in groups:
+            members = {name: each.member_id for each in group.members for name in each.partitions}
+            own = samples[group.group_id] = {}
+            for name in read[group.group_id]:
+                at = committed[group.group_id].get(name)
+                offset, end = None if at is None else at.offset, logs.ends.get(name)
+                if self._is_committed and offset is not None and end is not None:
+                    # A read_uncommitted consumer may be beyond the last stable offset.
+                    end = max(end, offset)
+                own[name] = Sample(
+                    at_ms,
+                    wall_ms,
+                    offset,
+                    logs.starts.get(name, 0),
+                    end,
+                    member=members.get(name),
+                    is_rebalancing=group.state in _REBALANCING,
+                )
+        reason = await self._read_unread(
+            (name, sample) for own in samples.values() for name, sample in own.items()
+        )
+        for own in samples.values():
+            for name, sample in own.items():
+                own[name] = sample._replace(unread=self._read.get((name, sample.position)))
+        return samples, reason
+
+    async def _logs(self, names: set[TopicPartition]) -> _Logs:
+        starts = await offsets_at(self._admin, names, EARLIEST)
+        ends = await self._admin.list_offsets(
+            dict.fromkeys(names, LATEST), read_committed=self._is_committed
+        )
+        return _Logs(starts, {name: at.offset for name, at in ends.items()})
+
+    async def _read_unread(self, samples: Iterable[tuple[TopicPartition, Sample]]) -> str:
+        """Read from each position that has unread offsets, and return what went wrong, or ""."""
+        ends = {
+            (name, sample.position): sample.end
+            for name, sample in samples
+            if sample.offsets and sample.end is not None
+        }
+        self._read = {key: unread for key, unread in self._read.items() if key in ends}
+        # Those not read yet come first, so that each has its turn.
+        waiting = sorted(ends, key=lambda key: (key in self._read, key))[:_MOST_RANGES]
+        deadline_ms = self._clock.monotonic_ms() + int(_READ_S * 1000)
+        reason = ""
+        while waiting and (left_ms := deadline_ms - self._clock.monotonic_ms()) > 0:
+            # A consumer has one position in a partition, so further groups need further rounds.
+            turn: dict[TopicPartition, int] = {}
+            for name, position in waiting:
+                turn.setdefault(name, position)
+            waiting = [(name, position) for name, position in waiting if turn[name] != position]
+            spans = {name: Span(at, ends[name, at]) for name, at in turn.items()}
+            found = {
+                name: self._read[name, at] for name, at in turn.items() if (name, at) in self._read
+            }
+            reason = await self._reader.read_within(spans, found, left_ms / 1000) or reason
+            self._read |= {(name, turn[name]): unread for name, unread in found.items()}
+        return reason

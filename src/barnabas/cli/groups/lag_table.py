@@ -1,0 +1,103 @@
+"""Shows the lag of groups on a terminal: a table per group, and the screen of `groups watch`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console, ConsoleDimensions, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from barnabas.cli.groups.lag_rows import GroupLag
+from barnabas.cli.groups.lag_text import cells, summary
+from barnabas.cli.terminal_table import Cells, outside_text, show_table
+from barnabas.client.lag.verdict import State, Verdict
+from barnabas.counted import counted
+from barnabas.types import TopicPartition
+
+_TITLES = (
+    *("topic", ">partition", ">committed", ">end", ">records", ">seconds", ">trend"),
+    *(">caught up in", "state", "reason"),
+)
+_STYLES = {
+    State.CAUGHT_UP: "green",
+    State.CATCHING_UP: "green",
+    State.FALLING_BEHIND: "yellow",
+    State.STOPPED: "bold red",
+    State.STUCK: "bold red",
+}
+_LEAST_ROWS = 3
+
+
+def show_lags(lags: Sequence[GroupLag], console: Console | None = None) -> None:
+    """Show a heading and a table per group."""
+    console = console or Console(highlight=False)
+    for number, lag in enumerate(lags):
+        if number:
+            console.print()
+        console.print(_heading(lag))
+        if lag.verdicts:
+            show_table(console, _TITLES, [_row(*each) for each in lag.verdicts.items()])
+    if not lags:
+        console.print("No groups.")
+
+
+def lag_screen(lags: Sequence[GroupLag], size: ConsoleDimensions, unready: str) -> Group:
+    """Return everything that fits on a terminal of that size; what needs attention comes first.
+
+    `unready` says why the last look failed, if it did.
+    """
+    parts: list[RenderableType] = []
+    if unready:
+        parts.append(Text(f"out of date: {unready}", "bold red", no_wrap=True, overflow="ellipsis"))
+    room = size.height - len(parts)
+    hidden = 0
+    for lag in sorted(lags, key=lambda lag: (-lag.together.state.severity, lag.group.group_id)):
+        rows = sorted(lag.verdicts.items(), key=lambda each: (-each[1].state.severity, each[0]))
+        # A group needs two lines for its headings, and the last line says what is hidden.
+        fitting = max(room - 3, 0)
+        if parts and fitting < min(_LEAST_ROWS, len(rows)):
+            hidden += len(rows)
+            continue
+        heading = _heading(lag)
+        heading.no_wrap, heading.overflow = True, "ellipsis"
+        parts += [heading, _table(rows[:fitting])]
+        hidden += max(len(rows) - fitting, 0)
+        room -= 2 + min(len(rows), fitting)
+    if not lags:
+        parts.append(Text("no groups", "dim"))
+    if hidden:
+        parts.append(Text(f"not shown: {counted(hidden, 'partition')}", "dim"))
+    return Group(*parts)
+
+
+def _table(rows: Sequence[tuple[TopicPartition, Verdict]]) -> Table:
+    """Return a table whose rows take one line each, so that it stays in place."""
+    table = Table(box=None, pad_edge=True, header_style="dim")
+    for title in _TITLES:
+        is_number = title.startswith(">")
+        table.add_column(
+            title.removeprefix(">"),
+            justify="right" if is_number else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+    for row in rows:
+        table.add_row(*_row(*row))
+    return table
+
+
+def _heading(lag: GroupLag) -> Text:
+    heading = outside_text(lag.group.group_id, style="bold")
+    return heading.append_text(outside_text(f"  {summary(lag)}", style="dim"))
+
+
+def _row(name: TopicPartition, verdict: Verdict) -> Cells:
+    *numbers, state, reason = cells(verdict)
+    return [
+        outside_text(name.topic),
+        str(name.partition),
+        *numbers,
+        Text(state, style=_STYLES.get(verdict.state, "")),
+        outside_text(reason, style="dim"),
+    ]

@@ -15,6 +15,9 @@ from typing import Final, NamedTuple
 from barnabas.client.lag.sample import Sample
 
 WINDOW_MS: Final = 60_000
+PRESENT_MS: Final = 20_000
+"""Rates are those of this time, or of the last four commits, if those took longer."""
+_LEAST_MOVES: Final = 4
 _MOST_SAMPLES: Final = 1_200
 _MOST_ENDS: Final = 3_600
 _FLAT: Final = 0.05
@@ -116,11 +119,13 @@ class History:
         return self._ends[0].first_ms if self._ends else None
 
     def pace(self) -> Pace | None:
-        """Return the rates of the last minute; None if fewer than two commits were seen in it."""
+        """Return the present rates; None if fewer than two commits were seen in a minute."""
         samples = [sample for sample in self._samples if sample.end is not None]
         moves = [now for before, now in pairwise(samples) if before.committed != now.committed]
         if len(moves) < 2:
             return None
+        recent = [each for each in moves if samples[-1].at_ms - each.at_ms <= PRESENT_MS]
+        moves = recent if len(recent) >= _LEAST_MOVES else moves[-_LEAST_MOVES:]
         longest = max(now.at_ms - before.at_ms for before, now in pairwise(moves))
         first, last, now = moves[0], moves[-1], samples[-1]
         # The next commit is overdue, so the consumer has become slower.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.lag.history import WINDOW_MS, History
+from barnabas.client.lag.history import PRESENT_MS, WINDOW_MS, History
 from barnabas.client.lag.sample import Sample, Unread
 from barnabas.client.lag.verdict import PATIENCE_MS, Age, Basis, State, Verdict, judge
 
@@ -238,12 +238,20 @@ def test_in_5_a_reset_begins_a_new_history() -> None:
     assert found.pace is None and found.age == Age(1.0, Basis.BOUND)
 
 
-def test_in_5_only_the_last_minute_counts() -> None:
+def test_in_5_commits_of_more_than_a_minute_ago_are_forgotten() -> None:
+    looks = paced(read=10, write=30, behind=100, seconds=10)
+    last = looks[-1]
+    looks += [last._replace(at_ms=last.at_ms + WINDOW_MS * part // 4) for part in range(1, 5)]
+    assert verdict(*looks[:-1]).pace is not None
+    assert verdict(*looks).pace is None
+
+
+def test_in_5_the_present_rate_is_that_of_the_last_commits() -> None:
     """It was slow, and has become fast."""
     slow = paced(read=10, write=30, behind=5000, seconds=300)
     at_s, end = 300, 5000 + 300 * 30
     fast = []
-    for step in range(1, WINDOW_MS // 1000 + 2):
+    for step in range(1, PRESENT_MS // 1000 + 2):
         committed = 3000 + step * 90
         fast.append(sample(at_s + step, committed, end, all_read(committed, end)))
     found = verdict(*slow, *fast)

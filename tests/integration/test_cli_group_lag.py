@@ -17,6 +17,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Consumer
 
+import barnabas
 from barnabas.cli.main import main
 from barnabas.client.admin.admin import NewTopic
 from barnabas.client.sync.producer import SyncAdmin, SyncProducer
@@ -317,3 +318,29 @@ def test_in_5_the_lag_is_served_for_prometheus(servers: str, name: str) -> None:
             assert get("/readyz") == "ready\n"
         finally:
             process.terminate()
+
+
+def test_in_5_records_that_may_not_be_read_are_not_guessed(
+    name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The user may see the topic `secret`, but not read it; the other topic is still counted."""
+    config = {
+        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    with barnabas.Broker(config=config) as broker:
+        servers = broker.bootstrap_servers
+        with SyncAdmin(servers) as admin:
+            admin.create_topics(["open", "secret"])
+            offsets = dict.fromkeys([TopicPartition("open", 0), TopicPartition("secret", 0)], 1)
+            for topic in ("open", "secret"):
+                fill(servers, topic, 3)
+            admin.alter_group_offsets(name, offsets)
+        words = ["acls", "add", "--user", "ANONYMOUS", "--operation", "describe"]
+        assert main([*words, "--topic", "secret", "--bootstrap-server", servers]) == 0
+        lag = described(servers, f"{name} --for 0s", capfd)
+    readable, secret = lag["partitions"]
+    assert (readable["records"], readable["records_exact"]) == (2, True)
+    assert (secret["records"], secret["records_exact"]) == (2, False)
+    assert secret["seconds_from"] == "bound"
+    assert "secret" in lag["not_counted_because"]

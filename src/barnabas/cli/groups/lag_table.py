@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleDimensions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -19,6 +20,9 @@ _TITLES = (
     *("topic", ">partition", ">committed", ">end", ">records", ">seconds", ">trend"),
     *(">caught up in", "state", "reason"),
 )
+_LEFT_OUT_FIRST = ("reason", ">committed", ">end", ">trend", ">caught up in", ">seconds")
+_SHORTENED = {"topic": 12, "reason": 20}  # columns that may be cut to this width
+_GAP = 2
 _STYLES = {
     State.CAUGHT_UP: "green",
     State.CATCHING_UP: "green",
@@ -61,7 +65,7 @@ def lag_screen(lags: Sequence[GroupLag], size: ConsoleDimensions, unready: str) 
             continue
         heading = _heading(lag)
         heading.no_wrap, heading.overflow = True, "ellipsis"
-        parts += [heading, _table(rows[:fitting])]
+        parts += [heading, _table(rows[:fitting], size.width)]
         hidden += max(len(rows) - fitting, 0)
         room -= 2 + min(len(rows), fitting)
     if not lags:
@@ -71,20 +75,38 @@ def lag_screen(lags: Sequence[GroupLag], size: ConsoleDimensions, unready: str) 
     return Group(*parts)
 
 
-def _table(rows: Sequence[tuple[TopicPartition, Verdict]]) -> Table:
-    """Return a table whose rows take one line each, so that it stays in place."""
+def _table(rows: Sequence[tuple[TopicPartition, Verdict]], width: int) -> Table:
+    """Return a table whose rows take one line each, so that it stays in place.
+
+    If the terminal is too narrow, the least important columns are left out.
+    """
+    lines = [dict(zip(_TITLES, _row(*row), strict=True)) for row in rows]
+    titles = list(_TITLES)
+    for title in _LEFT_OUT_FIRST:
+        if sum(_least_width(each, lines) + _GAP for each in titles) <= width:
+            break
+        titles.remove(title)
     table = Table(box=None, pad_edge=True, header_style="dim")
-    for title in _TITLES:
+    for title in titles:
         is_number = title.startswith(">")
         table.add_column(
             title.removeprefix(">"),
             justify="right" if is_number else "left",
             no_wrap=True,
             overflow="ellipsis",
+            min_width=_least_width(title, lines),
         )
-    for row in rows:
-        table.add_row(*_row(*row))
+    for line in lines:
+        table.add_row(*(line[title] for title in titles))
     return table
+
+
+def _least_width(title: str, lines: Sequence[dict[str, str | Text]]) -> int:
+    """Return the width that a column needs at least."""
+    longest = max((cell_len(str(line[title])) for line in lines), default=0)
+    if title in _SHORTENED:
+        longest = min(longest, _SHORTENED[title])
+    return max(longest, cell_len(title.removeprefix(">")))
 
 
 def _heading(lag: GroupLag) -> Text:

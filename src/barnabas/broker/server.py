@@ -55,6 +55,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_LOADING = "loading logs"
+_SHUTTING_DOWN = "the broker is shutting down"
+_STARTING = 1
+_BROKER_STATES = {_LOADING: 2, "": 3, _SHUTTING_DOWN: 6}
+"""Kafka's numbers: RECOVERY, RUNNING and PENDING_CONTROLLED_SHUTDOWN."""
+
 
 class Server:
     """One broker. Call `start` and `stop` once each, on the loop that serves it."""
@@ -97,10 +103,15 @@ class Server:
         self._first_users = first_users
         self._authorizer: Authorizer = AllowAll()
         self.metrics = Registry()
+        self.metrics.gauge(
+            "kafka.server:type=KafkaServer,name=BrokerState",
+            "1 starting, 2 loading logs, 3 running, 6 shutting down",
+            self._broker_state,
+        )
         self._metrics_listener: MetricsListener | None = None
         self._process_metrics: ProcessMetrics | None = None
         self._parts: Parts | None = None
-        self._unready = "loading logs"
+        self._unready = _LOADING
         self._is_dynamic = False  # the dynamic configs apply and are watched
         self._whole: asyncio.Task[None] | None = None
         self._pulse: DiskPulse | None = None
@@ -249,6 +260,10 @@ class Server:
                 "re-registered yet"
             )
         return self._unready
+
+    def _broker_state(self) -> int:
+        """Return the number that Kafka's BrokerState has for what this broker is doing."""
+        return _BROKER_STATES.get(self._unready, _STARTING)
 
     async def _open_store(self) -> MetadataStore:
         if not self._view.has_peers:
@@ -449,7 +464,7 @@ class Server:
 
         With `gives_away`, other brokers take over this broker's leaderships first.
         """
-        self._unready = "the broker is shutting down"
+        self._unready = _SHUTTING_DOWN
         parts = self._parts
         if (
             parts is not None

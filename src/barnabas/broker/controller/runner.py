@@ -167,8 +167,10 @@ class ControllerRunner:
         except NotController:  # another broker is the controller, or this one is still loading
             counts = _NOT_CONTROLLER
         away = counts.preferred_imbalance
+        brokers = len(self.image.brokers) if self.is_active else 0
         for name, value, sentence in (
             ("ActiveControllerCount", self.is_active, "1 on the controller, 0 elsewhere"),
+            ("ActiveBrokerCount", brokers, "Brokers that are registered"),
             ("OfflinePartitionsCount", counts.offline_partitions, "Partitions without a leader"),
             ("PreferredReplicaImbalanceCount", away, "Partitions not led by their first replica"),
             ("GlobalTopicCount", counts.topics, "Topics of the cluster"),

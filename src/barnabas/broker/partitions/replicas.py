@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +36,7 @@ from barnabas.types import TopicPartition
 if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica
     from barnabas.storage.log import Log
+    from barnabas.storage.log_directories import LogDirectories
 
 _log = logging.getLogger(__name__)
 
@@ -177,6 +179,7 @@ class Replicas:
             "Log directories that have failed",
             [Sample(len(self._store.directories.failed))],
         )
+        yield from _volume_families(self._store.directories)
 
     # --- finding one -----------------------------------------------------------------------------
 
@@ -360,6 +363,29 @@ def _of_logs(replicas: Sequence[Replica], read: Callable[[Log], int]) -> Iterato
     for replica in replicas:
         topic, partition = replica.topic_partition
         yield Sample(read(replica.log), (("topic", topic), ("partition", str(partition))))
+
+
+def _volume_families(directories: LogDirectories) -> Iterator[Family]:
+    """Yield the space of the volumes, which Kafka reports only in DescribeLogDirs (KIP-827).
+
+    Several directories on one volume report the same numbers.
+    """
+    spaces = []
+    for path in directories.online:
+        # If the disk has just failed, the next append takes the directory offline.
+        with suppress(OSError):
+            space, _ = directories.volume(path, with_strays=False)
+            spaces.append((space, (("directory", str(path)),)))
+    yield gauge(
+        "barnabas_log_directory_size_bytes",
+        "Size of the volume of an online log directory",
+        [Sample(space.total_bytes, labels) for space, labels in spaces],
+    )
+    yield gauge(
+        "barnabas_log_directory_free_bytes",
+        "Space that the broker can still use on the volume of an online log directory",
+        [Sample(space.usable_bytes, labels) for space, labels in spaces],
+    )
 
 
 def _is_under_replicated(replica: Replica) -> bool:

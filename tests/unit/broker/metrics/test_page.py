@@ -41,8 +41,9 @@ KAFKAS = {
     ),
     "kafka.controller:type=KafkaController,name=": (
         "ActiveControllerCount", "OfflinePartitionsCount", "PreferredReplicaImbalanceCount",
-        "GlobalTopicCount", "GlobalPartitionCount",
+        "GlobalTopicCount", "GlobalPartitionCount", "ActiveBrokerCount",
     ),
+    "kafka.server:type=KafkaServer,name=": ("BrokerState",),
     "kafka.controller:type=ControllerStats,name=": ("UncleanLeaderElectionsPerSec",),
 }  # fmt: skip
 """MBeans of Kafka 3.9."""
@@ -187,12 +188,14 @@ def test_a_broker_alone_lacks_nothing() -> None:
         create(client, "u", 2)
         after = samples_alone(broker)
     assert {name: value for name, value in before.items() if value} == {
-        f"{CONTROLLER}activecontrollercount": 1
+        f"{CONTROLLER}activecontrollercount": 1,
+        f"{CONTROLLER}activebrokercount": 1,
     }
     assert {name: value for name, value in after.items() if value} == {
         f"{REPLICAS}partitioncount": 5,
         f"{REPLICAS}leadercount": 5,
         f"{CONTROLLER}activecontrollercount": 1,
+        f"{CONTROLLER}activebrokercount": 1,
         f"{CONTROLLER}globaltopiccount": 2,
         f"{CONTROLLER}globalpartitioncount": 5,
     }
@@ -374,6 +377,7 @@ def test_what_only_the_controller_knows(cluster: Cluster) -> None:
         assert _total(cluster, f"{CONTROLLER}activecontrollercount") == 1
         for name, at_all, here in (
             (f"{CONTROLLER}globalpartitioncount", 2, 2),
+            (f"{CONTROLLER}activebrokercount", 3, 3),
             (f"{CONTROLLER}offlinepartitionscount", 0, 0),
             (f"{REPLICAS}partitioncount", 4, 1),
             (f"{REPLICAS}leadercount", 2, 0),

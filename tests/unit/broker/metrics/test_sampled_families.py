@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
 from pathlib import Path
 
+import pytest
+
 from barnabas import Broker
+from barnabas.broker.server import Server
+from barnabas.config import BrokerConfig
 from barnabas.protocol.api import DELETE_RECORDS, FETCH
 from barnabas.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -20,7 +26,7 @@ from tests.kit.broker.group_calls import (
     settle,
 )
 from tests.kit.broker.loops import inside
-from tests.kit.broker.metric_pages import page_of, samples_of
+from tests.kit.broker.metric_pages import page_of, samples, samples_of
 from tests.kit.broker.produces import fill
 from tests.kit.broker.replicated import parts_of
 from tests.kit.broker.topics import create, with_configs
@@ -30,6 +36,7 @@ from tests.kit.processes.broker_process import free_port
 from tests.kit.raw_client import RawClient, batch
 from tests.kit.waiting import wait_until
 
+LISTENER = "PLAINTEXT://127.0.0.1:0"
 LOG = "kafka_log_log_"
 CONNECTIONS = "kafka_server_socket_server_metrics_connection_"
 PURGATORY = "kafka_server_delayedoperationpurgatory_purgatorysize"
@@ -57,6 +64,46 @@ def test_in_3_the_logs_of_each_replica(tmp_path: Path) -> None:
         failures = parts_of(broker).partitions.failures
         inside(broker, lambda: failures.on_error(directories[1], OSError("gone")))
         assert samples_of(broker)[offline] == 1
+
+
+def test_in_3_the_space_of_each_log_directory(tmp_path: Path) -> None:
+    """Of the online ones: what a disk that failed says of itself is worth nothing."""
+    directories = [tmp_path / "a", tmp_path / "b"]
+    with Broker(config={"log.dirs": ",".join(map(str, directories))}) as broker:
+
+        def shares() -> dict[Path, float]:
+            found = samples_of(broker)
+            prefix = "barnabas_log_directory_"
+            labels = {each: f'{{directory="{each}"}}' for each in directories}
+            return {
+                each: found[f"{prefix}free_bytes{label}"] / found[f"{prefix}size_bytes{label}"]
+                for each, label in labels.items()
+                if f"{prefix}size_bytes{label}" in found
+            }
+
+        usage = os.statvfs(tmp_path)
+        assert shares() == {
+            each: pytest.approx(usage.f_bavail / usage.f_blocks, abs=0.05) for each in directories
+        }
+        failures = parts_of(broker).partitions.failures
+        inside(broker, lambda: failures.on_error(directories[1], OSError("gone")))
+        assert list(shares()) == directories[:1]
+
+
+def test_in_3_the_state_of_the_broker_in_kafkas_numbers(tmp_path: Path) -> None:
+    name = "kafka_server_kafkaserver_brokerstate"
+    server = Server(BrokerConfig({"log.dirs": str(tmp_path), "listeners": LISTENER}))
+    assert samples(page_of(server.metrics))[name] == 2, "loading logs"
+    seen: list[float] = []
+
+    async def life() -> None:
+        await server.start()
+        seen.append(samples(page_of(server.metrics))[name])
+        await server.stop()
+        seen.append(samples(page_of(server.metrics))[name])
+
+    asyncio.run(life())
+    assert seen == [3, 6], "running, then shutting down"
 
 
 def test_in_3_connections_by_listener() -> None:
@@ -101,7 +148,7 @@ def test_in_3_requests_that_wait() -> None:
 def test_in_3_groups_and_transactional_ids() -> None:
     """A broker that coordinates none has none of these, and loads nothing for them."""
     with Broker(config=AT_ONCE) as broker, RawClient(broker.bootstrap_servers) as client:
-        names = [name for name in samples_of(broker) if name.startswith((GROUPS, "barnabas_"))]
+        names = [name for name in samples_of(broker) if name.startswith((GROUPS, "barnabas_trans"))]
         assert names == []
         find_coordinator(client)
         assert samples_of(broker)[f"{GROUPS}numgroups"] == 0

@@ -174,6 +174,12 @@ class Replicas:
         """Yield families for the logs of all replicas, which are read as the page is rendered."""
         for name, sentence, read in _OF_LOGS:
             yield gauge(f"kafka.log:type=Log,name={name}", sentence, _of_logs(list(self), read))
+        # Published boards list topics by this name. Kafka has a 0 for each partition led elsewhere.
+        yield gauge(
+            "kafka.cluster:type=Partition,name=ReplicasCount",
+            "Replicas of a partition led by this broker",
+            _replica_counts([replica for replica in self if replica.partition.is_leader]),
+        )
         yield gauge(
             "kafka.log:type=LogManager,name=OfflineLogDirectoryCount",
             "Log directories that have failed",
@@ -363,6 +369,13 @@ def _of_logs(replicas: Sequence[Replica], read: Callable[[Log], int]) -> Iterato
     for replica in replicas:
         topic, partition = replica.topic_partition
         yield Sample(read(replica.log), (("topic", topic), ("partition", str(partition))))
+
+
+def _replica_counts(led: Sequence[Replica]) -> Iterator[Sample]:
+    for replica in led:
+        topic, partition = replica.topic_partition
+        labels = (("topic", topic), ("partition", str(partition)))
+        yield Sample(len(replica.partition.replicas), labels)
 
 
 def _volume_families(directories: LogDirectories) -> Iterator[Family]:

@@ -41,9 +41,10 @@ KAFKAS = {
     ),
     "kafka.controller:type=KafkaController,name=": (
         "ActiveControllerCount", "OfflinePartitionsCount", "PreferredReplicaImbalanceCount",
-        "GlobalTopicCount", "GlobalPartitionCount", "ActiveBrokerCount",
+        "GlobalTopicCount", "GlobalPartitionCount", "ActiveBrokerCount", "ControllerState",
     ),
     "kafka.server:type=KafkaServer,name=": ("BrokerState",),
+    "kafka.cluster:type=Partition,name=": ("ReplicasCount",),
     "kafka.controller:type=ControllerStats,name=": ("UncleanLeaderElectionsPerSec",),
 }  # fmt: skip
 """MBeans of Kafka 3.9."""
@@ -256,6 +257,17 @@ def test_partitions_that_lack_replicas_in_sync(node: Broker, shared: Shared) -> 
     assert _of_isrs(node) == (1, 1)
     shared.change_role()
     assert _of_isrs(node) == (0, 0)
+
+
+def test_in_3_the_number_of_replicas_of_what_is_led_here(node: Broker, shared: Shared) -> None:
+    """IN-3: boards list a cluster's topics by it."""
+    server = node.server
+    assert server is not None
+    topic, partition = shared.name
+    key = f'kafka_cluster_partition_replicascount{{topic="{topic}",partition="{partition}"}}'
+    assert samples(inside(node, lambda: page_of(server.metrics)))[key] == 2
+    shared.change_role(leader=1)
+    assert key not in samples(inside(node, lambda: page_of(server.metrics)))
 
 
 def test_a_replica_that_is_being_made_is_not_missed(node: Broker, shared: Shared) -> None:

@@ -22,6 +22,7 @@ from barnabas_pipeline.work import Outcome, Work
 from pyspark_barnabas.delta.files import DataFile, FileWriter
 from pyspark_barnabas.delta.options import delta_options
 from pyspark_barnabas.delta.storage import filesystem
+from pyspark_barnabas.memory import settle_objects
 
 RESULT: Final = "kind string, payload binary"
 _RESULT: Final = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
@@ -50,6 +51,7 @@ class OnePass(NamedTuple):
                 {"kind": [kind for kind, _ in rows], "payload": [payload for _, payload in rows]},
                 schema=_RESULT,
             )
+        settle_objects("pass")
 
     def results(self, records: pa.Table) -> Iterator[tuple[str, bytes]]:
         """Yield the results of a task that processes these records, for `outcome`."""

@@ -47,6 +47,14 @@ _LOCAL_SETTINGS = {
     # A laptop's host name may not resolve, and no other host should connect.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # A micro-batch hands its rows to Python and back six times; over TCP, a quarter of the time of
+    # these tasks is spent in the exchange, as measured.
+    "spark.python.unix.domain.socket.enabled": "true",
+    # By default, Spark writes the checkpoint through an interface of Hadoop's that starts a process
+    # to look at each local file: 50 ms for each of a batch's two entries, instead of 12 ms. Both
+    # write a temporary file and rename it.
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
+    ".checkpointing.FileSystemBasedCheckpointFileManager",
 }
 
 

@@ -23,6 +23,7 @@ from barnabas.records.columns import Columns, iterate_columns, microseconds
 from barnabas.types import TopicPartition
 from pyspark_barnabas.connections import connect, consumers_of_process
 from pyspark_barnabas.loss import Log, remainder, report_loss
+from pyspark_barnabas.memory import settle_objects
 from pyspark_barnabas.offsets import OffsetRange, StreamOffset, ranges_between, split
 from pyspark_barnabas.options import SourceOptions
 from pyspark_barnabas.schema import RECORD_BATCHES, arrow_schema, check_read_schema
@@ -72,6 +73,7 @@ def read_task(options: SourceOptions, partition: InputPartition) -> Iterator[pa.
     for columns in read_range(consumers_of_process().get(options.client), options, wanted):
         batches = _record_batches(columns, wanted.topic_partition)
         yield from map(_packed, batches) if options.record_batches else batches
+    settle_objects("read")
 
 
 def read_range(

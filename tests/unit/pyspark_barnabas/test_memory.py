@@ -1,4 +1,4 @@
-"""What a worker frees it keeps: no page is asked of the system twice."""
+"""A worker keeps the memory that it frees, and collects no garbage among what it has loaded."""
 
 from __future__ import annotations
 
@@ -48,3 +48,36 @@ def test_another_allocator_is_left_alone(system: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(sys, "platform", system)
     monkeypatch.setattr(memory, "ctypes", SimpleNamespace())  # has nothing to call
     memory.keep_freed_memory()
+
+
+COLLECTIONS = """
+import gc
+import pyarrow, pyspark.sql
+from pyspark_barnabas.memory import settle_objects
+
+class Node:
+    pass
+
+def cycle():
+    node = Node()
+    node.itself = node
+
+cycle()
+settle_objects("read")
+left = sum(isinstance(each, Node) for each in gc.get_objects())
+loaded = len(gc.get_objects())
+frozen = gc.get_freeze_count()
+cycle()
+found = gc.collect()
+settle_objects("read")
+print(left, loaded, frozen, found, gc.get_freeze_count() - frozen)
+"""
+
+
+def test_a_settled_process_collects_only_newer_objects() -> None:
+    done = subprocess.run([sys.executable, "-c", COLLECTIONS], capture_output=True, check=True)
+    left, loaded, frozen, found, more = map(int, done.stdout.split())
+    assert left == 0, "garbage from before was kept"
+    assert loaded < 1_000 < 20_000 < frozen
+    assert found >= 1, "garbage from after was not collected"
+    assert more <= 0, "a second call did something"

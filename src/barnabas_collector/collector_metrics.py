@@ -54,11 +54,13 @@ class CollectorMetrics:
         self.bytes_sent = count(f"{_PREFIX}bytes_sent_total", "Bytes of the records sent")
         self.lines_cut = count(f"{_PREFIX}lines_cut_total", "Records sent that were too long")
         self.lost = {
-            "refused": count(f"{_PREFIX}refused_total", "Messages that the brokers refused"),
-            "dropped": count(f"{_PREFIX}dropped_total", "Messages dropped for want of room"),
+            "refused": count(f"{_PREFIX}refused_total", "Messages that the brokers rejected"),
+            "dropped": count(
+                f"{_PREFIX}dropped_total", "Messages dropped because the buffer was full"
+            ),
         }
         self.transactions = count(f"{_PREFIX}transactions_total", "Transactions committed")
-        self.retries = count(f"{_PREFIX}retries_total", "Attempts to send that are repeated")
+        self.retries = count(f"{_PREFIX}retries_total", "Retries of sending")
         self.otlp_requests = count(f"{_PREFIX}otlp_requests_total", "OTLP requests received")
         self.otlp_records = count(
             f"{_PREFIX}otlp_log_records_total",
@@ -119,7 +121,7 @@ class CollectorMetrics:
 
     def _families(self) -> Iterable[Family]:
         ready = Sample(0 if self.unready() else 1)
-        yield _gauge("ready", "1 if the brokers accept what is sent", [ready])
+        yield _gauge("ready", "1 if the brokers accept records, 0 if not", [ready])
         if self.otlp_refused:
             refused = [
                 Sample(count, (("reason", why),)) for why, count in self.otlp_refused.items()
@@ -130,12 +132,18 @@ class CollectorMetrics:
         if self._error is not None:
             text, at_s = self._error
             error = Sample(at_s, (("error", text),))
-            yield _gauge("last_error_timestamp_seconds", "When sending failed, and why", [error])
+            yield _gauge(
+                "last_error_timestamp_seconds",
+                "Time of the last failure to send, and its cause",
+                [error],
+            )
         if (logs := self.logs) is None:
             return
-        yield _gauge("files", "Logs that are watched", [Sample(len(logs))])
-        yield _gauge("files_open", "Files that are held open", [Sample(logs.open_files)])
-        yield _gauge("lag_bytes", "Bytes of the logs that are not read", [Sample(logs.lag_bytes)])
+        yield _gauge("files", "Watched logs", [Sample(len(logs))])
+        yield _gauge("files_open", "Open files", [Sample(logs.open_files)])
+        yield _gauge(
+            "lag_bytes", "Bytes of the logs that have not been read yet", [Sample(logs.lag_bytes)]
+        )
         left = [Sample(count, (("reason", why),)) for why, count in logs.left_out().items()]
         yield _gauge("files_left_out", "Files that are not sent", left)
 

@@ -99,7 +99,7 @@ class Journal:
             why = await self._read([*follow, *after])
             if not self._follow:
                 return
-            _log.warning("journalctl has ended, starting it again%s", why and f": {why}")
+            _log.warning("journalctl exited; restarting it%s", why and f": {why}")
             await asyncio.sleep(_AGAIN_AFTER_S)
 
     async def _read(self, options: Sequence[str]) -> str:

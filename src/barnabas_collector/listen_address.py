@@ -18,7 +18,7 @@ class ListenAddress(NamedTuple):
         """Parse `HOST:PORT` or `[::1]:PORT`, or also a host alone if there is a default. Raises
         `ConfigError`."""
         if "/" in text:
-            raise ConfigError(f"{text!r} is not HOST:PORT: leave out what is not host or port")
+            raise ConfigError(f"{text!r} is not HOST:PORT: give only a host and a port")
         if default_port is not None and (":" not in text or text.endswith("]")):
             text = f"{text}:{default_port}"
         host, _, port = text.rpartition(":")

@@ -167,7 +167,8 @@ class LogPaths:
                 if inner and not self._has_warned:
                     self._has_warned = True
                     _log.warning(
-                        "not looking below %s: more than %d directories, or more than %d levels",
+                        "not searching below %s: it has more than %d directories or more "
+                        "than %d levels",
                         directory,
                         _MOST_DIRECTORIES,
                         _DEEPEST,

@@ -129,7 +129,7 @@ class OtlpGrpc:
             async with asyncio.timeout(_READING_S):
                 await self._reading.acquire()
         except TimeoutError:
-            raise Refusal(BUSY, "other messages are being read") from None
+            raise Refusal(BUSY, "too many other messages are being read") from None
         try:
             async with asyncio.timeout(_READING_S):
                 message = await context.read()
@@ -138,7 +138,9 @@ class OtlpGrpc:
             peer = _host(context.peer())
             return await self._receipts.accept(_inflated(message), is_json=False, peer=peer)
         except TimeoutError:
-            raise Refusal(BUSY, f"the message took more than {_READING_S:g} s") from None
+            raise Refusal(
+                BUSY, f"the message took longer than {_READING_S:g} s to arrive"
+            ) from None
         finally:
             self._reading.release()
 

@@ -174,12 +174,12 @@ class _Head(NamedTuple):
         # h11 limits only what is incomplete, and a head may arrive at once.
         if sum(map(len, headers)) + sum(map(len, headers.values())) > _MOST_HEAD_BYTES:
             raise Refusal(
-                TOO_LARGE, f"the head of a request has at most {_MOST_HEAD_BYTES:,} bytes"
+                TOO_LARGE, f"the headers of a request may have at most {_MOST_HEAD_BYTES:,} bytes"
             )
         if bytes(request.target).partition(b"?")[0] != PATH:
             raise Refusal("unknown path", "the path for logs is /v1/logs")
         if request.method != b"POST":
-            raise Refusal("unknown method", "logs are sent with POST")
+            raise Refusal("unknown method", "send logs with POST")
         media_type = headers.get(b"content-type", "").partition(";")[0].strip().lower()
         if media_type not in (_PROTOBUF, _JSON):
             raise Refusal("unknown type", f"the Content-Type is neither {_PROTOBUF} nor {_JSON}")
@@ -187,7 +187,7 @@ class _Head(NamedTuple):
         if encoding not in ("gzip", "identity", ""):
             raise Refusal("unknown type", "the Content-Encoding is neither gzip nor identity")
         if int(headers.get(b"content-length", "0")) > MOST_BYTES:  # h11 has checked the digits
-            raise Refusal(TOO_LARGE, f"a request has at most {MOST_BYTES:,} bytes")
+            raise Refusal(TOO_LARGE, f"a request may have at most {MOST_BYTES:,} bytes")
         return cls(media_type == _JSON, encoding == "gzip")
 
 
@@ -205,16 +205,16 @@ class Body:
         before = len(self.content)
         if self._inflating is not None:
             if self._inflating.eof:
-                raise Refusal(MALFORMED, "something follows the compressed body")
+                raise Refusal(MALFORMED, "the compressed body is followed by other data")
             try:
                 data = self._inflating.decompress(data, self._most_bytes - before + 1)
             except zlib.error:
                 raise Refusal(MALFORMED, "the body is not compressed with gzip") from None
             if self._inflating.unused_data:
-                raise Refusal(MALFORMED, "something follows the compressed body")
+                raise Refusal(MALFORMED, "the compressed body is followed by other data")
         self.content += data
         if len(self.content) > self._most_bytes:
-            raise Refusal(TOO_LARGE, f"a request has at most {self._most_bytes:,} bytes")
+            raise Refusal(TOO_LARGE, f"a request may have at most {self._most_bytes:,} bytes")
         return len(data)
 
     def end(self) -> bytes:
@@ -289,7 +289,9 @@ class _Connection:
             async with asyncio.timeout(_HEAD_S):
                 event = await self._event()
         except TimeoutError:
-            raise Refusal("too slow", f"the head took more than {_HEAD_S:g} s") from None
+            raise Refusal(
+                "too slow", f"the headers took longer than {_HEAD_S:g} s to arrive"
+            ) from None
         return event if isinstance(event, self._h11.Request) else None
 
     async def _take(self, head: _Head) -> bool:
@@ -325,7 +327,9 @@ class _Connection:
                     self._listener.memory.take(added)
                     body.counted_bytes += added
         except TimeoutError:
-            raise Refusal("too slow", f"the body took more than {_BODY_S:g} s") from None
+            raise Refusal(
+                "too slow", f"the body took longer than {_BODY_S:g} s to arrive"
+            ) from None
 
     async def _event(self) -> Any:
         while (event := self._http.next_event()) is self._h11.NEED_DATA:

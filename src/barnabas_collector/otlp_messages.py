@@ -92,7 +92,7 @@ def _parse_json(body: bytes, request: Any) -> None:
     try:
         content = json.loads(body)
         if not isinstance(content, dict):
-            raise ValueError("it is no object")
+            raise ValueError("it is not an object")
         for record in _log_records(content):
             for name in ("traceId", "spanId", "trace_id", "span_id"):
                 if name in record:
@@ -222,6 +222,6 @@ def _check_shared(what: str, message: Any) -> None:
     if message.ByteSize() > _MOST_SHARED_BYTES:
         raise Refusal(
             TOO_LARGE,
-            f"a {what} with {message.ByteSize():,} bytes of attributes is more than"
-            f" {_MOST_SHARED_BYTES:,}, and its log records do not fit into one record",
+            f"a {what} has {message.ByteSize():,} bytes of attributes, but may have at most "
+            f"{_MOST_SHARED_BYTES:,}, because they are repeated in each record",
         )

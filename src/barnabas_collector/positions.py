@@ -71,7 +71,8 @@ class Positions(KnownFiles):
                 self._logs[str(what)] = [PassedOver(*each) for each in found]
         except (ValueError, TypeError) as error:
             raise CorruptData(
-                f"{POSITIONS_TOPIC}: {key!r} is not a collector's ({error})"
+                f"{POSITIONS_TOPIC}: the record with key {key!r} is not a position of a "
+                f"collector ({error})"
             ) from None
 
     @property

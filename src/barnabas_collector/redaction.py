@@ -62,8 +62,8 @@ def read_rules(path: Path) -> list[Rule]:
     tables = content.pop(_TABLE, None)
     if content or not isinstance(tables, list) or not all(map(_is_rule, tables)):
         raise ConfigError(
-            f"{path} is not a file of rules: it consists of tables [[{_TABLE}]], each with the"
-            " texts pattern and replacement"
+            f"{path} is not a file of redaction rules: it must consist of [[{_TABLE}]] tables, "
+            "each with the strings pattern and replacement"
         )
     return [Rule(**table) for table in tables]
 
@@ -125,7 +125,7 @@ def _compiled(engine: Any, rule: Rule) -> Any:
         shown = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
         raise ConfigError(f"cannot redact by {rule.pattern!r}: {shown}") from None
     if compiled.search(b"") is not None:
-        raise ConfigError(f"cannot redact by {rule.pattern!r}: it matches the empty text")
+        raise ConfigError(f"cannot redact by {rule.pattern!r}: it matches the empty string")
     if len(rule.replacement.encode()) > _MOST_REPLACEMENT_BYTES:
         raise ConfigError(
             f"cannot redact by {rule.pattern!r}: the replacement has more than"

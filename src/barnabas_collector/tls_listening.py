@@ -48,7 +48,9 @@ def _unusable(part: str, what: str, paths: Sequence[Path], error: Exception) -> 
     if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
         why = error.strerror or str(error)
     else:
-        why = "the key does not fit the certificate, is encrypted, or a file is no PEM file"
+        why = (
+            "the key does not match the certificate or is encrypted, or a file is not in PEM format"
+        )
         why = f"{getattr(error, 'reason', None) or error} ({why})"
     shown = " and ".join(map(str, paths))
     return ConfigError(f"cannot use the {part} for {what} over TLS, {shown}: {why}")

@@ -102,9 +102,9 @@ def compile_access_pattern(text: str) -> AccessPattern:
             parts.append(_literal(token[0], text))
             continue
         if name in groups:
-            raise wrong(text, f"{{{name}}} is there twice")
+            raise wrong(text, f"{{{name}}} occurs twice")
         if form is not None and name != "time":
-            raise wrong(text, f"only {{time:...}} has a form, and {{{name}}} has one")
+            raise wrong(text, f"only {{time:...}} may have a format, but {{{name}}} has one")
         if name == "time":
             time_form = form or ""
             inner = _time(time_form, text)
@@ -130,7 +130,7 @@ def compile_w3c(text: str) -> AccessPattern:
     if names[place : place + 2] != ["date", "time"]:
         raise ConfigError(f"w3c: {text!r} does not have the columns date time, in this order")
     if double := [name for name in names if names.count(name) > 1]:
-        raise ConfigError(f"w3c: {double[0]} is there twice")
+        raise ConfigError(f"w3c: {double[0]} occurs twice")
     fields = [_W3C_FIELDS.get(name, IGNORED) for name in names if name != "time"]
     # The columns for a host are alternatives.
     first = [
@@ -202,7 +202,7 @@ def _literal(text: str, pattern: str) -> str:
 
 def _time(form: str, pattern: str) -> str:
     if not form:
-        raise wrong(pattern, f"{{time}} has no form, as in {_EXAMPLE}")
+        raise wrong(pattern, f"{{time}} has no format; add one, such as {_EXAMPLE}")
     found, _ = time_expressions(form, pattern)
     is_dated = "%d" in form and ("%Y" in form or "%y" in form)
     if not is_dated:

@@ -228,7 +228,7 @@ def _entry(
 def _time_us(time_ns: int) -> int | None:
     """Return microseconds; zero means that the sender does not know the time."""
     if not 0 <= time_ns <= _LATEST_NS:
-        reject("the log record names a time that never was (otlp)")
+        reject("the log record has an impossible time (otlp)")
     return time_ns // 1_000 or None
 
 

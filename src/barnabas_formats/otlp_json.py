@@ -200,7 +200,7 @@ def _json_boolean(value: Any, depth: int) -> object:
 def _json_integer(value: Any, depth: int) -> object:
     found = _integer(value, "intValue")
     if found not in _INTEGERS:
-        reject("intValue does not have 64 bits")
+        reject("intValue does not fit into 64 bits")
     return found
 
 

@@ -108,14 +108,14 @@ def compile_pattern(text: str, fields: Mapping[str, str] = _USUAL, start: str = 
             parts.append(literal_expression(token[0], text))
             continue
         if name in columns:
-            raise wrong(text, f"{{{name}}} is there twice")
+            raise wrong(text, f"{{{name}}} occurs twice")
         if name == "time":
             time_form = form or ""
             of_time, to_seconds = time_expressions(time_form, text)
             head = f"^{''.join(parts)}(?:{to_seconds})"
             parts.append(f"(?P<time>{of_time})")
         elif form is not None:
-            raise wrong(text, f"only {{time:...}} has a form, and {{{name}}} has one")
+            raise wrong(text, f"only {{time:...}} may have a format, but {{{name}}} has one")
         else:
             inner = fields.get(name) or _FIELDS.get(name, _OTHER)
             if name == "message" and start and parts[-1] == " +":
@@ -144,7 +144,7 @@ def literal_expression(text: str, pattern: str) -> str:
 def time_expressions(form: str, pattern: str) -> tuple[str, str]:
     """Return the expression for a time, and its part up to the seconds."""
     if not form:
-        raise wrong(pattern, "{time} has no form, as in {time:%Y-%m-%d %H:%M:%S}")
+        raise wrong(pattern, "{time} has no format; add one, such as {time:%Y-%m-%d %H:%M:%S}")
     parts: list[str] = []
     seconds_end = 0
     for directive, blanks, literal in _OF_TIME.findall(form):

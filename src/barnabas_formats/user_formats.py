@@ -56,7 +56,9 @@ def read_formats(path: Path) -> tuple[Format, ...]:
         raise ConfigError(f"{path}: {error}") from None
     entries = content.get("format")
     if not isinstance(entries, list) or not entries or content.keys() != {"format"}:
-        raise ConfigError(f"{path}: the file may contain only [[format]] tables, and at least one")
+        raise ConfigError(
+            f"{path}: the file must contain at least one [[format]] table and nothing else"
+        )
     return tuple(_format(path, number, entry) for number, entry in enumerate(entries, 1))
 
 

@@ -79,13 +79,13 @@ def _parser() -> argparse.ArgumentParser:
             "--formats",
             type=Path,
             metavar="FILE",
-            help="formats of your own, of the pipeline's kind; see docs/formats.md",
+            help="file of your own formats, of the pipeline's kind; see docs/formats.md",
         )
         command.add_argument(
             "--zone",
             metavar="ZONE",
-            help="of times without an offset, such as Europe/Vienna, for --pipeline logs or"
-            " --formats (default: UTC)",
+            help="time zone of times without an offset, such as Europe/Vienna, for"
+            " --pipeline logs or --formats (default: UTC)",
         )
         command.add_argument(
             "--out", type=Path, default=Path("out"), help="output directory (default: out)"
@@ -111,25 +111,25 @@ def _add_to_run(run: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--no-input",
         action="store_true",
-        help="collect nothing here: process the lines that others send to the topic of the"
-        " cluster of --bootstrap-servers",
+        help="collect nothing; process the lines that others send to the topic in the cluster of "
+        "--bootstrap-servers",
     )
     run.add_argument(
         "--encoding",
         choices=("auto", "lines", "otlp_proto", "otlp_json"),
-        help="of records without the header otlp.encoding, for --pipeline logs: lines, or what the"
-        " OpenTelemetry Collector's Kafka exporter writes; auto: as each record begins"
-        " (default: lines)",
+        help="encoding of records without the header otlp.encoding, for --pipeline logs: lines, "
+        "or what the OpenTelemetry Collector's Kafka exporter writes; auto detects it from "
+        "the beginning of each record (default: lines)",
     )
-    run.add_argument("--lines", type=_positive, default=100_000, help="of the generated input")
-    run.add_argument("--seed", type=int, default=1926, help="of the generated input")
+    run.add_argument("--lines", type=_positive, default=100_000, help="number of generated lines")
+    run.add_argument("--seed", type=int, default=1926, help="random seed of the generated input")
     run.add_argument("--master", default="local[*]", help="Spark's master (default: local[*])")
     run.add_argument("--service", action="store_true", help="run until Ctrl-C")
     run.add_argument(
         "--alerts",
         type=Path,
         metavar="FILE",
-        help="rules of alerts, which are evaluated after each report; see docs/alerts.md",
+        help="file of alert rules, which are evaluated after each report; see docs/alerts.md",
     )
     brokers = run.add_mutually_exclusive_group()
     brokers.add_argument(
@@ -138,9 +138,9 @@ def _add_to_run(run: argparse.ArgumentParser) -> None:
     brokers.add_argument(
         "--bootstrap-servers",
         metavar="HOST:PORT,...",
-        help="a running cluster (default: a broker of the run's own); the pipeline's"
-        " topics (web-access or system-logs, and -dead-letters) are created, with the cluster's"
-        " default replication factor",
+        help="a running cluster (default: this run starts its own broker); the pipeline's topics "
+        "(web-access or system-logs, and -dead-letters) are created, with the cluster's "
+        "default replication factor",
     )
     run.add_argument(
         "--command-config",
@@ -190,8 +190,8 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
             # A full disk causes many different errors; the remedy is the same.
             if workspace.is_full():
                 raise ConfigError(
-                    f"the disk of {workspace.directory} is full: make room and run again, or choose"
-                    " another directory: --out"
+                    f"the disk of {workspace.directory} is full: make room and run again, or "
+                    "choose another directory with --out"
                 ) from error
             if isinstance(error, PySparkException | Py4JError):
                 what = f"Spark: {_essence(str(error))} (see {workspace.spark_log})"
@@ -219,7 +219,10 @@ def _client_options(given: argparse.Namespace) -> dict[str, str]:
     if given.command_config is None:
         return {}
     if not given.bootstrap_servers:
-        raise ConfigError("--command-config needs --bootstrap-servers: an own broker needs none")
+        raise ConfigError(
+            "--command-config needs --bootstrap-servers: the broker that this run starts needs "
+            "no client configs"
+        )
     from barnabas.client.config import ClientConfig, configure, of_every_client
     from barnabas.client.known_options import unknown_options
     from barnabas.config import load_properties

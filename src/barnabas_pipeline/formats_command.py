@@ -195,7 +195,7 @@ def _example(number: int, values: Mapping[str, object]) -> str:
 def _report(path: str, counts: Counter[str | None], examples: Sequence[str]) -> None:
     total = counts.total()
     if not total:
-        raise ConfigError(f"there is no line in {path}")
+        raise ConfigError(f"there are no lines in {path}")
     parts = [
         f"{name or 'no format'} {count:,}"
         for name, count in sorted(counts.items(), key=lambda pair: (pair[0] is None, -pair[1]))

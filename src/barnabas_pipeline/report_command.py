@@ -89,7 +89,7 @@ class _Pipeline(NamedTuple):
     "--tables",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Write the tables, too: those that the Spark job writes, in Delta's format.",
+    help="Also write the tables that the Spark job writes, in Delta's format.",
 )
 @click.option(
     "--show-addresses",
@@ -158,7 +158,7 @@ def _report(
             click.echo(f"{label:<11} {text}")
         click.echo(f"{'report':<11} {out}  ({took_s:.1f} s)")
     if not accounts.read:
-        raise ConfigError(f"there is no line in {', '.join(files)}")
+        raise ConfigError(f"there are no lines in {', '.join(files)}")
     # The page explains what was rejected; a script learns of it from the exit code.
     what = pipeline.counted.removesuffix("s")
     if (why := complaint(accounts, letters, what)) is not None:
@@ -185,7 +185,7 @@ def _files(given: Iterable[str]) -> list[str]:
             if not matches:
                 raise ConfigError(f"cannot read {each}: there is no such file or directory")
     if not found:
-        raise ConfigError(f"there is no file in {', '.join(given)}")
+        raise ConfigError(f"there are no files in {', '.join(given)}")
     return list(found)
 
 

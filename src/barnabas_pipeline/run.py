@@ -210,7 +210,7 @@ class Run:
 
     def _serve(self, query: StreamingQuery, collecting: Collecting, path: Path | None) -> None:
         what = path or f"what is sent to {self._application.topic}"
-        self._steps.show("service", f"follows {what}; Ctrl-C ends it")
+        self._steps.show("service", f"following {what}; press Ctrl-C to stop")
         report_at_s = 0.0
         reported = Accounts()
         is_complete = True
@@ -284,7 +284,7 @@ class Run:
         arrived = total.valid + total.dead_letters
         if sent_lines > arrived:
             lost = counted(sent_lines - arrived, "line")
-            self._steps.show("missing", f"{lost} sent, but missing here")
+            self._steps.show("missing", f"{lost} sent, but not found in the tables")
         return total.balance and sent_lines <= arrived
 
     def _create_topics(self, bootstrap_servers: str) -> None:

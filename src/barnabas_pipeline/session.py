@@ -101,6 +101,6 @@ def _launch(conf: SparkConf, log: Path | None, keep_open: tuple[int, ...]) -> An
     except PySparkRuntimeError as error:
         where = f"see {log}" if log else "its output is above"
         raise ConfigError(
-            f"Java in {os.environ['JAVA_HOME']} did not start Spark ({where}): is there memory"
-            " for another process, and is the master's name right?"
+            f"Java in {os.environ['JAVA_HOME']} did not start Spark ({where}): check that there "
+            "is memory for another process, and that the master is correct"
         ) from error

@@ -79,8 +79,9 @@ class Tables:
         self._all = layout.all
         if (directory / "versions").is_dir():
             raise ConfigError(
-                f"the tables in {directory} are of an earlier version, in an unsupported format:"
-                " remove the output directory and run again, or choose another one"
+                f"the tables in {directory} were written by an earlier version, in a format that "
+                "is no longer supported: remove the output directory and run again, or choose "
+                "another one"
             )
 
     # ---- reading ----
@@ -98,8 +99,8 @@ class Tables:
         # Tables that a later version of the pipeline added are empty until its first batch.
         if not versions.keys() <= self._all.keys():
             raise ConfigError(
-                f"the tables in {self.directory} are of another pipeline, or of another version:"
-                " choose another output directory"
+                f"the tables in {self.directory} belong to another pipeline or another version: "
+                "choose another output directory"
             )
         return Control(
             versions=versions,
@@ -232,7 +233,7 @@ class Tables:
                 compact(self._options(name), self._merge_of(name))
             except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
                 _log.warning(
-                    "compaction of table %s failed, and is retried later: %s",
+                    "compacting table %s failed and will be retried later: %s",
                     name,
                     in_one_line(error),
                 )
@@ -248,7 +249,7 @@ class Tables:
                 cut(self._options(name), versions.get(name))
             except (DeltaError, OSError) as error:
                 _log.warning(
-                    "removing old files of table %s failed, and is retried later: %s",
+                    "removing old files of table %s failed and will be retried later: %s",
                     name,
                     in_one_line(error),
                 )

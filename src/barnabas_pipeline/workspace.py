@@ -35,7 +35,8 @@ class Workspace:
             self.lock_fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise ConfigError(
-                f"cannot write to {directory}: {error.strerror}; choose another directory: --out"
+                f"cannot write to {directory}: {error.strerror}; choose another directory "
+                "with --out"
             ) from None
         self._lock(patience_s)
 
@@ -51,8 +52,8 @@ class Workspace:
                 if time.monotonic() > give_up_at:
                     os.close(self.lock_fd)
                     raise ConfigError(
-                        f"another run is using {self.directory}: wait for it, stop it, or choose"
-                        " another directory: --out"
+                        f"another run is using {self.directory}: wait for it, stop it, or choose "
+                        "another directory with --out"
                     ) from None
                 time.sleep(0.2)
 
@@ -60,8 +61,8 @@ class Workspace:
         """Raise `ConfigError` if the lines were previously sent to a cluster."""
         if (known := self._cluster_id()) is not None:
             raise ConfigError(
-                f"the tables in {self.directory} are of lines in the cluster {known}: name it"
-                " (--bootstrap-servers), or choose another directory: --out"
+                f"the tables in {self.directory} were filled from the cluster {known}: name it "
+                "with --bootstrap-servers, or choose another directory with --out"
             )
 
     def check_cluster(self, cluster_id: str) -> None:
@@ -69,8 +70,8 @@ class Workspace:
         valid in only one log."""
         if self.broker.exists():
             raise ConfigError(
-                f"the tables in {self.directory} are of lines in a broker of their own: leave"
-                " --bootstrap-servers away, or choose another directory: --out"
+                f"the tables in {self.directory} were filled from a broker that the pipeline "
+                "started: leave out --bootstrap-servers, or choose another directory with --out"
             )
         known = self._cluster_id()
         if known is None:
@@ -80,8 +81,8 @@ class Workspace:
             written.replace(self._cluster_file)
         elif known != cluster_id:
             raise ConfigError(
-                f"the tables in {self.directory} are of lines in the cluster {known}, and this is"
-                f" {cluster_id}: choose another directory: --out"
+                f"the tables in {self.directory} were filled from the cluster {known}, but this "
+                f"is {cluster_id}: choose another directory with --out"
             )
 
     def _cluster_id(self) -> str | None:

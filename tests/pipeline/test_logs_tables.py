@@ -52,7 +52,7 @@ def test_sp_2_every_line_is_an_entry_or_a_dead_letter(whole: Path) -> None:
     assert entries.height + letters.height == LINES
     assert sorted(letters["reason"].unique()) == [
         "the line is not UTF-8",
-        "the line names a time that never was (hdfs)",
+        "the line has an impossible time (hdfs)",
     ]
     for name in ("minutes", "components", "templates", "template_minutes"):
         assert snapshot.frame(name)["lines"].sum() == entries.height, name

@@ -136,12 +136,12 @@ def test_a_second_cluster_is_refused(tmp_path: Path) -> None:
         command.log.write_bytes(b"")
         given = ("--bootstrap-servers", cluster.servers)
         _, errors = command.start(*given).communicate(timeout=PATIENCE_S)
-        assert errors.startswith(f"barnabas: the tables in {command.out} are of lines in a broker")
+        assert errors.startswith(f"barnabas: the tables in {command.out} were filled from a broker")
         (command.out / "broker").rmdir()
         (command.out / "cluster.id").write_text("another\n")
         _, errors = command.start(*given).communicate(timeout=PATIENCE_S)
-        assert "are of lines in the cluster another, and this is " in errors
+        assert "were filled from the cluster another, but this is " in errors
         _, errors = command.start().communicate(timeout=PATIENCE_S)
-        assert "are of lines in the cluster another: name it (--bootstrap-servers)" in errors
+        assert "were filled from the cluster another: name it with --bootstrap-servers" in errors
         with pytest.raises(AssertionError, match="web-access"):
             cluster.run(f"topics describe {TOPIC}")

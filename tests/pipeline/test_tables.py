@@ -185,7 +185,7 @@ def test_tables_that_do_not_fit_are_refused(tmp_path: Path) -> None:
             taken(tables, batch, "another", lambda each: in_tasks(mixed(1), each), send_nothing)
     old = tmp_path / "old"
     (old / "versions" / "000000").mkdir(parents=True)
-    with pytest.raises(ConfigError, match="of an earlier version"):
+    with pytest.raises(ConfigError, match="by an earlier version"):
         tables_in(old)
 
 

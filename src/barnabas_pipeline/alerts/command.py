@@ -57,7 +57,10 @@ def alerts() -> None:
 @click.option(
     "--send",
     is_flag=True,
-    help="Send each incident to the sinks of its alert, once, and once more when it is over.",
+    help=(
+        "Send each incident to the sinks of its alert: once when it is found, and once when it "
+        "is over."
+    ),
 )
 @as_json_option
 def check(rules: Path, tables: Path, send: bool, as_json: bool) -> int:
@@ -107,7 +110,7 @@ def check(rules: Path, tables: Path, send: bool, as_json: bool) -> int:
         end = f", {counted(sent, 'notice')} sent" if send else ""
         click.echo(f"{counted(firing, 'incident')} firing, {over:,} over{end}")
     if failures:
-        raise BarnabasError(f"not sent, and retried the next time: {'; '.join(failures)}")
+        raise BarnabasError(f"not sent, to be retried the next time: {'; '.join(failures)}")
     return EXIT_FIRING if firing else EXIT_OK
 
 

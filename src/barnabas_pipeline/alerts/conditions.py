@@ -39,8 +39,8 @@ def check_kinds(rules: Rules, name: str) -> None:
         own = _PIPELINE_OF.get(rule.kind, name)
         if own != name:
             raise ConfigError(
-                f"alert {rule.name!r}: {rule.kind} is for {_CALLED[own]}, and these are the tables"
-                f" of {_CALLED[name]}"
+                f"alert {rule.name!r}: {rule.kind} is for {_CALLED[own]}, but these are the "
+                f"tables of {_CALLED[name]}"
             )
 
 

@@ -83,6 +83,8 @@ def update(
     # Known ones are not left out: they would be found again and sent again.
     room = max(0, MOST_KNOWN - len(result))
     if len(new) > room:
-        _log.warning("more than %d incidents: %d are left out", MOST_KNOWN, len(new) - room)
+        _log.warning(
+            "there are more than %d incidents: %d of them are left out", MOST_KNOWN, len(new) - room
+        )
     result += new[:room]
     return sorted(result, key=lambda each: (each.incident.start, each.incident.id))

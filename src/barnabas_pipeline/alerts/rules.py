@@ -100,11 +100,11 @@ def _rules(content: Mapping[str, Any]) -> Rules:
         raise ConfigError(": a sink is a table with a name, such as [sink.team]")
     entries = content.get("alert")
     if not isinstance(entries, list) or not 0 < len(entries) <= _MOST:
-        raise ConfigError(f": it must have a list of [[alert]], of at most {_MOST:,}")
+        raise ConfigError(f": it must have a list of [[alert]] tables, of at most {_MOST:,}")
     found = tuple(_rule(number, entry, sinks) for number, entry in enumerate(entries, 1))
     names = [each.name for each in found]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise ConfigError(f": the name {twice[0]!r} is that of two alerts")
+        raise ConfigError(f": two alerts have the name {twice[0]!r}")
     try:
         lookback = _duration(content.get("lookback", "1d"))
     except ConfigError as error:
@@ -114,7 +114,7 @@ def _rules(content: Mapping[str, Any]) -> Rules:
 
 def _rule(number: int, entry: Any, sinks: Mapping[str, Any]) -> Rule:
     if not isinstance(entry, dict):
-        raise ConfigError(": it must have a list of [[alert]]")
+        raise ConfigError(": it must have a list of [[alert]] tables")
     where = f", alert {entry.get('name', number)!r}"
     kind = _kind(where, entry, _KINDS)
     of_kind = _KINDS[kind]
@@ -198,7 +198,9 @@ def _steps(value: Any) -> tuple[str, ...]:
     steps = _texts(value)
     for step in steps:
         if not step.startswith("/") or "*" in step[:-1]:
-            raise ConfigError(f"{step!r} is no path: it begins with /, and only its end may be *")
+            raise ConfigError(
+                f"{step!r} is not a path: a path begins with /, and may have * only at its end"
+            )
         if "?" in step or "#" in step:
             raise ConfigError(f"{step!r} has a query or a fragment: name only the path before it")
     return steps
@@ -243,7 +245,7 @@ def _duration(value: Any) -> timedelta:
         raise ConfigError("minutes, hours or days are expected, such as 5m, 2h or 1d")
     found = int(match[1]) * _UNITS[match[2]]
     if found > timedelta(days=366):
-        raise ConfigError("a year is the longest")
+        raise ConfigError("the longest duration is a year")
     return found
 
 

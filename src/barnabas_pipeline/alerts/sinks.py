@@ -166,12 +166,12 @@ class Mail(Sink):
         self._is_encrypted = options.get("starttls", True)
         self._user, self._password = options.get("user"), _secret("password", options)
         if (self._user is None) != (self._password is None):
-            raise ConfigError("user and password_env, or password_file, belong together")
+            raise ConfigError("user needs password_env or password_file, and the reverse")
         if self._user is not None and not self._is_encrypted:
             raise ConfigError("a password is only sent with starttls = true")
         for address in (self._from, *self._to):
             if "@" not in parseaddr(address)[1]:
-                raise ConfigError(f"{address!r} is no mail address")
+                raise ConfigError(f"{address!r} is not an email address")
 
     def send(self, notice: Notice) -> None:
         message = self._message(notice)
@@ -273,14 +273,14 @@ def _secret(key: str, options: Mapping[str, Any]) -> str | None:
     """Return a secret from the options, the environment or a file. Raises ConfigError, OSError."""
     if (name := options.get(f"{key}_env")) is not None:
         if not (text := os.environ.get(name, "")):
-            raise ConfigError(f"{key}_env: the environment has no {name}")
+            raise ConfigError(f"{key}_env: the environment variable {name} is not set")
     elif (path := options.get(f"{key}_file")) is not None:
         if not (text := Path(path).read_text("utf-8").strip()):
             raise ConfigError(f"{key}_file: {path} is empty")
     else:
         return options.get(key)
     if not text.isprintable():
-        raise ConfigError(f"{key}: it has characters that cannot be printed")
+        raise ConfigError(f"{key}: it contains characters that cannot be printed")
     return text
 
 
@@ -294,7 +294,7 @@ def _http_url(url: str | None) -> str:
     if not is_good or " " in url:
         raise ConfigError("url: an address such as https://host/path is expected")
     if parts.username is not None or parts.password is not None:
-        raise ConfigError("url: it must have no password; there is token_env, or token_file")
+        raise ConfigError("url: it must not contain a password; use token_env or token_file")
     return url
 
 

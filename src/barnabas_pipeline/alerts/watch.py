@@ -74,7 +74,7 @@ class Watch:
         except (BarnabasError, OSError) as error:
             found = Evaluation([], 0, [in_one_line(error)], is_complete=False)
         for failure in found.failures:
-            _log.warning("alerts: %s; retried later", failure)
+            _log.warning("alerts: %s; will be retried later", failure)
         return found
 
     def _send(self, known: list[Known], snapshot: Snapshot) -> Evaluation:
@@ -147,8 +147,8 @@ def load_state(tables: Path) -> list[Known]:
         return []
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(
-            f"{path} is damaged ({in_one_line(error)}): remove it, and present incidents are sent"
-            " again"
+            f"{path} is damaged ({in_one_line(error)}): remove it; the current incidents are then "
+            "sent again"
         ) from None
 
 

@@ -59,7 +59,7 @@ def _rejected(figures: Figures) -> Iterator[Concern]:
     share = f"{percent(rejected, of)} of the records" if many else counted(rejected, "record")
     yield Concern(
         f"{share} {'was' if rejected == 1 and not many else 'were'} rejected",
-        f"{rejected:,} of {of:,} are in none of the figures below; no entry can be made of them",
+        f"{rejected:,} of {of:,} are in none of the figures below, because they cannot be parsed",
         DEAD_LETTERS,
         is_urgent=many,
         reasons=[(each.reason, each.lines) for each in letters[:MOST]],

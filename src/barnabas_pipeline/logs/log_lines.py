@@ -229,7 +229,7 @@ def _bad(lines: pl.DataFrame) -> pl.DataFrame:
         pl.when(pl.col("value").is_null())
         .then(pl.lit("the record has no value"))
         .when(pl.col("is_cut"))
-        .then(pl.lit("the line is too long, only its beginning was sent"))
+        .then(pl.lit("the line is too long; only its beginning was sent"))
         .when(pl.col("head").is_null())
         .then(pl.lit("the line is not UTF-8"))
     )
@@ -285,7 +285,7 @@ def _with_message_below(rows: pl.DataFrame) -> pl.DataFrame:
 def _judged(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows in `SCHEMA`; a row with an impossible time gets a `reason` and loses all
     other fields."""
-    reason = pl.format("the line names a time that never was ({})", "format")
+    reason = pl.format("the line has an impossible time ({})", "format")
     is_good = pl.col("time_us").is_not_null()
     rows = _filled(rows.with_columns(pl.when(~is_good).then(reason).alias("reason")))
     others = [name for name in SCHEMA.names() if name != "reason"]

@@ -65,7 +65,9 @@ class Templates:
             found = known.learn(masked, self._next_number)
             self._next_number = max(self._next_number, found.number + 1)
             if len(known) == MOST:
-                _log.warning("%s has %d templates: no more are learnt", format_name, MOST)
+                _log.warning(
+                    "%s has %d templates, the limit: no more are learnt", format_name, MOST
+                )
         return found
 
     def _format(self, name: str) -> _OfFormat:

@@ -50,7 +50,7 @@ def test_the_first_equals_sign_without_a_backslash_separates(text: str, rule: Ru
         ("(=x", "cannot redact by '(': missing ): ("),
         (r"(a)\1=x", r"cannot redact by '(a)\\1': invalid escape sequence"),
         (r"a=\2", "cannot redact by 'a': "),
-        ("a*=x", "cannot redact by 'a*': it matches the empty text"),
+        ("a*=x", "cannot redact by 'a*': it matches the empty string"),
         ("a=" + "x" * 1_025, "the replacement has more than 1,024 bytes"),
     ],
 )
@@ -86,12 +86,18 @@ def test_rules_are_read_from_a_file(tmp_path: Path) -> None:
         (None, "cannot read {path}: No such file or directory"),
         (b"redact = ", "{path} is not a TOML file: "),
         (b"\xff", "{path} is not a TOML file: "),
-        (b"", "{path} is not a file of rules: "),
-        (b"[redact]\npattern='a'\nreplacement='b'", "{path} is not a file of rules: "),
-        (b"[[redact]]\npattern='a'", "{path} is not a file of rules: "),
-        (b"[[redact]]\npattern='a'\nreplacement=1", "{path} is not a file of rules: "),
-        (b"[[redact]]\npattern='a'\nreplacement='b'\nand='c'", "{path} is not a file of rules: "),
-        (b"[[redact]]\npattern='a'\nreplacement='b'\n[[other]]", "{path} is not a file of rules: "),
+        (b"", "{path} is not a file of redaction rules: "),
+        (b"[redact]\npattern='a'\nreplacement='b'", "{path} is not a file of redaction rules: "),
+        (b"[[redact]]\npattern='a'", "{path} is not a file of redaction rules: "),
+        (b"[[redact]]\npattern='a'\nreplacement=1", "{path} is not a file of redaction rules: "),
+        (
+            b"[[redact]]\npattern='a'\nreplacement='b'\nand='c'",
+            "{path} is not a file of redaction rules: ",
+        ),
+        (
+            b"[[redact]]\npattern='a'\nreplacement='b'\n[[other]]",
+            "{path} is not a file of redaction rules: ",
+        ),
     ],
 )
 def test_ux_4_a_file_that_is_none_of_rules(

@@ -187,4 +187,4 @@ def test_sp_2_a_line_that_no_sample_shows(
 
 def test_sp_2_an_object_with_an_impossible_time_is_malformed() -> None:
     (found,) = parsed('{"time":"2026-02-31T10:00:00Z","level":"INFO","msg":"x"}')
-    assert found == {"reason": "the line names a time that never was (slog)"}
+    assert found == {"reason": "the line has an impossible time (slog)"}

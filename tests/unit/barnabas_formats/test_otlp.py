@@ -202,8 +202,8 @@ def deep(levels: int, inner: Any = "x") -> Any:
 @pytest.mark.parametrize(
     ("fields", "resource", "scope", "reason"),
     [
-        ({"time_unix_nano": 2**63}, {}, "", "names a time that never was"),
-        ({"observed_time_unix_nano": 2**64 - 1}, {}, "", "names a time that never was"),
+        ({"time_unix_nano": 2**63}, {}, "", "has an impossible time"),
+        ({"observed_time_unix_nano": 2**64 - 1}, {}, "", "has an impossible time"),
         ({"body": deep(MOST_DEPTH + 1)}, {}, "", "nested more than 20 deep"),
         ({"attributes": {"a": deep(MOST_DEPTH + 1)}}, {}, "", "nested more than 20 deep"),
         (

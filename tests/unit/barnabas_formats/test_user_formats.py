@@ -60,9 +60,9 @@ def test_ux_4_a_file_without_formats_of_access_logs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        ("", "may contain only [[format]] tables"),
-        ("[format]\nname = 'x'", "may contain only [[format]] tables"),
-        ("[[format]]\nname = 'x'\n[other]", "may contain only"),
+        ("", "must contain at least one [[format]] table"),
+        ("[format]\nname = 'x'", "must contain at least one [[format]] table"),
+        ("[[format]]\nname = 'x'\n[other]", "must contain at least one"),
         ("[[format]]\nname = 'x'", "format 1: pattern is missing"),
         ("[[format]]\nname = 3\npattern = '{message}'", "format 1: name is missing, or not text"),
         (
@@ -107,7 +107,7 @@ def test_ux_4_a_file_without_formats_of_access_logs(tmp_path: Path) -> None:
         ),
         (
             "[[format]]\nname = 'x'\nkind = 'access'\nw3c = 'date time c-ip c-ip'",
-            "w3c: c-ip is there twice",
+            "w3c: c-ip occurs twice",
         ),
         (
             "[[format]]\nname = 'x'\nkind = 'access'\nw3c = 'date time c-ip cs-method'",

@@ -147,7 +147,7 @@ def test_lg_1_one_format(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
     [
         (("--format", "nope"), "there is no format nope"),
         (("--zone", "Mars"), "'Mars' is not a time zone"),
-        (("--pattern", "{time}"), "has no form"),
+        (("--pattern", "{time}"), "has no format"),
     ],
 )
 def test_ux_4_what_is_wrong_with_the_options(
@@ -163,7 +163,7 @@ def test_ux_4_files_that_cannot_be_read(capsys: pytest.CaptureFixture[str], tmp_
     assert "none.log" in capsys.readouterr().err
     code, _, err = tried(capsys, tmp_path, "")
     assert code == 1
-    assert "there is no line in " in err
+    assert "there are no lines in " in err
 
 
 def test_ux_4_nothing_of_a_log_controls_a_terminal(

@@ -125,7 +125,7 @@ def test_lg_2_a_file_of_the_opentelemetry_collector(capsys: pytest.CaptureFixtur
         ("log4j", "ERROR", None, "jobs.Nightly", "Job 7 failed", "\tat jobs.Run", 4, None),
     ]
     assert snapshot.reasons() == {
-        "the log record names a time that never was (otlp)": 2,
+        "the log record has an impossible time (otlp)": 2,
         "the OTLP record has no log records": 1,
     }
     # Without tables, the page is the same.
@@ -179,13 +179,13 @@ def test_several_files_and_patterns(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ([], 2, "Missing argument"),
         (["missing.log"], 1, "cannot read missing.log: there is no such file or directory"),
-        (["empty"], 1, "there is no file in empty"),
-        (["nothing.log"], 1, "there is no line in nothing.log"),
+        (["empty"], 1, "there are no files in empty"),
+        (["nothing.log"], 1, "there are no lines in nothing.log"),
         (["bad.log", "--kind", "access"], 1, "none of 2 lines is valid: 2 not an access log"),
         (
             ["bad.log", "--formats", "f.toml"],
             1,
-            "f.toml: the file may contain only [[format]] tables",
+            "f.toml: the file must contain at least one [[format]] table",
         ),
         (["bad.log", "--kind", "access", "--formats", "s.toml"], 1, "no format of access logs"),
         (["good.log", "--tables", "full"], 1, "full is not empty: --tables needs a new directory"),

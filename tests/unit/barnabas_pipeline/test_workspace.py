@@ -21,7 +21,7 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_ux_4(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="choose another directory: --out"):
+    with pytest.raises(ConfigError, match="choose another directory with --out"):
         Workspace(tmp_path / "file" / "out")
 
 
@@ -31,12 +31,12 @@ def test_it_belongs_to_one_log(tmp_path: Path) -> None:
         workspace.check_own_broker()
         for _ in range(2):
             workspace.check_cluster("one")
-        with pytest.raises(ConfigError, match="in the cluster one, and this is two: choose"):
+        with pytest.raises(ConfigError, match="from the cluster one, but this is two: choose"):
             workspace.check_cluster("two")
-        with pytest.raises(ConfigError, match=r"in the cluster one: name it \(--bootstrap"):
+        with pytest.raises(ConfigError, match="from the cluster one: name it with --bootstrap"):
             workspace.check_own_broker()
     with Workspace(tmp_path / "own") as workspace:
         workspace.broker.mkdir()
-        with pytest.raises(ConfigError, match="in a broker of their own: leave"):
+        with pytest.raises(ConfigError, match="from a broker that the pipeline started: leave"):
             workspace.check_cluster("one")
         workspace.check_own_broker()

@@ -206,9 +206,9 @@ def test_lg_4_lines_after_now_do_not_count() -> None:
 @pytest.mark.parametrize(
     ("kind", "pipeline", "message"),
     [
-        ("error_share", "logs", "error_share is for access logs, and these are the tables of sys"),
-        ("funnel", "logs", "funnel is for access logs, and these are the tables of system logs"),
-        ("break_in", "behaviour", "break_in is for system logs, and these are the tables of acc"),
+        ("error_share", "logs", "error_share is for access logs, but these are the tables of sys"),
+        ("funnel", "logs", "funnel is for access logs, but these are the tables of system logs"),
+        ("break_in", "behaviour", "break_in is for system logs, but these are the tables of acc"),
     ],
 )
 def test_ux_4_a_rule_for_other_tables(kind: str, pipeline: str, message: str) -> None:

@@ -64,8 +64,8 @@ def test_lg_4_keys_of_a_funnel(tmp_path: Path) -> None:
         (str(["/a"] * 21), "a list of 2 to 20 paths is expected"),
         ('["/cart", 5]', "text is expected"),
         ('["/cart", ""]', "text is expected"),
-        ('["/cart", "thanks"]', "'thanks' is no path: it begins with /"),
-        ('["/a/*/b", "/thanks"]', "'/a/*/b' is no path: it begins with /, and only its end may"),
+        ('["/cart", "thanks"]', "'thanks' is not a path: a path begins with /"),
+        ('["/a/*/b", "/thanks"]', "'/a/*/b' is not a path: a path begins with /, and may have"),
         ('["/cart", "/thanks?a=1"]', "'/thanks?a=1' has a query or a fragment"),
     ],
 )
@@ -80,7 +80,7 @@ def test_ux_4_wrong_steps(steps: str, message: str, tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("x = [", "rules.toml: "),
-        ("", "rules.toml: it must have a list of [[alert]], of at most 1,000"),
+        ("", "rules.toml: it must have a list of [[alert]] tables, of at most 1,000"),
         ("alert = [1]", "rules.toml: it must have a list of [[alert]]"),
         (RATE + "[[sink]]\n", "rules.toml: a sink is a table with a name, such as [sink.team]"),
         (f'lookbak = "1d"\n{RATE}', "'lookbak' is unknown; did you mean lookback?"),
@@ -90,11 +90,11 @@ def test_ux_4_wrong_steps(steps: str, message: str, tmp_path: Path) -> None:
         (RATE + 'windw = "5m"\n', "alert 'errors': 'windw' is unknown; did you mean window?"),
         (RATE + 'window = "5"\n', "alert 'errors': window: minutes, hours or days are expected"),
         (RATE + 'window = "0m"\n', "alert 'errors': window: minutes, hours or days are expected"),
-        (RATE + 'window = "9999d"\n', "alert 'errors': window: a year is the longest"),
+        (RATE + 'window = "9999d"\n', "alert 'errors': window: the longest duration is a year"),
         (RATE + 'sinks = ["taem"]\n' + SINK, "'taem' is unknown; did you mean team?"),
         (RATE + 'sinks = ["team"]\n', "sinks: 'team' is unknown; there is no [sink.NAME]"),
         (RATE + 'template = "x"\n', "alert 'errors': a rate has either a level or a template"),
-        (RATE + RATE, "the name 'errors' is that of two alerts"),
+        (RATE + RATE, "two alerts have the name 'errors'"),
         (
             RATE.replace("5", "0"),
             "alert 'errors': threshold: it must be a whole number",

@@ -135,11 +135,11 @@ def test_lg_4_a_webhook_that_refuses(status: int) -> None:
         ("webhook", {"url": "ftp://host/"}, "sink 'team': url: an address such as https"),
         ("webhook", {"url": "http://"}, "url: an address such as https"),
         ("webhook", {"url": "http://host:x/"}, "url: an address such as https"),
-        ("webhook", {"url": "http://me:secret@host/"}, "url: it must have no password"),
-        ("webhook", {"url_env": "NO_SUCH"}, "url_env: the environment has no NO_SUCH"),
+        ("webhook", {"url": "http://me:secret@host/"}, "url: it must not contain a password"),
+        ("webhook", {"url_env": "NO_SUCH"}, "url_env: the environment variable NO_SUCH is not set"),
         ("webhook", {"url_file": "/no/such"}, "No such file or directory: '/no/such'"),
-        ("mail", {"from": "Me <me>"}, "'Me <me>' is no mail address"),
-        ("mail", {"user": "me"}, "user and password_env, or password_file, belong together"),
+        ("mail", {"from": "Me <me>"}, "'Me <me>' is not an email address"),
+        ("mail", {"user": "me"}, "user needs password_env or password_file, and the reverse"),
     ],
 )
 def test_ux_4_options_that_are_wrong(kind: str, options: dict[str, str], message: str) -> None:

@@ -130,7 +130,7 @@ def test_ux_4_a_damaged_state(tmp_path: Path) -> None:
         service = Service(tmp_path, receiver)
         service.write(1, 2, 3)
         (tmp_path / "alerts.json").write_text('{"incidents": [{}]}')
-        with pytest.raises(ConfigError, match=r"alerts\.json is damaged .*: remove it, and"):
+        with pytest.raises(ConfigError, match=r"alerts\.json is damaged .*: remove it; "):
             service.evaluate()
         watch = Watch(service.rules, tmp_path, "logs")
         found = watch.follow(Snapshot(tmp_path, LOGS), CLOCK)

@@ -198,7 +198,7 @@ def test_sp_2_json_lines_held_back(line: dict[str, object], wanted: dict[str, ob
     assert {name: found.get(name) for name in wanted} == wanted
 
 
-COLUMNS = "other columns than those of the format that the line begins like"
+COLUMNS = "columns that differ from those of the format that the line begins with"
 REJECTED = [
     ('[2026-03-10T10:00:00.310Z] "GET / HTTP/1.1" 200 - 0 1 2 3 "-" "a" "b" "c" "d"', "no client"),
     # Istio's, with more columns before the size
@@ -228,15 +228,15 @@ REJECTED = [
         "not an access log line",
     ),
     # the agent before the referrer, alone and with more behind
-    (f'{CLF} "{AGENT}" "https://example.com/"', "unclear columns behind the status"),
-    (f'{CLF} "{AGENT}" "-"', "unclear columns behind the status"),
-    (f'{CLF} "{AGENT}" "-" 0.012', "unclear columns behind the status"),
-    (f'{CLF} "{AGENT}" "https://example.com/" rt=0.012', "unclear columns behind the status"),
+    (f'{CLF} "{AGENT}" "https://example.com/"', "unclear columns after the status"),
+    (f'{CLF} "{AGENT}" "-"', "unclear columns after the status"),
+    (f'{CLF} "{AGENT}" "-" 0.012', "unclear columns after the status"),
+    (f'{CLF} "{AGENT}" "https://example.com/" rt=0.012', "unclear columns after the status"),
     # other layouts of nginx, Apache and Squid
     (f'{CLF} "UA"', "not an access log line"),
-    (f'{CLF} 3 "-" "{AGENT}"', "unclear columns behind the status"),
-    (f'{CLF} "-" "{AGENT}"text/html', "unclear columns behind the status"),
-    (f"{CLF} TCP_MISS:DIRECT", "unclear columns behind the status"),
+    (f'{CLF} 3 "-" "{AGENT}"', "unclear columns after the status"),
+    (f'{CLF} "-" "{AGENT}"text/html', "unclear columns after the status"),
+    (f"{CLF} TCP_MISS:DIRECT", "unclear columns after the status"),
     (CLF.replace('"GET', '"www.example.com" "GET'), "not an access log line"),
     (CLF.replace('"GET', '0.005 "GET'), "not an access log line"),
     (CLF.replace("[10/Mar/2026:11:00:00 +0100]", "[2026-03-10T11:00:00+01:00]"), NO_LINE),

@@ -12,7 +12,7 @@ from barnabas_pipeline.behaviour.access_lines import parse_lines, values
 HEAD = "2026-03-10 10:00:00 10.0.0.5 GET /a id=7 443 -"
 AGENT = "Mozilla/5.0+(X11;+Linux)"
 REFERRER = "https://www.example.com/"
-COLUMNS = "other columns than those of the format that the line begins like"
+COLUMNS = "columns that differ from those of the format that the line begins with"
 
 
 def parsed(*lines: str, own: tuple[Format, ...] = ()) -> list[dict[str, object]]:

@@ -209,7 +209,7 @@ def test_a_line_without_a_time_has_that_of_its_record() -> None:
         (
             b"260231 101500 17 INFO a.B: c",
             False,
-            "the line names a time that never was (hdfs)",
+            "the line has an impossible time (hdfs)",
         ),
     ],
 )

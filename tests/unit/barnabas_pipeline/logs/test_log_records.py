@@ -142,7 +142,7 @@ def test_lg_2_rejected_log_records_are_dead_letters_that_can_be_sent_again(tmp_p
     # The first record once more, and at a new place its dead letter, as `replay` sends it.
     letters = Snapshot(tmp_path / "tables", LOGS).frame("dead_letters").sort("offset")
     assert letters["reason"].to_list() == [
-        "the log record names a time that never was (otlp)",
+        "the log record has an impossible time (otlp)",
         "the record is not an OTLP request in protobuf",
         "the record is not JSON in UTF-8",
     ]

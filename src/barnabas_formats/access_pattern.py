@@ -5,7 +5,8 @@
 The notation is that of `pattern.py`. A field between quotes may contain anything but a quote,
 unless a backslash precedes it; a field between square brackets may contain blanks. Any other field
 ends at the character that follows it in the pattern, and a referrer or an agent at the end takes
-the rest of the line. `{_}` is a column to be ignored, and may occur several times.
+the rest of the line. `{_}` is a column to be ignored, and may occur several times. A pattern in
+nginx's notation is translated first (`nginx_notation.py`).
 
 A line matches only if it can be split into these fields in a single way. The lazy and the greedy
 match of an expression are the first and the last of all possible ways in the same order, so a line
@@ -20,6 +21,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from barnabas.errors import ConfigError
+from barnabas.similar_names import did_you_mean
+from barnabas_formats.nginx_notation import field_of, is_of_nginx, translate
 from barnabas_formats.pattern import TOKEN, literal_expression, time_expressions, wrong
 
 UNITS_US: Final[Mapping[str, int]] = MappingProxyType(
@@ -60,15 +63,22 @@ _W3C_FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "cs-uri-stem": "path",
         "cs-uri-query": "query",
         "cs-version": "protocol",
-        "cs(User-Agent)": "agent",
-        "cs(Referer)": "referrer",
+        "cs(user-agent)": "agent",
+        "cs(referer)": "referrer",
         "cs-host": "host",
-        "cs(Host)": "host",
+        "cs(host)": "host",
         "sc-status": "status",
         "sc-bytes": "bytes",
         "time-taken": "response_time_ms",
     }
 )
+_W3C_REQUIRED: Final = ("c-ip", "cs-method", "cs-uri-stem", "sc-status")
+_W3C_IGNORED: Final = (
+    *("s-ip", "s-port", "s-sitename", "s-computername", "cs-bytes", "cs(cookie)"),
+    *("sc-substatus", "sc-win32-status"),
+)
+"""Other columns that IIS writes."""
+_DIRECTIVE: Final = re.compile(r"\s*#?\s*fields:", re.IGNORECASE)
 _EXAMPLE: Final = "{time:%d/%b/%Y:%H:%M:%S %z}"
 
 
@@ -81,8 +91,8 @@ class AccessPattern(NamedTuple):
     quoted: frozenset[str] = frozenset()
     """The fields in which a backslash escapes the next character."""
     w3c: tuple[str, ...] = ()
-    """The columns of W3C's format, if the pattern was made from them; a plus in an agent then means
-    a blank."""
+    """The columns of W3C's format in lower case, if the pattern was made from them; a plus in an
+    agent then means a blank."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -91,7 +101,7 @@ class AccessPattern(NamedTuple):
 
 def compile_access_pattern(text: str) -> AccessPattern:
     """Compile a pattern. Raises `ConfigError`, which states the problem."""
-    tokens = [*TOKEN.finditer(text)]
+    tokens = [*TOKEN.finditer(translate(text) if is_of_nginx(text) else text)]
     parts: list[str] = []
     groups: list[str] = []
     quoted: set[str] = set()
@@ -110,7 +120,7 @@ def compile_access_pattern(text: str) -> AccessPattern:
             inner = _time(time_form, text)
         else:
             inner = _expression(name, _last(tokens[:place]), _first(tokens[place + 1 :]))
-        if inner == _QUOTED:
+        if inner == _QUOTED and name != IGNORED:
             quoted.add(name)
         group = f"{IGNORED}{place}" if name == IGNORED else name
         groups.append(group)
@@ -125,22 +135,21 @@ def compile_access_pattern(text: str) -> AccessPattern:
 def compile_w3c(text: str) -> AccessPattern:
     """Return the pattern of lines with the columns that a `#Fields:` directive lists. Raises
     `ConfigError`, which states the problem."""
-    names = text.removeprefix("#Fields:").split()
+    names = _DIRECTIVE.sub("", text).lower().split()
     place = names.index("date") if "date" in names else -1
     if names[place : place + 2] != ["date", "time"]:
         raise ConfigError(f"w3c: {text!r} does not have the columns date time, in this order")
     if double := [name for name in names if names.count(name) > 1]:
         raise ConfigError(f"w3c: {double[0]} occurs twice")
+    if missing := [name for name in _W3C_REQUIRED if name not in names]:
+        raise ConfigError(f"w3c: an access log needs {', '.join(missing)}{_typos(names, missing)}")
     fields = [_W3C_FIELDS.get(name, IGNORED) for name in names if name != "time"]
     # The columns for a host are alternatives.
     first = [
         name if name == IGNORED or name not in fields[:number] else IGNORED
         for number, name in enumerate(fields)
     ]
-    try:
-        found = compile_access_pattern(" ".join(f"{{{name}}}" for name in first))
-    except ConfigError as error:
-        raise ConfigError(f"w3c: {error}") from None
+    found = compile_access_pattern(" ".join(f"{{{name}}}" for name in first))
     # A column may contain anything but a blank.
     regex = found.regex.replace(_WORD, r"\S+").replace(_REST, r"\S+")
     # IIS writes whole milliseconds, and the others seconds with a fraction.
@@ -148,14 +157,26 @@ def compile_w3c(text: str) -> AccessPattern:
     return found._replace(regex=regex, w3c=tuple(names))
 
 
+def _typos(names: Sequence[str], missing: Sequence[str]) -> str:
+    """Suggest what unknown columns may have meant."""
+    known = (*_W3C_FIELDS, *_W3C_IGNORED, "time")
+    hints = [
+        f"; {name}: {near}"
+        for name in names
+        if name not in known and (near := did_you_mean(name, missing))
+    ]
+    return "".join(hints)
+
+
 def check_names(names: Sequence[str]) -> None:
     """Check the fields of a pattern or of an object. Raises `ConfigError`, which states the
     problem."""
     if unknown := [name for name in names if name not in NAMES]:
+        hints = [f"; {name}: {near}" for name in unknown if (near := _near(name))]
         known = ", ".join(NAMES)
         raise ConfigError(
-            f"{', '.join(unknown)}: no such field of an access log; there are {known}"
-            f" (and, in a pattern, {{{IGNORED}}} for a column to be ignored)"
+            f"{', '.join(unknown)}: no such field of an access log{''.join(hints)}; there are"
+            f" {known} (and, in a pattern, {{{IGNORED}}} for a column to be ignored)"
         )
     missing = [name for name in ("client", "time", "status") if name not in names]
     if "request" not in names:
@@ -168,6 +189,13 @@ def check_names(names: Sequence[str]) -> None:
         raise ConfigError(f"request already contains {', '.join(double)}")
     if len(times := [name for name in UNITS_US if name in names]) > 1:
         raise ConfigError(f"{', '.join(times)}: a line has one response time")
+
+
+def _near(name: str) -> str:
+    """Suggest a field for an unknown name, which may be that of nginx's variable."""
+    if field := field_of(name).partition(":")[0]:
+        return f"write {field}"
+    return did_you_mean(name, NAMES)
 
 
 def _expression(name: str, before: str, after: str) -> str:

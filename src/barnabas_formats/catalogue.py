@@ -11,6 +11,14 @@ KINDS = ("access", "system")
 
 
 @cache
+def names() -> tuple[str, ...]:
+    """Return the names of all formats without reading their files."""
+    folders = [files("barnabas_formats") / kind for kind in KINDS]
+    found = [each.name for folder in folders if folder.is_dir() for each in folder.iterdir()]
+    return tuple(sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml")))
+
+
+@cache
 def catalogue(kind: str | None = None) -> tuple[Format, ...]:
     """Return all formats, or the formats of one kind; each kind is sorted by name.
 

@@ -130,7 +130,9 @@ def json_keys(entry: Mapping[str, Any]) -> JsonKeys:
     columns = {name: keys for name, keys in entry.items() if name not in _OPTIONS}
     for name, keys in {**columns, "required": entry.get("required", [])}.items():
         if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-            raise ConfigError(f"json: {name} is not a list of keys")
+            raise ConfigError(f"json: {name} is not a list of keys, such as [{name!r}]")
+        if not keys and name in entry:
+            raise ConfigError(f"json: {name} is an empty list; name a key, or leave {name} out")
     unit = entry.get("unit")
     if unit is not None and unit not in TIME_UNITS_US:
         raise ConfigError(

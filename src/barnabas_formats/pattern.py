@@ -24,6 +24,7 @@ from barnabas_formats.levels import NAMES
 COLUMNS: Final = ("time", "host", "component", "level", "pid", "thread", "priority", "message")
 
 TOKEN: Final = re.compile(r"\{(?P<name>[a-z_]+)(?::(?P<form>[^{}]+))?\}|\{\{|\}\}| +|[^{} ]+|.")
+_MISSPELT: Final = re.compile(r"\{(?P<name>[^{}: ]+)(?::[^{}]*)?\}")
 # A level in the place of a host belongs to another format.
 _NO_HOSTS: Final = (
     *("TRACE", "DEBUG", "INFO", "NOTICE", "WARN", "WARNING", "ERR", "ERROR", "SEVERE", "CRIT"),
@@ -124,10 +125,16 @@ def compile_pattern(text: str, fields: Mapping[str, str] = _USUAL, start: str = 
         if name in COLUMNS:
             columns.append(name)
     if "message" not in columns:
-        raise wrong(text, "{message} is missing")
+        raise wrong(text, f"{{message}} is missing{_hint_at_kind(text)}")
     # Only the whole expression has named groups.
     head = re.sub(r"\(\?P<[a-z]+>", "(?:", head)
     return Pattern(f"^{''.join(parts)}$", tuple(columns), time_form, head=head)
+
+
+def _hint_at_kind(pattern: str) -> str:
+    of_access = ("{client}", "{request}", "{status}")
+    is_access = any(field in pattern for field in of_access)
+    return '; if the lines are of an access log, add kind = "access"' if is_access else ""
 
 
 def literal_expression(text: str, pattern: str) -> str:
@@ -137,8 +144,22 @@ def literal_expression(text: str, pattern: str) -> str:
     if text in ("{{", "}}"):
         return re.escape(text[0])
     if text in "{}":
-        raise wrong(pattern, f"{text!r} belongs to no field")
+        raise wrong(pattern, _no_field(text, pattern))
     return re.escape(text)
+
+
+def _no_field(brace: str, pattern: str) -> str:
+    """Say why a brace belongs to no field."""
+    at = next(token.start() for token in TOKEN.finditer(pattern) if token[0] == brace)
+    if (found := _MISSPELT.match(pattern, at)) is None:
+        return f"{brace!r} belongs to no field; write {brace * 2} for a brace"
+    name = found["name"]
+    written = re.sub("[^a-z_]+", "_", name.lower()).strip("_")
+    hint = f"; write {{{written}}}" if written else ""
+    return (
+        f"{{{name}}} is no field: a name consists of lower-case letters and underscores{hint},"
+        f" or {{{{{name}}}}} for these characters themselves"
+    )
 
 
 def time_expressions(form: str, pattern: str) -> tuple[str, str]:

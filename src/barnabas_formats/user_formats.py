@@ -15,27 +15,36 @@
     pattern = '{client} [{time:%d/%b/%Y:%H:%M:%S %z}] "{request}" {status} {response_time_ms}'
 
     [[format]]
+    name = "proxy"                  # in nginx's notation; only access logs are described in it
+    pattern = '$remote_addr [$time_local] "$request" $status $request_time'
+
+    [[format]]
     name = "our-iis"
     kind = "access"
     w3c = "#Fields: date time c-ip cs-method cs-uri-stem cs-host sc-status time-taken"
 
-A name may have several patterns. The first pattern that matches a line counts.
+A name may have several patterns, but of one kind of log. The first pattern that matches a line
+counts.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from barnabas.errors import ConfigError
+from barnabas.similar_names import did_you_mean
 from barnabas_formats.access_pattern import check_names, compile_access_pattern, compile_w3c
+from barnabas_formats.catalogue import names
 from barnabas_formats.format import RAW, Format, JsonKeys, in_zone, json_keys, zone_named
+from barnabas_formats.nginx_notation import is_of_nginx
 from barnabas_formats.pattern import compile_pattern
 
 ACCESS: Final = "access"
-_KEYS: Final = {"name", "pattern", "json", "w3c", "zone", "kind"}
+_KEYS: Final = ("name", "kind", "zone", "pattern", "json", "w3c")
+_SYSTEM: Final = "system"
 _SYSTEM_NAMES: Final = (
     *("time", "level", "severity", "host", "component", "pid", "thread", "message", "more"),
 )
@@ -59,24 +68,54 @@ def read_formats(path: Path) -> tuple[Format, ...]:
         raise ConfigError(
             f"{path}: the file must contain at least one [[format]] table and nothing else"
         )
-    return tuple(_format(path, number, entry) for number, entry in enumerate(entries, 1))
+    found: list[Format] = []
+    for number, entry in enumerate(entries, 1):
+        made = _format(path, number, entry)
+        _check_name(f"{path}, format {number}", made, found)
+        found.append(made)
+    return tuple(found)
+
+
+def _check_name(where: str, made: Format, before: Sequence[Format]) -> None:
+    """Raise `ConfigError` if a format has the name of a built-in one, or of another one in the
+    file that is of the other kind or the same."""
+    if made.name in names():
+        raise ConfigError(
+            f"{where}: {made.name!r} is the name of a built-in format; choose another, such as"
+            f" {f'our-{made.name}'!r}"
+        )
+    for number, other in enumerate(before, 1):
+        if other.name != made.name:
+            continue
+        if other == made:
+            raise ConfigError(f"{where}: {made.name!r} is the same as format {number}")
+        if other.kind != made.kind:
+            raise ConfigError(
+                f"{where}: format {number} has the name {made.name!r}, too, and is of the kind"
+                f" {other.kind}; only formats of one kind may have the same name"
+            )
 
 
 def _format(path: Path, number: int, entry: dict[str, Any]) -> Format:
     where = f"{path}, format {number}"
-    if unknown := entry.keys() - _KEYS:
+    if not isinstance(entry, dict):
+        raise ConfigError(f"{path}: the file may contain only [[format]] tables, and at least one")
+    if unknown := sorted(entry.keys() - set(_KEYS)):
+        hints = [f"; {key}: {near}" for key in unknown if (near := did_you_mean(key, _KEYS))]
         raise ConfigError(
-            f"{where}: {', '.join(sorted(unknown))}: no such key; there are name, kind, zone and"
-            " one of pattern, json and w3c (unit and required are keys within json)"
+            f"{where}: {', '.join(unknown)}: no such key{''.join(hints)}; there are name, kind,"
+            " zone and one of pattern, json and w3c (unit and required are keys within json)"
         )
-    for key in ("name",) if any(way in entry for way in _WAYS) else ("name", "pattern"):
-        if not isinstance(entry.get(key), str) or not entry[key]:
-            raise ConfigError(f"{where}: {key} is missing, or not text")
+    _check_text(where, entry, "name", "a format needs one")
+    if not any(way in entry for way in _WAYS):
+        _check_text(where, entry, "pattern", "a format has a pattern, json or w3c")
     if entry["name"] == RAW:
         raise ConfigError(f"{where}: {RAW!r} is the name of lines that match no format")
-    kind = entry.get("kind", "system")
-    if kind not in (ACCESS, "system"):
-        raise ConfigError(f"{where}: {kind!r} is not a kind; there are access and system")
+    kind = entry.get("kind", ACCESS if is_of_nginx(str(entry.get("pattern"))) else _SYSTEM)
+    if kind not in (ACCESS, _SYSTEM):
+        near = did_you_mean(str(kind), (ACCESS, _SYSTEM))
+        hint = f"; {near}" if near else "; there are access and system"
+        raise ConfigError(f"{where}: {kind!r} is not a kind{hint}")
     try:
         if "w3c" in entry:
             return _w3c(entry, kind)
@@ -89,6 +128,15 @@ def _format(path: Path, number: int, entry: dict[str, Any]) -> Format:
         )
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
+
+
+def _check_text(where: str, entry: Mapping[str, Any], key: str, why: str) -> None:
+    if key not in entry:
+        raise ConfigError(f"{where}: {key} is missing: {why}")
+    if not isinstance(entry[key], str):
+        raise ConfigError(f"{where}: {key} is not text: write {key} = '...'")
+    if not entry[key].strip():
+        raise ConfigError(f"{where}: {key} is empty: {why}")
 
 
 def _w3c(entry: dict[str, Any], kind: str) -> Format:
@@ -112,7 +160,7 @@ def own_format(
     pattern: str | None = None,
     json: Any = None,
     zone: str = "UTC",
-    kind: str = "system",
+    kind: str = _SYSTEM,
 ) -> Format:
     """Return a user's format, which has a pattern or JSON keys. Raises `ConfigError`."""
     if (pattern is None) == (json is None):
@@ -136,13 +184,18 @@ def _own_keys(json: Any, kind: str) -> JsonKeys:
             raise ConfigError(f"json: {error}") from None
     elif unknown := [name for name in keys.keys if name not in _SYSTEM_NAMES]:
         known = ", ".join(_SYSTEM_NAMES)
-        raise ConfigError(f"json: {', '.join(unknown)}: no such field; there are {known}")
+        nears = [(name, did_you_mean(name, _SYSTEM_NAMES)) for name in unknown]
+        hints = [f"; {name}: {near}" for name, near in nears if near]
+        raise ConfigError(
+            f"json: {', '.join(unknown)}: no such field{''.join(hints)}; there are {known}"
+        )
     return keys
 
 
 def kind_of_pattern(pattern: str) -> str:
     """Return the kind of log that a pattern without a `kind` describes."""
-    return ACCESS if "{client}" in pattern and "{message}" not in pattern else "system"
+    is_access = is_of_nginx(pattern) or ("{client}" in pattern and "{message}" not in pattern)
+    return ACCESS if is_access else _SYSTEM
 
 
 def of_kind(formats: Iterable[Format], kind: str) -> tuple[Format, ...]:

@@ -21,6 +21,7 @@ from barnabas.counted import counted
 from barnabas.errors import ConfigError
 from barnabas.extras import install_line
 from barnabas.printable import printable
+from barnabas.similar_names import did_you_mean
 from barnabas_formats.catalogue import catalogue
 from barnabas_formats.format import Format, in_zone
 from barnabas_formats.user_formats import kind_of_pattern, own_format, read_formats
@@ -43,20 +44,26 @@ def formats() -> None:
 
 
 @formats.command("list")
-@click.argument("name", required=False)
+@click.argument("word", metavar="[NAME|WORD]", required=False)
 @as_json
-def list_(name: str | None, as_json: bool) -> int:
-    """List all formats, or show one with its samples and what they say.
+def list_(word: str | None, as_json: bool) -> int:
+    """List all formats, or those with a word in their name or title.
+
+    A format whose whole name is given is shown with its samples and what they say.
 
     \b
     Examples:
       barnabas formats list
+      barnabas formats list spring
       barnabas formats list postgresql --json
     """
-    if name is not None:
-        _show(_named(catalogue(), name), as_json=as_json)
-        return EXIT_OK
     found = sorted(catalogue(), key=lambda each: (each.kind, each.name))
+    if word is not None:
+        some = [each for each in found if word.lower() in f"{each.name} {each.title}".lower()]
+        if not some or any(each.name == word for each in some):
+            _show(_named(found, word), as_json=as_json)
+            return EXIT_OK
+        found = some
     if as_json:
         click.echo(json.dumps([_summary(each) for each in found], indent=2))
         return EXIT_OK
@@ -80,8 +87,9 @@ def _named(found: Sequence[Format], name: str) -> Format:
     for each in found:
         if each.name == name:
             return each
-    names = ", ".join(dict.fromkeys(each.name for each in found))
-    raise ConfigError(f"there is no format {name}; there are {names}")
+    names = dict.fromkeys(each.name for each in found)
+    there = did_you_mean(name, names) or f"there are {', '.join(names)}"
+    raise ConfigError(f"there is no format {name}; {there}")
 
 
 def _show(of: Format, *, as_json: bool) -> None:

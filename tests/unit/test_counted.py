@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from barnabas.cli.suggestion import did_you_mean
 from barnabas.counted import counted
+from barnabas.similar_names import did_you_mean
 
 
 def test_a_count_and_its_noun() -> None:

@@ -175,7 +175,7 @@ def _problem(error: click.UsageError) -> str:
 
 def _suggestion(error: click.UsageError) -> str:
     """Return the options or commands that a mistyped one may have meant."""
-    from barnabas.cli.suggestion import did_you_mean
+    from barnabas.similar_names import did_you_mean
 
     if isinstance(error, click.NoSuchOption):
         return did_you_mean(error.option_name, error.possibilities or ())

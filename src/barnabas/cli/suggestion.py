@@ -1,23 +1,17 @@
-"""Suggests names that a mistyped one may have meant."""
+"""Suggests topics that a mistyped name may have meant."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from typing import Any
 
 from barnabas.client.admin.admin import Admin
 from barnabas.errors import BarnabasError
+from barnabas.similar_names import did_you_mean
 
 _PATIENCE_MS = 2_000
 _QUOTED = re.compile(r"'([^']+)'|topic ([\w.-]+)")
-
-
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return `did you mean a, or b?`; empty if no name is similar."""
-    near = get_close_matches(name, list(names), n=2, cutoff=0.7)
-    return f"did you mean {', or '.join(near)}?" if near else ""
 
 
 async def topics_like(servers: str, problem: str, client_options: Mapping[str, Any]) -> str:

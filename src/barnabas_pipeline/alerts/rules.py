@@ -25,8 +25,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from barnabas.cli.suggestion import did_you_mean
 from barnabas.errors import ConfigError
+from barnabas.similar_names import did_you_mean
 from barnabas_formats.levels import LEVELS
 
 MINUTE: Final = timedelta(minutes=1)

@@ -37,9 +37,9 @@ from barnabas_pipeline.behaviour.line_parts import (
 )
 from barnabas_pipeline.logs.times import instants
 
-_ESCAPE: Final = re.compile(r"\\(.)")
+_ESCAPE: Final = re.compile(r"\\([\"\\])")  # nginx's \x22 stays as it is, as in built-in formats
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_FIELDS: Final = "#Fields: "
+_FIELDS: Final = "(?i)^#fields: "
 _MINUTE: Final = timedelta(minutes=1)
 
 Parsed = tuple[int, Fields | str]
@@ -87,8 +87,8 @@ def _directives(lines: pl.DataFrame, formats: Sequence[Format]) -> Collection[in
     known = {pattern.w3c for of in formats for pattern in of.access if pattern.w3c}
     if not known:
         return ()
-    some = lines.filter(pl.col("text").str.starts_with(_FIELDS))
-    return {row for row, text in some.iter_rows() if tuple(text.split()[1:]) in known}
+    some = lines.filter(pl.col("text").str.contains(_FIELDS))
+    return {row for row, text in some.iter_rows() if tuple(text.lower().split()[1:]) in known}
 
 
 def _parsers(of: Format) -> Iterator[Callable[[pl.DataFrame], Iterator[Parsed]]]:

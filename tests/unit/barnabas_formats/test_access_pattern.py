@@ -21,6 +21,11 @@ def test_lg_1_the_columns_of_a_pattern() -> None:
     assert found.time_form == "%d/%b/%Y:%H:%M:%S %z"
 
 
+def test_lg_1_an_ignored_column_between_quotes() -> None:
+    found = compile_access_pattern(f'{NEEDED} "{{request}}" "{{_}}"')
+    assert found.quoted == {"request"}, "an ignored column has no name"
+
+
 @pytest.mark.parametrize(
     ("pattern", "what"),
     [
@@ -44,7 +49,13 @@ def test_lg_1_the_columns_of_a_pattern() -> None:
         ("{client} {time:%b %d %H:%M:%S} {status} {request}", "needs a year, a month and a day"),
         ("{client} {time:%Y-%m-%d %H:%M:%S %Z} {status} {request}", "but no %Z"),
         ("{client} {time:%z %Y-%m-%d %H:%M:%S} {status} {request}", "may have %z at its end"),
-        (f"{NEEDED} {{request}} {{", "belongs to no field"),
+        (f"{NEEDED} {{request}} {{", "'{' belongs to no field; write {{ for a brace"),
+        (f"{NEEDED} {{request}} {{Bytes}}", "{Bytes} is no field: a name consists of lower-case"),
+        (f"{NEEDED} {{request}} {{Bytes}}", "write {bytes}, or {{Bytes}} for these characters"),
+        (f"{NEEDED} {{request}} {{cs-host}}", "write {cs_host}, or {{cs-host}} for"),
+        (f"{NEEDED} {{request}} {{refferer}}", "; refferer: did you mean referrer?"),
+        (f"{NEEDED} {{request}} {{http_user_agent}}", "; http_user_agent: write agent"),
+        (f"{NEEDED} {{request}} $body_bytes_sent", "write either only variables or only fields"),
     ],
 )
 def test_ux_4_what_is_wrong_with_a_pattern(pattern: str, what: str) -> None:

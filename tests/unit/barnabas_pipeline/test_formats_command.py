@@ -46,7 +46,18 @@ def test_lg_1_a_format_with_samples_and_values(capsys: pytest.CaptureFixture[str
     shown = json.loads(capsys.readouterr().out)
     assert len(shown["samples"]) >= 3
     assert main(["formats", "list", "nginks"]) == 1
-    assert "there is no format nginks; there are " in capsys.readouterr().err
+    assert "there is no format nginks; did you mean nginx?" in capsys.readouterr().err
+    assert main(["formats", "list", "zzzz"]) == 1
+    assert "there is no format zzzz; there are " in capsys.readouterr().err
+
+
+def test_lg_1_the_formats_with_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    """A part of a name or of a title is enough to find a format."""
+    assert main(["formats", "list", "ngin"]) == 0
+    names = [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()]
+    assert {"nginx", "nginx_main", "combined"} <= {*names} < {each.name for each in catalogue()}
+    assert main(["formats", "list", "LARAVEL", "--json"]) == 0
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == ["monolog"]
 
 
 def test_lg_1_what_the_records_of_a_file_become(
@@ -135,6 +146,31 @@ def test_lg_1_own_formats_of_access_logs(
     assert (code, rows[0]["format"]) == (0, "shop"), "the file has formats of both kinds"
 
 
+def test_lg_1_the_notation_of_nginx(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """LG-1: the columns of a `log_format` are found as nginx writes them."""
+    line = (
+        '192.0.2.7 [2025-10-10T13:55:36+02:00] "GET /a HTTP/1.1" 200 "10.0.0.1, 10.0.0.2"'
+        ' "a \\x22b" 0.012 x\n'
+    )
+    given = """log_format timed '$remote_addr [$time_iso8601] "$request" '
+        '$status "$http_x_forwarded_for" "$http_user_agent" $request_time x';"""
+    code, rows, _ = tried(capsys, tmp_path, line, "--pattern", given)
+    assert (code, rows[0]) == (
+        0,
+        {
+            "time": "2025-10-10T11:55:36Z",
+            "format": "pattern",
+            "client": "192.0.2.7",
+            "method": "GET",
+            "path": "/a",
+            "protocol": "HTTP/1.1",
+            "status": 200,
+            "agent": r"a \x22b",
+            "response_time_us": 12_000,
+        },
+    )
+
+
 def test_lg_1_one_format(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, rows, _ = tried(capsys, tmp_path, f"{ENTRY}\n", "--format", "nginx")
     assert (code, rows[0]["format"]) == (1, "raw")
@@ -146,6 +182,7 @@ def test_lg_1_one_format(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
     ("options", "what"),
     [
         (("--format", "nope"), "there is no format nope"),
+        (("--format", "ngnix"), "there is no format ngnix; did you mean nginx"),
         (("--zone", "Mars"), "'Mars' is not a time zone"),
         (("--pattern", "{time}"), "has no format"),
     ],

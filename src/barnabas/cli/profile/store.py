@@ -46,7 +46,7 @@ class Profiles(NamedTuple):
         found = self.by_name.get(name)
         if found is not None:
             return found
-        from barnabas.cli.suggestion import did_you_mean
+        from barnabas.similar_names import did_you_mean
 
         advice = did_you_mean(name, self.by_name) or (
             f"there are {', '.join(sorted(self.by_name))}"

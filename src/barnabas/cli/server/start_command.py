@@ -265,7 +265,7 @@ def _option(word: str, left: list[str]) -> tuple[str, str]:
     """
     option, equals, value = word.partition("=")
     if option not in _WITH_VALUE:
-        from barnabas.cli.suggestion import did_you_mean  # only for an error
+        from barnabas.similar_names import did_you_mean  # only for an error
 
         raise UsageError(f"no such option: {option}", did_you_mean(option, _OPTIONS))
     if equals:

@@ -153,8 +153,8 @@ def watch(  # noqa: PLR0913  (a command's parameters are its options)
     """Watch the lag of groups, in records and in seconds, until Ctrl-C; without names, of all.
 
     On a terminal the output is a table; in a pipe or a file it is the present state, then a line
-    per partition whose state changes. --json prints an array per look, one a line. The lag in
-    seconds is the age of the first record that the group has not read.
+    per partition whose state changes or that is new. --json prints an array per look, one a line.
+    The lag in seconds is the age of the first record that the group has not read.
 
     \b
     Examples:
@@ -215,6 +215,7 @@ class _Watcher:
         console = Console(highlight=False)
         async with self._options.looker(servers) as looker:
             self._lags = await looker.look(self._names)
+            self._unready = ""
             with Live(console=console, auto_refresh=False, screen=True) as live:
                 while True:
                     live.update(lag_screen(self._lags, console.size, self._unready), refresh=True)

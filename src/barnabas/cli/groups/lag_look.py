@@ -25,11 +25,12 @@ from barnabas.client.lag.summary import with_neighbours
 from barnabas.client.lag.verdict import judge
 from barnabas.client.offsets import EARLIEST, LATEST
 from barnabas.clock import Clock, SystemClock
+from barnabas.protocol.consumer_protocol import CONSUMER_PROTOCOL
 from barnabas.types import TopicPartition
 
 _MOST_RANGES: Final = 500  # read in one look; the others stay uncounted until a later one
 _READ_S: Final = 5.0
-_REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance")
+_GIVE_UP_MS: Final = 60_000  # after an error, for so long
 
 _Range = tuple[TopicPartition, int]
 """A partition, and a group's position in it: groups at the same position share what was read."""
@@ -67,6 +68,7 @@ class LagLooker:
         self._clock: Clock = SystemClock()
         self._histories: dict[tuple[str, TopicPartition], History] = {}
         self._read: dict[_Range, Unread] = {}
+        self._given_up: dict[_Range, tuple[int, str]] = {}  # ranges with errors: when, and why
         self.looked_at_ms = 0  # by the wall clock
 
     async def __aenter__(self) -> LagLooker:
@@ -134,6 +136,7 @@ class LagLooker:
         samples: dict[str, dict[TopicPartition, Sample]] = {}
         for group in groups:
             members = {name: each.member_id for each in group.members for name in each.partitions}
+            unassigned_because = _unassigned_because(group)
             own = samples[group.group_id] = {}
             for name in read[group.group_id]:
                 at = committed[group.group_id].get(name)
@@ -148,7 +151,7 @@ class LagLooker:
                     logs.starts.get(name, 0),
                     end,
                     member=members.get(name),
-                    is_rebalancing=group.state in _REBALANCING,
+                    unassigned_because=unassigned_because,
                 )
         reason = await self._read_unread(
             (name, sample) for own in samples.values() for name, sample in own.items()
@@ -172,11 +175,17 @@ class LagLooker:
             for name, sample in samples
             if sample.offsets and sample.end is not None
         }
+        now_ms = self._clock.monotonic_ms()
         self._read = {key: unread for key, unread in self._read.items() if key in ends}
+        self._given_up = {
+            key: (at_ms, reason)
+            for key, (at_ms, reason) in self._given_up.items()
+            if key in ends and now_ms - at_ms < _GIVE_UP_MS
+        }
         # Those not read yet come first, so that each has its turn.
-        waiting = sorted(ends, key=lambda key: (key in self._read, key))[:_MOST_RANGES]
-        deadline_ms = self._clock.monotonic_ms() + int(_READ_S * 1000)
-        reason = ""
+        waiting = sorted(ends.keys() - self._given_up, key=lambda key: (key in self._read, key))
+        waiting = waiting[:_MOST_RANGES]
+        deadline_ms = now_ms + int(_READ_S * 1000)
         while waiting and (left_ms := deadline_ms - self._clock.monotonic_ms()) > 0:
             # A consumer has one position in a partition, so further groups need further rounds.
             turn: dict[TopicPartition, int] = {}
@@ -187,6 +196,18 @@ class LagLooker:
             found = {
                 name: self._read[name, at] for name, at in turn.items() if (name, at) in self._read
             }
-            reason = await self._reader.read_within(spans, found, left_ms / 1000) or reason
+            errors = await self._reader.read_within(spans, found, left_ms / 1000)
             self._read |= {(name, turn[name]): unread for name, unread in found.items()}
-        return reason
+            self._given_up |= {
+                (name, turn[name]): (now_ms, reason) for name, reason in errors.items()
+            }
+        return next((reason for _, reason in self._given_up.values()), "")
+
+
+def _unassigned_because(group: GroupDescription) -> str:
+    """Return why it is not known which member has a partition, or ""."""
+    if group.state in ("PreparingRebalance", "CompletingRebalance"):
+        return "the group is rebalancing"
+    if group.members and group.protocol_type != CONSUMER_PROTOCOL:
+        return f"the members share their partitions by another protocol, {group.protocol_type}"
+    return ""

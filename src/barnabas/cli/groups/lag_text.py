@@ -129,16 +129,27 @@ def _has_gaps(lag: GroupLag) -> bool:
 
 def lag_values(lag: GroupLag) -> dict[str, Any]:
     """Return a group's lag as values for JSON."""
-    slow = lag.slowest
     return {
         "group": lag.group.group_id,
         "state": lag.group.state,
         "lag": _sum_values(lag.together),
-        "slowest_member": None
-        if slow is None
-        else {"member": slow.member, "partitions": slow.partitions, **_sum_values(slow.lag)},
+        "slowest_member": _slowest_values(lag),
         "not_counted_because": lag.unread_reason or None,
         "partitions": [_verdict_values(name, each) for name, each in lag.verdicts.items()],
+    }
+
+
+def _slowest_values(lag: GroupLag) -> dict[str, Any] | None:
+    slow = lag.slowest
+    if slow is None:
+        return None
+    who = next((each for each in lag.group.members if each.member_id == slow.member), None)
+    return {
+        "member": slow.member,
+        "client_id": None if who is None else who.client_id,
+        "host": None if who is None else who.host,
+        "partitions": slow.partitions,
+        **_sum_values(slow.lag),
     }
 
 
@@ -183,17 +194,18 @@ def _age_values(age: Age | None) -> dict[str, Any]:
 def changes(
     before: Mapping[tuple[str, TopicPartition], State], lags: Iterable[GroupLag], at_ms: int
 ) -> Iterator[str]:
-    """Yield a line per partition whose state has changed."""
+    """Yield a line per partition whose state has changed, or that is new."""
     for lag in lags:
         for name, verdict in lag.verdicts.items():
             old = before.get((lag.group.group_id, name))
-            if old is not None and old is not verdict.state:
-                reason = f" ({verdict.reason})" if verdict.reason else ""
-                yield (
-                    f"{instant_text(at_ms)} {lag.group.group_id} {name}: "
-                    f"{old.value} -> {verdict.state.value}, {records_text(verdict)} records, "
-                    f"{age_text(verdict.age)} s{reason}"
-                )
+            if old is verdict.state:
+                continue
+            change = verdict.state.value if old is None else f"{old.value} -> {verdict.state.value}"
+            reason = f" ({verdict.reason})" if verdict.reason else ""
+            yield (
+                f"{instant_text(at_ms)} {lag.group.group_id} {name}: {change}, "
+                f"lag {records_text(verdict)}, {age_text(verdict.age)} s{reason}"
+            )
 
 
 def states(lags: Iterable[GroupLag]) -> dict[tuple[str, TopicPartition], State]:

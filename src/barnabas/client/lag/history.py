@@ -19,7 +19,7 @@ PRESENT_MS: Final = 20_000
 """Rates are those of this time, or of the last four commits, if those took longer."""
 _LEAST_MOVES: Final = 4
 _MOST_SAMPLES: Final = 1_200
-_MOST_ENDS: Final = 3_600
+_MOST_ENDS: Final = 600
 _FLAT: Final = 0.05
 """A lag is steady if it changes by less than this part of what is written and read."""
 
@@ -155,6 +155,9 @@ class History:
             self._ends[-1] = self._ends[-1]._replace(last_ms=sample.at_ms)
         elif not self._ends or self._ends[-1].offset < sample.end:
             self._ends.append(End(sample.end, sample.at_ms, sample.at_ms))
+        # Only the times of unread records matter.
+        while len(self._ends) > 1 and self._ends[1].offset <= sample.position:
+            self._ends.popleft()
 
     def _must_move(self, sample: Sample) -> bool:
         """Return whether the member certainly has something to read, and therefore to commit."""

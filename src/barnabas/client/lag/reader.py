@@ -23,21 +23,29 @@ class UnreadReader:
         self._consumer = consumer
         self._most = most
 
-    async def read(
-        self, ranges: Mapping[TopicPartition, Span], found: dict[TopicPartition, Unread]
-    ) -> str:
-        """Continue what was `found` of each range, and return what went wrong, or "".
+    async def read_within(
+        self,
+        ranges: Mapping[TopicPartition, Span],
+        found: dict[TopicPartition, Unread],
+        seconds: float,
+    ) -> dict[TopicPartition, str]:
+        """Continue what was `found` of each range, and return what went wrong with some.
 
-        `found` keeps what was read before an error, or before the caller's time was up.
+        `found` keeps what was read before an error, and before the time was up.
         """
-        spans = {
-            name: Span(max(found[name].read_to, span.begin) if name in found else span.begin, end)
-            for name, span in ranges.items()
-            for end in [span.end]
-            if name not in found or found[name].records < self._most
-        }
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._read(ranges, found)
+        except TimeoutError:
+            reason = f"reading the records took longer than {seconds:.0f} s"
+            return dict.fromkeys(self._unfinished(ranges, found), reason)
+
+    async def _read(
+        self, ranges: Mapping[TopicPartition, Span], found: dict[TopicPartition, Unread]
+    ) -> dict[TopicPartition, str]:
+        spans = self._unfinished(ranges, found)
         if not spans:
-            return ""
+            return {}
 
         def take(name: TopicPartition, answer: FetchedBytes) -> bool:
             found[name] = _continued(found.get(name), name, answer, spans[name].end)
@@ -46,29 +54,29 @@ class UnreadReader:
         try:
             await read_spans(self._consumer, spans, take)
         except BarnabasError as error:
-            topics = {name.topic for name in spans}
-            # An error of one topic, such as that it may not be read, must not hide the others.
+            topics = sorted({name.topic for name in spans})
             if len(topics) == 1:
-                return in_one_line(error)
-            errors = [
-                await self.read({n: s for n, s in ranges.items() if n.topic == topic}, found)
-                for topic in sorted(topics)
-            ]
-            return next(filter(None, errors), "")
-        return ""
+                return dict.fromkeys(self._unfinished(spans, found), in_one_line(error))
+            errors: dict[TopicPartition, str] = {}
+            # An error of one topic, such as that it may not be read, must not hide the others.
+            for topic in topics:
+                own = {name: span for name, span in spans.items() if name.topic == topic}
+                errors |= await self._read(own, found)
+            return errors
+        return {}
 
-    async def read_within(
-        self,
-        ranges: Mapping[TopicPartition, Span],
-        found: dict[TopicPartition, Unread],
-        seconds: float,
-    ) -> str:
-        """Do as `read` does, but give up after this time."""
-        try:
-            async with asyncio.timeout(seconds):
-                return await self.read(ranges, found)
-        except TimeoutError:
-            return f"reading the records took longer than {seconds:.0f} s"
+    def _unfinished(
+        self, ranges: Mapping[TopicPartition, Span], found: Mapping[TopicPartition, Unread]
+    ) -> dict[TopicPartition, Span]:
+        """Return what is still to be read of each range."""
+        unfinished = {}
+        for name, (begin, end) in ranges.items():
+            before = found.get(name)
+            if before is not None:
+                begin = max(before.read_to, begin)
+            if begin < end and (before is None or before.records < self._most):
+                unfinished[name] = Span(begin, end)
+        return unfinished
 
 
 def _continued(

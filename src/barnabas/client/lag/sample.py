@@ -30,7 +30,7 @@ class Sample(NamedTuple):
     end: int | None  # None: unknown, because the partition has no leader
     unread: Unread | None = None  # None: nothing was read
     member: str | None = None  # the member to which the partition is assigned
-    is_rebalancing: bool = False
+    unassigned_because: str = ""  # why it is not known which member has the partition
 
     @property
     def position(self) -> int:

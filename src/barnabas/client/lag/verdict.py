@@ -111,8 +111,8 @@ def _decide(history: History, patience_ms: int) -> tuple[State, str]:
     if sample.most == 0:
         return State.CAUGHT_UP, _markers(sample.offsets)
     if sample.member is None and not _is_recent(history.moved_alone_at_ms, sample, patience_ms):
-        if sample.is_rebalancing:
-            return State.UNKNOWN, "the group is rebalancing"
+        if sample.unassigned_because:
+            return State.UNKNOWN, sample.unassigned_because
         return State.STOPPED, "no member of the group has the partition"
     stalled_since_ms = history.stalled_since_ms
     if stalled_since_ms is not None and not _is_recent(stalled_since_ms, sample, patience_ms):

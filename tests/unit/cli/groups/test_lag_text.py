@@ -110,9 +110,10 @@ def test_in_5_json_has_null_for_what_is_unknown() -> None:
 def test_in_5_a_change_of_state_is_a_line() -> None:
     before = states([lag({T0: SLOW, T1: WELL})])
     (line,) = changes(before, [lag({T0: STUCK, T1: WELL})], 1_795_281_471_007)
-    assert line.endswith("Z g t-0: catching up -> stuck, <=20 records, >=12.5 s (stayed at 40)")
-    # A partition that was not seen before has not changed.
-    assert list(changes({}, [lag({T0: STUCK})], 0)) == []
+    assert line.endswith("Z g t-0: catching up -> stuck, lag <=20, >=12.5 s (stayed at 40)")
+    assert list(changes(before, [lag({T0: SLOW, T1: WELL})], 0)) == []
+    (line,) = changes({}, [lag({T0: WELL})], 0)
+    assert line == "1970-01-01T00:00:00.000Z g t-0: caught up, lag 0, 0.0 s"
 
 
 def test_in_5_an_unknown_number_is_no_metric() -> None:

@@ -198,7 +198,8 @@ def test_in_5_without_a_member_it_has_stopped() -> None:
     gone = sample(11, 110, 210, all_read(110, 210), member=None)
     found = verdict(*looks, gone)  # it committed when it left
     assert found.state is State.STOPPED
-    assert verdict(gone._replace(is_rebalancing=True)).state is State.UNKNOWN
+    found = verdict(gone._replace(unassigned_because="the group is rebalancing"))
+    assert (found.state, found.reason) == (State.UNKNOWN, "the group is rebalancing")
 
 
 def test_in_5_a_consumer_outside_of_the_group_has_not_stopped() -> None:

@@ -546,10 +546,11 @@ class Segment:
 
     def paths(self) -> list[Path]:
         """Return the paths of the segment's files, the log file first."""
-        suffixes = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX]
+        # Each flush asks for them, and a path that exists costs less than a new one.
+        paths = [self.path(LOG_SUFFIX), self.offset_index.path, self.time_index.path]
         if self.aborted is not None and self.aborted.has_file:
-            suffixes.append(ABORTED_INDEX_SUFFIX)
-        return [self.path(each) for each in suffixes]
+            paths.append(self.aborted.path)
+        return paths
 
     def on_renamed(self, directory: Path) -> None:
         """Note that the directory has a new name."""

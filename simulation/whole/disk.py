@@ -21,6 +21,7 @@ from simulation.whole.inodes import Change, DirectoryInode, Edit, FileInode, Ino
 from simulation.whole.strike import Strike
 
 _LONGEST_NAME_BYTES = 255
+_CHARACTER_BYTES = 4  # at most, in UTF-8
 
 
 class Spend(Protocol):
@@ -312,10 +313,11 @@ def os_error(code: int, path: Path) -> OSError:
 
 def _names(path: Path) -> Sequence[str]:
     parts = path.parts
-    return parts[1:] if path.is_absolute() else parts
+    return parts[1:] if parts and parts[0].startswith("/") else parts
 
 
 def _checked(name: str, path: Path) -> str:
-    if len(os.fsencode(name)) > _LONGEST_NAME_BYTES:
+    # Only a name of many characters may have too many bytes.
+    if _CHARACTER_BYTES * len(name) > _LONGEST_NAME_BYTES < len(os.fsencode(name)):
         raise os_error(errno.ENAMETOOLONG, path)
     return name

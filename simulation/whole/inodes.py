@@ -48,7 +48,8 @@ class FileInode:
     def write(self, position: int, data: bytes | memoryview) -> None:
         """Write at least one byte."""
         self._forget_flips(position, position + len(data))
-        self.data.extend(bytes(max(position - len(self.data), 0)))
+        if position > len(self.data):
+            self.data.extend(bytes(position - len(self.data)))
         self.data[position : position + len(data)] = data
         self._changed(position, position + len(data))
 
@@ -72,6 +73,8 @@ class FileInode:
 
     def _forget_flips(self, start: int, end: int) -> None:
         """Forget flipped bits that are overwritten or cut off."""
+        if not self._flipped:
+            return
         for place in [each for each in self._flipped if start <= each < end]:
             self._turn(place, self._flipped.pop(place), self._durable)
 

@@ -68,6 +68,10 @@ class Wires(Protocol):
     def remove_reader(self, descriptor: int) -> bool: ...
 
 
+_Spent = dict[str, tuple[int, int, int]]
+"""What a turn has spent its time on: how often, the time, and the time that a fault has added."""
+
+
 class _Lane:
     """The threads of an executor of one process: how many are busy, and the work waiting for
     one."""
@@ -87,9 +91,7 @@ class _Future(asyncio.Future[Any]):
 
     __slots__ = ("life",)
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, life: Life | None) -> None:
-        super().__init__(loop=loop)
-        self.life = life
+    life: Life | None
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
@@ -114,7 +116,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._timers_made = 0
         self._cancelled = 0
         self._at_once = 0
-        self._spent: dict[str, tuple[int, int, int]] = {}
+        self._spent: _Spent = {}
         self.longest_turn = (0, "")
         """The longest turn of all processes with a budget: the time that it spent, and its
         process."""
@@ -194,23 +196,25 @@ class VirtualLoop(asyncio.BaseEventLoop):
         times, spent_us, slow_us = self._spent.get(what, (0, 0, 0))
         self._spent[what] = times + 1, spent_us + us, slow_us + more_us
 
-    def _take_spent(self) -> tuple[int, int, str]:
+    def _take_spent(self) -> tuple[int, int, _Spent]:
         """Return the time spent since the last call, without faults and with them, and what it
         was spent on."""
         spent, self._spent = self._spent, {}
-        spent_us = sum(each[1] for each in spent.values())
-        breakdown = ", ".join(f"{each[0]} x {what}" for what, each in spent.items())
-        return spent_us, spent_us + sum(each[2] for each in spent.values()), breakdown
+        spent_us = slow_us = 0
+        for _, us, more_us in spent.values():
+            spent_us += us
+            slow_us += more_us
+        return spent_us, spent_us + slow_us, spent
 
     def _turn_ends(self, life: Life | None, handle: asyncio.Handle) -> None:
-        spent_us, all_us, breakdown = self._take_spent()
+        spent_us, all_us, spent = self._take_spent()
         if life is None or life.is_over:
             return
         all_us += life.turn_us
         if spent_us > self.longest_turn[0] and life.budget_us:
-            self.longest_turn = spent_us, f"{life.name}: {_who(handle)}: {breakdown}"
+            self.longest_turn = spent_us, f"{life.name}: {_who(handle)}: {_breakdown(spent)}"
         if life.budget_us and spent_us > life.budget_us:
-            message = f"a turn of {spent_us / 1000:.0f} ms: {_who(handle)}: {breakdown}"
+            message = f"a turn of {spent_us / 1000:.0f} ms: {_who(handle)}: {_breakdown(spent)}"
             self.findings.append(Finding(self.now_us, life.name, message, None))
         if all_us >= costs.LEAST_STALL_US:
             until_us = self.now_us + all_us
@@ -258,6 +262,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     # ---- asyncio's calls ----
 
+    # It is called for every handle and future; `bool()` is False, and costs less than a method.
+    get_debug = staticmethod(bool)
+
     def time(self) -> float:
         return self.now_us / 1e6
 
@@ -265,7 +272,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         handle = asyncio.Handle(callback, args, self, context)
-        if not _is_dead():
+        life = CURRENT.get()
+        if life is None or not life.is_over:  # a process that died in this turn starts nothing
             self._ready.append(handle)
         return handle
 
@@ -310,7 +318,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         context: Context | None,
     ) -> asyncio.TimerHandle:
         handle = asyncio.TimerHandle(when_us / 1e6, callback, args, self, context)
-        if _is_dead():
+        life = CURRENT.get()
+        if life is not None and life.is_over:
             return handle
         if when_us <= self.now_us:
             self._ready.append(handle)
@@ -329,7 +338,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._cancelled = 0
 
     def create_future(self) -> asyncio.Future[Any]:
-        return _Future(self, CURRENT.get())
+        future = _Future(loop=self)
+        future.life = CURRENT.get()
+        return future
 
     def create_task(  # type: ignore[override]
         self,
@@ -440,12 +451,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self.wires
 
 
-def _is_dead() -> bool:
-    """Return whether the process that runs now has died in this turn: it starts nothing further."""
-    life = CURRENT.get()
-    return life is not None and life.is_over
-
-
 def _is_of_death(error: BaseException | None) -> bool:
     """Return whether an error was raised on the way out of a dead process."""
     while error is not None:
@@ -462,6 +467,11 @@ def _who(handle: asyncio.Handle) -> str:
         if isinstance(each, asyncio.Task):
             return str(getattr(each.get_coro(), "__qualname__", each))
     return repr(handle)
+
+
+def _breakdown(spent: _Spent) -> str:
+    """Return in words what a turn has spent its time on."""
+    return ", ".join(f"{each[0]} x {what}" for what, each in spent.items())
 
 
 def _settle(outcome: asyncio.Future[Any], result: object, error: Exception | None) -> None:

@@ -131,7 +131,7 @@ class Network:
         self._slow_us[name] = more_us
 
     def is_cut(self, source: Host, target: Host) -> bool:
-        return (source.name, target.name) in self._cuts
+        return bool(self._cuts) and (source.name, target.name) in self._cuts
 
     def process_died(self, life: Life) -> None:
         """Close the connections of a process that has died, as its kernel does."""
@@ -215,21 +215,18 @@ class Network:
             return
         while flow and flow[0][0] <= now_us:
             _, item = flow.popleft()
-            self._note(end, peer, item)
+            self._note(end, item)
             peer.arrived(item)
         if flow:
             self._schedule(end, flow[0][0])
 
-    def _note(self, end: End, peer: End, item: Item) -> None:
+    def _note(self, end: End, item: Item) -> None:
         self.arrivals += 1
-        digest = self._digest
-        digest.update(_TIME.pack(self._loop.now_us))
-        digest.update(f"{end.address}{peer.address}".encode())
         if isinstance(item, bytes):
             self.arrived_bytes += len(item)
-            digest.update(item)
         else:
-            digest.update(item.name.encode())
+            item = item.name.encode()
+        self._digest.update(_TIME.pack(self._loop.now_us) + end.way + item)
 
     def _delay_us(self, source: Host, target: Host) -> int:
         way = (source.name, target.name)
@@ -325,7 +322,8 @@ class Network:
         elif not listening.is_full:
             other = End(self, there, listening.life, target)
             there.ends[other] = None
-            end.peer, other.peer = other, end
+            end.joins(other)
+            other.joins(end)
             listening.knocked(other)
             self._loop.world_at_us(back_us, _accept, answer)
 

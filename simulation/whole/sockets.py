@@ -62,6 +62,7 @@ class End:
         "on_room",
         "peer",
         "unread_bytes",
+        "way",
     )
 
     def __init__(self, network: Network, host: Host, life: Life | None, address: Address) -> None:
@@ -70,6 +71,8 @@ class End:
         self.life = life
         self.address = address
         self.peer: End | None = None
+        self.way = b""
+        """The addresses of both ends, for the digest."""
         self.is_closed = False  # no process holds it
         self.has_ended = False  # the peer will send no more
         self.error: OSError | None = None
@@ -85,6 +88,11 @@ class End:
         self.flow_is_stalled = False  # its first item was due, and the way is cut
         self._received: deque[bytes] = deque()
         self._at = 0  # how much of the first one has been read
+
+    def joins(self, peer: End) -> None:
+        """Make this the other end of the peer."""
+        self.peer = peer
+        self.way = f"{self.address}{peer.address}".encode()
 
     # ---- the process's side ----
 
@@ -114,6 +122,11 @@ class End:
         received = self._received
         while received and position < size:
             first = received[0]
+            if not self._at and len(first) <= size - position:  # nearly always
+                buffer[position : position + len(first)] = first
+                position += len(first)
+                received.popleft()
+                continue
             taken = min(len(first) - self._at, size - position)
             buffer[position : position + taken] = first[self._at : self._at + taken]
             position += taken

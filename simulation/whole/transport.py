@@ -100,8 +100,8 @@ class SimTransport(asyncio.Transport):
         if end.error is not None:
             self._lose(end.error)
         elif end.has_received:
-            size = end.read_into(cast(memoryview, self._protocol.get_buffer(-1)))
-            self._protocol.buffer_updated(size)
+            buffer: Any = self._protocol.get_buffer(-1)
+            self._protocol.buffer_updated(end.read_into(buffer))
             if end.is_readable:
                 self._readable()
         elif end.has_ended:

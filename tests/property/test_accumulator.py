@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from math import lcm
 from typing import NamedTuple
 
 import pytest
@@ -33,14 +34,15 @@ DELIVERY_MS = 10_000
 TOO_LARGE = b"too large"
 
 Moment = tuple[str, int]
-MOMENTS = st.one_of(
-    st.tuples(st.just("append"), st.integers(1, 8)),
-    st.tuples(st.sampled_from(("send", "serve", "hear")), st.integers(1, 5)),
-    st.tuples(
-        st.sampled_from(("append a large one", "refuse", "doubt", "cut", "restart", "identify")),
-        st.just(1),
-    ),
-    st.tuples(st.just("wait"), st.sampled_from((100, DELIVERY_MS // 2, DELIVERY_MS))),
+_KINDS: tuple[list[Moment], ...] = (
+    [("append", count) for count in range(1, 9)],
+    [(what, times) for what in ("send", "serve", "hear") for times in range(1, 6)],
+    [(what, 1) for what in ("append a large one", "refuse", "doubt", "cut", "restart", "identify")],
+    [("wait", ms) for ms in (100, DELIVERY_MS // 2, DELIVERY_MS)],
+)
+# Each kind is as frequent as any other. A moment is one draw, since draws cost more than the rest.
+MOMENTS = st.sampled_from(
+    [each for kind in _KINDS for each in kind * (lcm(*map(len, _KINDS)) // len(kind))]
 )
 
 
@@ -101,6 +103,8 @@ class World:
         """With no more faults, and without giving anything up for its age."""
         self._refusal = None
         for _ in range(20 * (len(self.appended) + 1)):
+            if not (self._sent or self._served or self.accumulator.unfinished_batches):
+                return
             self.now_ms += DELIVERY_MS
             self._identify()
             self._send()

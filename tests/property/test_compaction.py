@@ -212,13 +212,15 @@ class CompactionMachine(RuleBasedStateMachine):
     def stored(self) -> dict[int, Record]:
         """The data records of the log, through its segments."""
         found: dict[int, Record] = {}
+        last = -1
         for segment in self.log.segments:
             for position, header in segment.headers(0):
                 raw = segment.read_batch(position, header.size_bytes)
                 if not header.is_control:
                     for record in records_of(raw, 0, header):
-                        assert record.offset > max(found, default=-1)
+                        assert record.offset > last
                         found[record.offset] = record
+                        last = record.offset
         return found
 
     def newest(self, end_offset: int) -> dict[bytes, Record]:

@@ -80,14 +80,15 @@ def decoded(record: KeyValue) -> tuple[OffsetCommitKey, OffsetCommitValue | None
 def outcomes(log: list[Entry]) -> dict[int, bool | None]:
     """For each record, by offset: whether its transaction was committed; None: it is open."""
     found: dict[int, bool | None] = {}
+    open_: dict[int, list[int]] = {}  # by producer
     for entry in log:
-        if entry.record is not None:
-            found[entry.offset] = True if entry.producer_id == NO_PRODUCER_ID else None
-            continue
-        for before in log:
-            mine = before.producer_id == entry.producer_id and before.offset < entry.offset
-            if mine and found.get(before.offset, True) is None:
-                found[before.offset] = entry.is_commit
+        if entry.record is None:
+            found.update(dict.fromkeys(open_.pop(entry.producer_id, ()), entry.is_commit))
+        elif entry.producer_id == NO_PRODUCER_ID:
+            found[entry.offset] = True
+        else:
+            found[entry.offset] = None
+            open_.setdefault(entry.producer_id, []).append(entry.offset)
     return found
 
 

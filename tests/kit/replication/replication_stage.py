@@ -71,6 +71,11 @@ class Disk(EpochLog):
         index = offset - self.log_start_offset
         return self.records[index] if 0 <= index < len(self.records) else None
 
+    def between(self, start: int, end: int) -> list[Record]:
+        """The records from one offset, at which the log has begun, up to another."""
+        first = self.log_start_offset
+        return self.records[start - first : max(start, end) - first]
+
     def read(self, offset: int) -> list[Record]:
         index = offset - self.log_start_offset
         return self.records[index : index + RECORDS_PER_FETCH]

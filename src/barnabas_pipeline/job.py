@@ -10,18 +10,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.client.config import of_every_client
+from barnabas_pipeline.batch_size import most_records
 from barnabas_pipeline.dead_letter_topic import DeadLetterTopic
 from barnabas_pipeline.one_pass import RESULT, OnePass, unpack
 from barnabas_pipeline.step import Query
 from barnabas_pipeline.tables import Tables
 from barnabas_pipeline.work import Definition
+
+# A pass over few records costs almost as much as one over many, so several tasks would take longer.
+_RECORDS_OF_ONE_TASK: Final = 5_000
 
 
 class Job(NamedTuple):
@@ -44,7 +49,8 @@ class Job(NamedTuple):
         Raises `ConfigError` if the tables and the checkpoint do not belong together, or a
         producer's error if the brokers cannot begin transactions.
         """
-        self._tables().check_query(self._known_query())
+        tables = Tables(self.tables, self.definition.layout)
+        tables.check_query(self._known_query(tables))
         DeadLetterTopic.prepare(self.bootstrap_servers, self._own_options())
         records = (
             spark.readStream.format("barnabas")
@@ -61,7 +67,7 @@ class Job(NamedTuple):
         writer = (
             records.writeStream.queryName(f"{self.definition.name}-{self.topic}")
             .option("checkpointLocation", str(self.checkpoint))
-            .foreachBatch(self._process)
+            .foreachBatch(partial(self._process, tables))
         )
         if every_seconds is None:
             return writer.trigger(availableNow=True).start()
@@ -70,21 +76,18 @@ class Job(NamedTuple):
     def _own_options(self) -> dict[str, str]:
         return of_every_client(self.client_options)
 
-    def _tables(self) -> Tables:
-        return Tables(self.tables, self.definition.layout)
-
-    def _known_query(self) -> str | None:
+    def _known_query(self, tables: Tables) -> str | None:
         """Return the id of the checkpoint's query, or None until it has committed a batch."""
         metadata = self.checkpoint / "metadata"
         # Spark names a query before its first batch. If a run was stopped before that batch, its
         # checkpoint does not count. It does count if the tables have a state: Spark may have been
         # killed before it marked the batch of that state as done.
         has_committed = any((self.checkpoint / "commits").glob("[0-9]*"))
-        if not metadata.exists() or not (has_committed or self._tables().control()):
+        if not metadata.exists() or not (has_committed or tables.control()):
             return None
         return str(json.loads(metadata.read_text("utf-8"))["id"])
 
-    def _process(self, batch: DataFrame, number: int) -> None:
+    def _process(self, tables: Tables, batch: DataFrame, number: int) -> None:
         # Spark exposes the name of a `foreachBatch` query only in this local property.
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         assert query is not None
@@ -92,7 +95,11 @@ class Job(NamedTuple):
             self.bootstrap_servers, self.dead_letter_topic, query, self._own_options()
         )
 
+        most = most_records(self.checkpoint, number)
+        if most is not None and most <= _RECORDS_OF_ONE_TASK:
+            batch = batch.coalesce(1)
+
         def tasks(one_pass: OnePass) -> Iterator[tuple[str, bytes]]:
             return unpack(batch.mapInArrow(one_pass.run, RESULT).collect())
 
-        Query(query, self.definition, self._tables(), letters.send).take(number, tasks)
+        Query(query, self.definition, tables, letters.send).take(number, tasks)

@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
+import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
@@ -32,6 +33,7 @@ from barnabas_pipeline.places import Positions
 from barnabas_pipeline.work import Outcome
 from pyspark_barnabas.delta.compaction import compact
 from pyspark_barnabas.delta.files import DataFile
+from pyspark_barnabas.delta.kept import Kept
 from pyspark_barnabas.delta.log import cut
 from pyspark_barnabas.delta.options import DeltaOptions, delta_options
 from pyspark_barnabas.delta.storage import filesystem
@@ -77,6 +79,10 @@ class Tables:
         self.directory = directory
         self.layout = layout
         self._all = layout.all
+        self._kept = {name: Kept(self._path(name)) for name in (*self._all, _CONTROL)}
+        # What a batch of this process needs of the one before it, if that was this process's, too.
+        self._state: tuple[Control, Positions] | None = None
+        self._seen: Positions | None = None  # before the present batch; after its commit, with it
         if (directory / "versions").is_dir():
             raise ConfigError(
                 f"the tables in {directory} were written by an earlier version, in a format that "
@@ -91,6 +97,8 @@ class Tables:
 
         Raises `ConfigError` if the tables are not this pipeline's.
         """
+        if self._state is not None and self._kept[_CONTROL].table() is not None:
+            return self._state[0]
         path = self._path(_CONTROL)
         if not DeltaTable.is_deltatable(path):
             return None
@@ -136,10 +144,13 @@ class Tables:
     def positions(self, control: Control | None) -> Positions:
         """Return the highest position seen in each file."""
         if control is None:
-            return {}
-        files = self.layout.merge("files", self.parts("files", control.versions["files"]))
-        rows = files.select("file_id", "partition", "position").iter_rows()
-        return {(file_id, partition): position for file_id, partition, position in rows}
+            self._seen = {}
+        elif self._state is not None and self._state[0] == control:
+            self._seen = self._state[1]
+        else:
+            parts = self.parts("files", control.versions["files"])
+            self._seen = _positions(self.layout.merge("files", parts))
+        return self._seen
 
     # ---- writing ----
 
@@ -180,6 +191,8 @@ class Tables:
     def commit(self, batch: int, query: str, found: Outcome) -> None:
         """Commit a batch to every table except the control table."""
         self._of_each(lambda name: self.commit_to(name, batch, query, found))
+        if self._seen is not None:
+            self._seen = _advanced(self._seen, _positions(found.parts["files"]))
 
     def commit_to(self, name: str, batch: int, query: str, found: Outcome) -> bool:
         """Commit a batch to one table; returns False if it was already committed."""
@@ -190,13 +203,14 @@ class Tables:
         else:
             files = write(self._path(name), to_table(found.parts[name], schema), schema)
         options = self._options(name, batch)
-        if not DeltaTable.is_deltatable(options.path):
+        kept = self._kept[name]
+        if kept.table() is None and not DeltaTable.is_deltatable(options.path):
             before = self.control()
             # A table that a later version of the pipeline added begins with this batch. If the
             # control table names it, the table was lost, and the commit is refused.
             if before is not None and name not in before.versions:
                 options = options._replace(begins=batch)
-        return Table(options).commit(schema, files, overwrite=False, query=query)
+        return Table(options, kept).commit(schema, files, overwrite=False, query=query)
 
     def conclude(
         self, batch: int, query: str, newest_s: int | None, dead_letters_end: Mapping[int, int]
@@ -214,17 +228,22 @@ class Tables:
             "versions": json.dumps(versions),
             "dead_letters_end": json.dumps(dead_letters_end),
         }
-        self.replace_control(batch, query, row)
+        is_new = self.replace_control(batch, query, row)
+        self._state = None
+        if is_new and self._seen is not None:
+            control = Control(batch, query, newest_s, versions, dict(dead_letters_end))
+            self._state, self._seen = (control, self._seen), None
         if (batch + 1) % _COMPACT_EVERY == 0:
             # This happens only now: until the control table names these versions, readers need
             # older ones, and a driver that was killed, perhaps long ago, has to begin with those.
             self._drop_old(versions)
 
-    def replace_control(self, batch: int, query: str, row: Mapping[str, Any]) -> None:
+    def replace_control(self, batch: int, query: str, row: Mapping[str, Any]) -> bool:
         rows = pa.Table.from_pylist([row], schema=_CONTROL_SCHEMA)
         files = write(self._path(_CONTROL), rows, _CONTROL_SCHEMA)
         options = self._options(_CONTROL, batch)
-        Table(options).commit(_CONTROL_SCHEMA, files, overwrite=True, query=query)
+        kept = self._kept[_CONTROL]
+        return Table(options, kept).commit(_CONTROL_SCHEMA, files, overwrite=True, query=query)
 
     def tidy(self) -> None:
         """Merge small files and the parts in them. After a failure, the next call tries again."""
@@ -278,6 +297,9 @@ class Tables:
     def _version_of(self, name: str, batch: int) -> int:
         """Return the newest version that contains this batch and no later one: if two drivers run,
         the other may be ahead."""
+        kept = self._kept[name]
+        if (known := kept.table()) is not None and kept.progress.application == batch:
+            return known.version()
         # A version inherits batch numbers from those before it, so a compaction of the batch's
         # files has the same number and is found first.
         table = DeltaTable(self._path(name))
@@ -291,3 +313,18 @@ class Tables:
         if schema is None:
             return None
         return lambda parts: to_table(self.layout.merge(name, parts), schema)
+
+
+def _positions(files: pl.DataFrame) -> Positions:
+    rows = files.select("file_id", "partition", "position").iter_rows()
+    return {(file_id, partition): position for file_id, partition, position in rows}
+
+
+def _advanced(seen: Positions, reached: Positions) -> Positions:
+    """Return the positions after a batch that reached these; a batch may contain older lines."""
+    advanced = dict(seen)
+    for place, position in reached.items():
+        known = advanced.get(place)
+        # Records without a file have no position.
+        advanced[place] = position if known is None or position > known else known
+    return advanced

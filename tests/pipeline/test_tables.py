@@ -353,6 +353,20 @@ def test_sp_3_logs_stay_short_and_what_the_control_table_names_stays_readable(
     assert snapshot_of(tmp_path).frame("events").height == HITS * 97
 
 
+def test_sp_3_two_drivers_take_batches_in_turns(tmp_path: Path) -> None:
+    """SP-3: neither relies on the state that it has itself left."""
+    expected, directory = tmp_path / "expected", tmp_path / "tables"
+    write(tables_in(expected), range(8))
+    one, other = tables_in(directory), tables_in(directory)
+    write(one, range(3))
+    write(other, range(5))
+    write(one, range(3, 6))
+    write(other, [6])
+    write(one, [6, 7])
+    assert contents(directory) == contents(expected)
+    assert one.positions(one.control()) == tables_in(directory).positions(other.control())
+
+
 class Late(Tables):
     """Whose first batch is none that is known."""
 

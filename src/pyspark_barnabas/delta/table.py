@@ -14,6 +14,7 @@ from barnabas.errors import BarnabasError, ConfigError, in_one_line
 from pyspark_barnabas.delta.compaction import compact
 from pyspark_barnabas.delta.demands import refuse_demands
 from pyspark_barnabas.delta.files import DataFile
+from pyspark_barnabas.delta.kept import Kept
 from pyspark_barnabas.delta.log import configuration, hook
 from pyspark_barnabas.delta.options import DeltaOptions
 from pyspark_barnabas.delta.progress import (
@@ -60,10 +61,14 @@ class Layout(NamedTuple):
 
 
 class Table:
-    """One table, reopened for each operation because other writers may have changed it."""
+    """One table, reopened for each operation because other writers may have changed it.
 
-    def __init__(self, options: DeltaOptions) -> None:
+    `kept`: keeps it open between commits, unless they have.
+    """
+
+    def __init__(self, options: DeltaOptions, kept: Kept | None = None) -> None:
         self._options = options
+        self._kept = kept
 
     def open(self) -> DeltaTable | None:
         """Open the present table; returns None if it does not exist."""
@@ -98,8 +103,10 @@ class Table:
 
         came_first = ""
         for _ in range(_ATTEMPTS):
-            table = self.open()
-            if self._is_committed(table, files, query):
+            kept = self._kept and self._kept.table()
+            table = kept or self.open()
+            known = self._kept.progress if self._kept and kept else None
+            if self._is_committed(table, files, query, known):
                 return False
             self._check_files(table, files)
             properties = self._properties(files, query)
@@ -123,11 +130,17 @@ class Table:
                 raise BarnabasError(f"{self._options.path}: {in_one_line(error)}") from error
             if table is not None:
                 self._tidy(table, before)
+                self._keep(table, files, query)
             return True
         raise CommitLost(
             f"{self._options.path}: {_ATTEMPTS} times other writers committed first, or seemed to "
             f"({came_first})"
         )
+
+    def _keep(self, table: DeltaTable, files: Sequence[DataFile], query: str | None) -> None:
+        version = self._options.version
+        if self._kept is not None and query is not None and version is not None:
+            self._kept.keep(table, Progress(version, version, _rows(files)))
 
     def _is_newer(self, table: DeltaTable | None) -> bool:
         """Return whether another commit has changed the table since it was opened."""
@@ -138,12 +151,19 @@ class Table:
     # ---- checks ----
 
     def _is_committed(
-        self, table: DeltaTable | None, files: Sequence[DataFile], query: str | None
+        self,
+        table: DeltaTable | None,
+        files: Sequence[DataFile],
+        query: str | None,
+        known: Progress | None,
     ) -> bool:
         app_id, version = self._options.app_id, self._options.version
         if app_id is None or version is None:
             return False
-        found = Progress() if table is None else _progress(table, app_id, query)
+        if known is not None:
+            found = known
+        else:
+            found = Progress() if table is None else _progress(table, app_id, query)
         begins = self._options.begins
         if query is None:
             return is_committed_job(found, app_id, version, begins)

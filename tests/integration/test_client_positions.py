@@ -263,3 +263,24 @@ def test_auto_commit_commits_an_offset_again_in_a_new_topic(broker: barnabas.Bro
 
     broker.topic(name.topic, partitions=1).send_many([b"old"] * 5)
     asyncio.run(asyncio.wait_for(work(), 60))
+
+
+def test_a_look_up_does_not_wait_for_the_backoff_of_another_refresh(
+    broker: barnabas.Broker,
+) -> None:
+    """An assignment requests new metadata, and the backoff after the last request is an hour."""
+    with SyncProducer(broker.bootstrap_servers) as producer:
+        producer.send("looked-up", b"", partition=0).result(60)
+
+    async def work() -> None:
+        hour_ms = 3_600_000
+        options = {"retry_backoff_ms": hour_ms, "retry_backoff_max_ms": hour_ms}
+        async with Consumer(broker.bootstrap_servers, **options) as consumer:  # type: ignore[arg-type]
+            for _ in range(2):
+                assert await consumer.partitions_for("looked-up")
+                consumer.assign([TopicPartition("looked-up", 0)])
+                for _ in range(10):
+                    await asyncio.sleep(0)  # the refresh is requested, and backs off
+                consumer.assign([])
+
+    asyncio.run(asyncio.wait_for(work(), 30))

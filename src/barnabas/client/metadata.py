@@ -85,7 +85,7 @@ class Metadata:
         self._asking: list[asyncio.Future[ClusterView]] = []
         self._listeners: list[Callable[[], None]] = []
         self._wake = asyncio.Event()
-        self._urgent = False  # a new topic is tracked, so do not back off after the last refresh
+        self._urgent = asyncio.Event()  # a caller waits: no backoff after the last refresh
         self._refreshed_at_ms = 0
         self._looked_at_ms = 0  # when missing topics were last requested
         self._looks = 0  # ... how often in a row
@@ -134,7 +134,7 @@ class Metadata:
         for topic in topics:
             # A caller is waiting for a new topic; for a known topic, the backoff ends soon.
             if topic not in self._tracked:
-                self._urgent = True
+                self._urgent.set()
             self._tracked[topic] = now_ms
             if create and self.creates_topics and topic not in self.view.topics:
                 self._wanted[topic] = None
@@ -219,7 +219,7 @@ class Metadata:
         while True:
             # Repeat this in each iteration, because another caller that gives up forgets the topic.
             self.track([name], create=create)
-            self._urgent = True
+            self._urgent.set()
             view = await self.refresh()
             if name in view.topics:
                 return view.topics[name]
@@ -285,9 +285,9 @@ class Metadata:
             # Refreshes on demand also back off, because a leaderless topic would otherwise cause a
             # storm of requests.
             wait_ms = self._refreshed_at_ms + pause_ms - self._clock.monotonic_ms()
-            if wait_ms > 0 and not self._urgent:
-                await asyncio.sleep(wait_ms / 1000)
-            self._urgent = False
+            if wait_ms > 0:
+                await self._back_off(wait_ms)
+            self._urgent.clear()
             self._wake.clear()
             # A caller that arrives from here on waits for the next refresh, because this response
             # may be older than the reason for its request.
@@ -302,6 +302,14 @@ class Metadata:
             for waiter in self._asking:
                 if not waiter.done():
                     waiter.set_result(self.view)
+
+    async def _back_off(self, wait_ms: int) -> None:
+        """Wait this long, or until a refresh becomes urgent."""
+        try:
+            async with asyncio.timeout(wait_ms / 1000):
+                await self._urgent.wait()
+        except TimeoutError:
+            return
 
     def _on_failure(self, error: BarnabasError) -> None:
         self._failures += 1
@@ -352,7 +360,7 @@ class Metadata:
             for response in responses
             for topic in response.topics
         ):
-            self._urgent = True
+            self._urgent.set()
             self._wake.set()
         self._looked_at_ms = self._clock.monotonic_ms()
 

@@ -47,9 +47,9 @@ class Kept:
         expected = table.version() + 1
         self.drop()
         table.update_incremental()
-        if table.version() == expected:
-            self._table, self.progress = table, progress
-            self._entry = self._identity(expected)
+        entry = self._identity(expected)
+        if table.version() == expected and entry is not None:
+            self._table, self.progress, self._entry = table, progress, entry
 
     def drop(self) -> None:
         self._table = self._entry = None

@@ -29,6 +29,7 @@ from benchmarks.pipeline_jobs import (
     report,
     seconds_of,
     time_jobs,
+    time_service,
 )
 
 _LINE = (
@@ -65,6 +66,7 @@ def _run_jobs(servers: str, directory: Path, log: Path, lines: int) -> None:
     tables = time_jobs(Behaviour(), servers, directory, lines)
     accounts = tables.frame("files").select("valid", "dead_letters").sum()
     assert sum(accounts.row(0)) == lines
+    time_service(Behaviour(), servers, directory, small)
 
 
 def read_with_duckdb(log: Path, directory: Path) -> None:

@@ -1,33 +1,41 @@
 """A pipeline's job from topics that are filled to committed tables: what the benchmarks of both
 pipelines time.
 
-A first batch in a new session, small batches, then everything; and the memory behind that.
+A first batch in a new session, small batches, then everything; and the memory behind that. A
+service is timed with lines that arrive while it waits.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import psutil
+from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.client import NewTopic, SyncAdmin
+from barnabas_collector.registry import Registry
+from barnabas_pipeline.collector import Collector
 from barnabas_pipeline.job import Job
 from barnabas_pipeline.session import SHORT_LIVED, start_session
 from barnabas_pipeline.snapshot import Snapshot
 from barnabas_pipeline.work import Definition
 
-LARGE, SMALL = "large", "small"
-"""The topics with all lines, and with `SMALL_LINES`."""
+LARGE, SMALL, SERVICE = "large", "small", "service"
+"""The topics with all lines, with `SMALL_LINES`, and of a service, which is empty at first."""
 _BATCH, _BATCHES = 3_000, 10
 SMALL_LINES = _BATCH * _BATCHES
+_SERVICE_BATCH, _SERVICE_BATCHES, _WARM_UP = 1_000, 28, 12
 _PARTITIONS = 3
 
 
 def create_topics(servers: str) -> None:
     with SyncAdmin(servers) as admin:
-        admin.create_topics([NewTopic(each, _PARTITIONS) for each in (LARGE, SMALL, "dead")])
+        admin.create_topics(
+            [NewTopic(each, _PARTITIONS) for each in (LARGE, SMALL, SERVICE, "dead")]
+        )
 
 
 def time_jobs(definition: Definition, servers: str, directory: Path, lines: int) -> Snapshot:
@@ -43,11 +51,7 @@ def time_jobs(definition: Definition, servers: str, directory: Path, lines: int)
         job = Job(definition, servers, topic, "dead", *places, batch)
         query = job.start(spark)
         query.awaitTermination()
-        return [
-            each["durationMs"]["triggerExecution"] / 1_000
-            for each in query.recentProgress
-            if each["numInputRows"]
-        ]
+        return _batches_s(query)
 
     first = run(SMALL, "first", SMALL_LINES)
     print(f"{'its first batch, of 30,000 lines':<44} {first[0]:6.1f} s")
@@ -58,6 +62,41 @@ def time_jobs(definition: Definition, servers: str, directory: Path, lines: int)
     _report_memory()
     spark.stop()
     return Snapshot(directory / "whole", definition.layout)
+
+
+def time_service(definition: Definition, servers: str, directory: Path, log: Path) -> None:
+    """Print how long a service takes for 1,000 new lines, from the trigger to the committed tables.
+
+    `log`: a file with at least `SMALL_LINES`.
+    """
+    spark = start_session("service", master="local[2]", log=directory / "service.log")
+    places = directory / "service", directory / "service-checkpoint"
+    job = Job(definition, servers, SERVICE, "dead", *places)
+    query = job.start(spark, every_seconds=0)
+    followed = directory / "followed.log"
+    registry = Registry(directory / "followed.json")
+    each_s: list[float] = []
+    with log.open("rb") as lines, Collector(servers, SERVICE, registry) as collector:
+        for _ in range(_SERVICE_BATCHES):
+            with followed.open("ab") as file:
+                file.writelines(islice(lines, _SERVICE_BATCH))
+            # All of them arrive in one transaction, and so in one batch.
+            collector.collect(followed)
+            while len(done := _batches_s(query)) == len(each_s):
+                query.awaitTermination(0.05)
+            each_s = done
+    query.stop()
+    spark.stop()
+    warm_s = sorted(each_s[_WARM_UP:])
+    print(f"{'a service: 1,000 new lines, median':<44} {warm_s[len(warm_s) // 2]:6.2f} s")
+
+
+def _batches_s(query: StreamingQuery) -> list[float]:
+    return [
+        each["durationMs"]["triggerExecution"] / 1_000
+        for each in query.recentProgress
+        if each["numInputRows"]
+    ]
 
 
 def _report_memory() -> None:

@@ -1,12 +1,12 @@
-"""One TCP connection: frames in, parts out; used at both ends of the protocol.
+"""Implements a TCP connection that receives frames and sends parts, for clients and brokers.
 
     socket --recv_into--> buffer --+-- 4-byte length | frame --> reader.frame_received
     socket <--write / sendfile-- send queue <-- write([bytes, FileSlice, ...])
 
 The connection owns the receive buffer; `send_queue` owns the data to send. A frame's memory belongs
-to the reader, is writable, and is not written again by the connection, so views of it can be kept.
+to the reader and is writable. The connection never writes to it again, so views of it can be kept.
 Each view keeps its whole buffer alive, so copy small parts that are kept for long. An idle
-connection holds no buffer.
+connection has no buffer.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from barnabas.net.send_queue import SendQueue
 from barnabas.types import Part
 
 _LENGTH = Struct(">i")
-_BUFFER_BYTES = 256 * 1024  # smaller costs throughput on 16 KiB frames; larger gains nothing
+# a smaller one costs throughput on 16 KiB frames; a larger one gains nothing
+_BUFFER_BYTES = 256 * 1024
 _SMALL_BYTES = 16 * 1024  # a larger part of an incomplete frame is not moved
-_FRAMES_PER_TURN = 256  # of one connection, while others wait
-_TURN_S = 0.003  # ... or for how long, whichever is over first
-_FRAMES_PER_LOOK = 8  # at the time: each is at most a slice of two milliseconds
-_HELD_BYTES = 64 * 1024  # received while frames are held back; then the socket is read no further
+_FRAMES_PER_TURN = 256  # frames of one connection before others get a turn
+_TURN_S = 0.003  # ... or seconds, whichever limit is reached first
+_FRAMES_PER_LOOK = 8  # frames between checks of the time; each takes at most two milliseconds
+# bytes received while frames are held back, above which the socket is not read
+_HELD_BYTES = 64 * 1024
 
 Address = tuple[str, int]
 
@@ -42,13 +44,13 @@ class Reader(Protocol):
         ...
 
     def frame_received(self, connection: Connection, frame: memoryview) -> None:
-        """Receive one frame without its length."""
+        """Process one frame, without its length."""
         ...
 
     def wake_ended(self, connection: Connection) -> None:
-        """Called after the last frame of this wake-up, before its responses leave.
+        """Called after the last frame of this wake-up, before the responses are sent.
 
-        It is for work that is done once for all of these frames.
+        Use it for work that is done once for all of these frames.
         """
         ...
 
@@ -58,10 +60,10 @@ class Reader(Protocol):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One connection, the transport seam: the simulator's network offers the same methods.
+    """A connection. It is the transport seam: the simulator's network has the same methods.
 
-    With `pause_when_blocked` no frame is read while the peer does not read responses. That is for
-    servers: a client would deadlock with a server that does the same.
+    With `pause_when_blocked`, no frame is read while the peer does not read responses. This is for
+    servers only, because a client would deadlock with a server that does the same.
     """
 
     def __init__(
@@ -73,8 +75,8 @@ class Connection(asyncio.BufferedProtocol):
         pause_when_blocked: bool = False,
         buffer_bytes: int = _BUFFER_BYTES,
     ) -> None:
-        """`buffer_bytes` is the receive buffer's size; memory is reserved for longer frames."""
-        self._reader: Reader | None = reader  # None once the reader was notified of the end
+        """Create it; longer frames than the receive buffer's `buffer_bytes` need a reservation."""
+        self._reader: Reader | None = reader  # None once the reader has been notified of the end
         self.max_frame_bytes = max_frame_bytes
         self._memory = memory or MemoryPool()
         self._buffer_bytes = buffer_bytes
@@ -82,26 +84,26 @@ class Connection(asyncio.BufferedProtocol):
         self._pause_when_blocked = pause_when_blocked
         self._transport: asyncio.Transport | None = None
         self.send_queue = SendQueue(self)
-        # Every response passes here: the bound method saves a call.
+        # This is a bound method, which saves a call for every response.
         self.write: Callable[[Sequence[Part]], None] = self.send_queue.write
         """Send the parts after all earlier ones. The connection then releases each FileSlice."""
         self._buffer: bytearray | None = None
-        self._start = 0  # first byte that was not yet handed over
-        self._end = 0  # end of the received bytes
-        self._paused = 0  # number of reasons to hand over no frame
-        self._stopped = 0  # how many of these reasons also keep the socket from being read
-        self._is_full = False  # frames are held back, and enough of them: one more reason
-        self._has_ended = False  # the peer sends no more, and frames are held back
-        self._turn_ends_at = 0.0  # of the loop's clock; 0: it was not looked at in this turn
-        self._time: Callable[[], float] = float  # the loop's, once there is a transport
+        self._start = 0  # the first byte that has not been handed over yet
+        self._end = 0  # the end of the received bytes
+        self._paused = 0  # the number of reasons not to hand over frames
+        self._stopped = 0  # the number of these reasons that also stop reading the socket
+        self._is_full = False  # enough frames are held back, which is one more reason
+        self._has_ended = False  # the peer has ended while frames are held back
+        self._turn_ends_at = 0.0  # on the loop's clock; 0: not checked in this turn
+        self._time: Callable[[], float] = float  # the loop's clock, once there is a transport
         self._closing = False
         self.was_active = True
-        """True once bytes came or left; the search for idle connections resets it ..."""
+        """True once bytes were received or sent. The search for idle connections resets it ..."""
         self.idle_since_ms = 0
         """... and sets this to the start of the idle time."""
         self.local_address: Address = ("", 0)
         self.peer_address: Address = ("", 0)
-        """May be set earlier by the acceptor: a reset connection has no address."""
+        """The peer's address. The acceptor may set it earlier, as a reset connection has none."""
         self.peer_name = ""
         """The user's name in the certificate that the peer presented; empty if there was none."""
 
@@ -118,8 +120,8 @@ class Connection(asyncio.BufferedProtocol):
             self._reader.connection_opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        # A client of another protocol hangs up when no response comes; its first bytes are still
-        # here, and show what is wrong.
+        # A client that uses another protocol hangs up when no response arrives; its first bytes are
+        # still here, and show what is wrong.
         if exc is None and not self._closing and self._foreign():
             exc = CorruptData(
                 f"the other side speaks {self._foreign()}, which this connection does not"
@@ -132,12 +134,12 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def was_opened(self) -> bool:
-        """The reader was notified of the connection and was or will be notified of its end."""
+        """Is true if the reader was notified of the connection and is notified of its end."""
         return self._transport is not None
 
     @property
     def held_bytes(self) -> int:
-        """The number of bytes that were received but not handed over."""
+        """The number of bytes that were received but not handed over yet."""
         return self._end - self._start
 
     @property
@@ -146,23 +148,23 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_held_up(self) -> bool:
-        """The peer is not being read, for another reason than that it does not read responses."""
+        """Is true if reading is paused for a reason other than a peer that reads no responses."""
         return self._stopped > self.send_queue.is_blocked
 
     @property
     def has_ended(self) -> bool:
-        """The peer sends no more, but may be waiting for responses to its requests."""
+        """Is true if the peer sends no more, although it may be waiting for responses."""
         return self._has_ended
 
     def close(self) -> None:
-        """Close once all written bytes have left."""
+        """Close the connection once all written bytes have been sent."""
         if self._closing:
             return
         self._closing = True
         self.send_queue.finish()
 
     def abort(self) -> None:
-        """Close immediately, and drop unsent bytes."""
+        """Close the connection immediately, and drop unsent bytes."""
         self._closing = True
         self.send_queue.refuse()
         if self._transport is not None:
@@ -190,11 +192,11 @@ class Connection(asyncio.BufferedProtocol):
         self._hand_over()
 
     def eof_received(self) -> bool:
-        # The loop took a buffer to read the end into. Connections that all end in one turn of the
-        # loop would each keep theirs until the next turn.
+        # The loop took a buffer to read the end into. If many connections ended in one turn of the
+        # loop, each would otherwise keep its buffer until the next turn.
         self._give_back_buffer()
         if self._paused and not self._closing and self._holds_frame():
-            self._has_ended = True  # frames sent before the end count: acks=0 has no response
+            self._has_ended = True  # process frames sent before the end: acks=0 has no response
             return True
         return False
 
@@ -210,15 +212,16 @@ class Connection(asyncio.BufferedProtocol):
         self._go_on(was_stopped=True)
 
     def hold_frames(self) -> None:
-        """Stop handing over frames until `release_frames`; calls nest, with those of
-        `pause_reading` too.
+        """Stop handing over frames until `release_frames`.
 
-        Bytes are still received, up to a limit, so that the peer's end is noticed in the meantime.
+        Calls nest, also with those of `pause_reading`.
+
+        Bytes are still received, up to a limit, so that the end of the connection is noticed.
         """
         self._paused += 1
 
     def hand_back(self, frame: memoryview) -> None:
-        """Hold frames from the one just being handed over, which becomes the next frame again."""
+        """Hold back frames from the one being handed over on; it becomes the next one again."""
         self._start -= 4 + len(frame)
         self.hold_frames()
 
@@ -236,7 +239,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._stopped -= 1
                 was_stopped = True
             if not self.send_queue.is_gathering:
-                self._hand_over()  # frames that were already in the buffer
+                self._hand_over()  # the frames that were already in the buffer
         is_idle = was_stopped and not self._stopped and not self._has_ended
         if is_idle and not self._transport.is_closing():
             self._transport.resume_reading()
@@ -247,7 +250,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _hand_over(self) -> None:
-        """Hand the complete frames in the buffer to the reader, as many as one turn allows."""
+        """Hand complete frames in the buffer to the reader, as many as one turn allows."""
         send_queue = self.send_queue
         send_queue.is_gathering = True
         left = _FRAMES_PER_TURN
@@ -260,7 +263,7 @@ class Connection(asyncio.BufferedProtocol):
                 left = self._take_frames(reader, left)
                 reader.wake_ended(self)
                 if not self._has_frame():
-                    break  # otherwise this round's responses have made room for another
+                    break  # otherwise, this round's responses have made room for another round
                 if left <= 0:
                     self.pause_reading()
                     asyncio.get_running_loop().call_soon(self.resume_reading)
@@ -270,8 +273,8 @@ class Connection(asyncio.BufferedProtocol):
             send_queue.flush()
         self._give_back_buffer()
         if self._paused:
-            # Frames are held back only for a moment, and the peer's end has to be noticed in the
-            # meantime; but a peer that keeps sending must not fill the memory.
+            # Frames are held back only briefly, and the end of the connection must be noticed in
+            # the meantime; but a peer that keeps sending must not fill the memory.
             if not self._is_full and self._end - self._start >= _HELD_BYTES:
                 self._is_full = True
                 self._stop_reading()
@@ -281,8 +284,8 @@ class Connection(asyncio.BufferedProtocol):
     def _give_back_buffer(self) -> None:
         """Move a small incomplete frame to a buffer of its size.
 
-        A client that begins a frame and then falls silent holds no more memory than the bytes it
-        sent.
+        A client that begins a frame and then stops sending uses no more memory than the bytes that
+        it has sent.
         """
         buffer, held = self._buffer, self._end - self._start
         if buffer is None or held > _SMALL_BYTES or (held and len(buffer) <= _SMALL_BYTES):
@@ -310,7 +313,7 @@ class Connection(asyncio.BufferedProtocol):
             self._start = frame_end
             left -= 1
             reader.frame_received(self, frame)
-            # The bytes were decoded or written. A handler that needs them longer has kept the
+            # The bytes have been decoded or written. A handler that needs them longer has kept the
             # reservation.
             if reservation.size_bytes and self._start == frame_end:  # otherwise it was handed back
                 reservation.on_handed_over()
@@ -338,9 +341,9 @@ class Connection(asyncio.BufferedProtocol):
     def _make_room(self) -> None:
         """Move the incomplete last frame of the full buffer to a larger buffer.
 
-        The buffer is new each time, because views of the old one may still be alive. It doubles
-        instead of trusting the length that the peer announced, so memory follows the bytes really
-        sent.
+        The buffer is new each time, because views of the old one may still be alive. Its size
+        doubles, rather than trusting the length that the peer announced, so the memory is
+        proportional to the bytes actually sent.
         """
         assert self._buffer is not None
         begun = memoryview(self._buffer)[self._start : self._end]  # a view prevents its reuse
@@ -357,8 +360,7 @@ class Connection(asyncio.BufferedProtocol):
         self._start, self._end = 0, held
 
     def _reserve_memory(self, size: int) -> None:
-        """Reserve memory for the next buffer of a frame that has filled this one, before reading
-        on.
+        """Reserve memory for the next buffer of a frame that has filled this one.
 
         The buffer that every connection may have does not count.
         """
@@ -373,7 +375,7 @@ class Connection(asyncio.BufferedProtocol):
             self.pause_reading()
 
     def _foreign(self) -> str:
-        """Return the other protocol that the received bytes begin with; empty if there is none."""
+        """Return the protocol with which the received bytes begin; empty if it is not another."""
         if self._buffer is None:
             return ""
         return protocol_of(bytes(self._buffer[self._start : min(self._end, self._start + 4)]))
@@ -394,8 +396,8 @@ class Connection(asyncio.BufferedProtocol):
         self.send_queue.on_transport_empty()
 
     def on_blocked(self) -> None:
-        # Do not build more responses for a peer that does not read them, because they would pile
-        # up here.
+        # Do not build more responses for a peer that does not read them, because they would
+        # accumulate here.
         if self._pause_when_blocked:
             self.pause_reading()
 
@@ -415,8 +417,10 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def _address(name: object) -> Address:
-    """Return host and port of a socket name. An IPv6 name has two more members, a Unix name has
-    none."""
+    """Return the host and port of a socket name.
+
+    An IPv6 name has two more members; a Unix name has none.
+    """
     if isinstance(name, tuple) and len(name) >= 2:
         host, port = str(name[0]), int(name[1])
         return (host.removeprefix("::ffff:"), port)

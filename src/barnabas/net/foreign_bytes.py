@@ -1,4 +1,4 @@
-"""Recognises other protocols by their first bytes, in the place of a frame's length."""
+"""Recognises other protocols by their first bytes, in place of a frame's length."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ def is_http(received: bytes) -> bool:
 
 
 def protocol_of(received: bytes) -> str:
-    """Return the protocol that begins with these bytes; empty if it is none of the known ones."""
+    """Return the protocol that begins with these bytes; empty if it is not a known one."""
     return "TLS" if is_tls(received) else "HTTP" if is_http(received) else ""
 
 
 def refusal(protocol: str, size: int, max_frame_bytes: int) -> str:
-    """Say why a frame that announces this size is rejected; `protocol` is the real protocol, if
-    known.
-    """
+    """Return why a frame of this size is rejected; `protocol` is the real protocol, if known."""
     if protocol == "TLS":
         return (
             "it uses TLS on a listener without TLS: connect to the TLS listener, or set "

@@ -1,13 +1,13 @@
-"""The memory of requests being received: a limit on their total, and reusable buffers.
+"""Limits the total memory of requests being received, and reuses their buffers.
 
-A connection reserves the next part of a large frame before it reads on, so bytes that a peer
-announces but does not send cost nothing (`queued.max.request.bytes`). As in Kafka, a reservation is
-granted while any memory is left, so one reservation may exceed the limit. The holder that began
-first never waits; otherwise frames would wait for memory that the others hold. So no frame is too
-large for an idle broker, and each one finishes.
+A connection reserves memory for the next part of a large frame before it continues reading, so
+bytes that a peer announces but does not send cost nothing (`queued.max.request.bytes`). As in
+Kafka, a reservation is granted while any memory is left, so one reservation may exceed the limit.
+The holder that began first never waits; otherwise, frames could wait for memory that other frames
+have reserved. Therefore, no frame is too large for an idle broker, and each one is completed.
 
-A buffer that was given back is reused once no view of it exists. That saves the kernel from finding
-and clearing sixty-four pages for every wake-up.
+A buffer that was given back is reused once no view of it exists. Otherwise, the kernel would have
+to find and clear 64 pages for every wake-up.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ _LARGEST_SPARE_BYTES = 1280 * 1024  # a one-megabyte batch and a request's overh
 
 
 def has_views(buffer: bytearray) -> bool:
-    """Return whether a memoryview of a buffer, or of part of it, is still alive, which fixes its
-    length.
+    """Return whether a memoryview of the buffer or of a part still exists, fixing its length.
 
     Moves nothing: the byte that is removed returns to the same place. The object's reference count
     says less: Python counts references differently from 3.14 on.
@@ -45,9 +44,9 @@ class _Waiting(NamedTuple):
 
 
 class MemoryPool:
-    """Counts memory reservations and queues those that do not fit, first come, first served.
+    """A pool that counts memory reservations and queues those that do not fit, in order.
 
-    It also keeps a few spare buffers. A `size_bytes` of -1 means no limit.
+    It also keeps a few spare buffers. With a `size_bytes` of -1, there is no limit.
     """
 
     __slots__ = ("_free_bytes", "_holders", "_is_limited", "_spare", "_waiting", "when_short")
@@ -57,18 +56,18 @@ class MemoryPool:
         self._free_bytes = size_bytes
         self._spare: list[bytearray] = []
         self._waiting: deque[_Waiting] = deque()
-        self._holders: dict[object, int] = {}  # bytes, in order of first use
+        self._holders: dict[object, int] = {}  # reserved bytes by holder, in order of first use
         self.when_short: Callable[[], None] | None = None
         """Called whenever a reservation has to wait."""
 
     @property
     def is_short(self) -> bool:
-        """True if a reservation is waiting."""
+        """Is true if a reservation is waiting."""
         return bool(self._waiting)
 
     @property
     def holders(self) -> tuple[object, ...]:
-        """The holders of reservations that may grow, in the order in which they began."""
+        """The holders of reservations that may grow, in order of their first reservation."""
         return tuple(self._holders)
 
     @property
@@ -90,16 +89,17 @@ class MemoryPool:
             self._spare.append(buffer)
 
     def reserve(self, size_bytes: int, granted: Callable[[], None], holder: object = None) -> bool:
-        """Reserve memory. If it returns False, `granted` is called later, unless `cancel` comes
-        first.
+        """Reserve memory.
+
+        If this returns False, `granted` is called later, unless `cancel` is called first.
 
         A `holder` has other reservations, or will have some, and gives all of them back together.
         """
         if not self._is_limited:
             return True
         request = _Waiting(size_bytes, granted, holder)
-        # As in Kafka, any memory that is left is enough; but a later reservation does not overtake
-        # those waiting.
+        # As in Kafka, any remaining memory suffices, but a later reservation does not overtake
+        # those that are waiting.
         if (self._free_bytes > 0 and not self._waiting) or self._never_waits(request):
             self._take(request)
             return True
@@ -120,7 +120,7 @@ class MemoryPool:
             self._holders[request.holder] = held + request.size_bytes
 
     async def until_reserved(self, size_bytes: int) -> None:
-        """Reserve memory, after the reservations already waiting."""
+        """Wait until memory is reserved, after the reservations that are already waiting."""
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def grant() -> None:
@@ -135,13 +135,11 @@ class MemoryPool:
             await granted
         except asyncio.CancelledError:
             if not self.cancel(grant) and not granted.cancelled():
-                self.release(size_bytes)  # granted in the same turn
+                self.release(size_bytes)  # the reservation was granted in the same turn
             raise
 
     def release(self, size_bytes: int, holder: object = None) -> None:
-        """Give back a reservation, or all of a holder's; may call `granted` of reservations
-        waiting.
-        """
+        """Give back a reservation, or all of a holder's; this may grant waiting reservations."""
         if not self._is_limited:
             return
         self._free_bytes += size_bytes
@@ -150,8 +148,8 @@ class MemoryPool:
             if self._free_bytes > 0:
                 request = self._waiting.popleft()
             else:
-                # Nothing is left, but the holder that began first must finish, or all would wait
-                # for it.
+                # Nothing is left, but the holder that began first must finish; otherwise, all would
+                # wait for it.
                 first = next(filter(self._never_waits, self._waiting), None)
                 if first is None:
                     break

@@ -1,5 +1,6 @@
-"""Answers `GET` and `HEAD` over HTTP for Prometheus and for probes, of a broker
-(`barnabas.metrics.port`) or of a collector.
+"""Answers HTTP requests (`GET` and `HEAD`) from Prometheus and from probes.
+
+It serves a broker (`barnabas.metrics.port`) or a collector.
 
     /metrics   all families of the registry
     /healthz   200 as long as the process responds
@@ -39,7 +40,10 @@ _PLAIN = "text/plain; charset=utf-8"
 
 
 class MetricsListener:
-    """Serves one address. Call `bind` and then `start` once each; call `close` at any time."""
+    """A listener on one address.
+
+    Call `bind` and then `start` once each; call `close` at any time.
+    """
 
     def __init__(
         self,
@@ -64,11 +68,12 @@ class MetricsListener:
         return port
 
     async def bind(self, host: str, port: int, option: str = METRICS_PORT) -> None:
-        """Bind the address; an empty host means all addresses. Clients that connect wait for
-        `start`. `option`: where the port was set.
+        """Bind the address; an empty host means all addresses.
 
-        It listens immediately: two sockets can be bound to one port until one of them listens.
-        Raises ConfigError.
+        Clients that connect wait for `start`. `option` is the name of the option that set the port.
+
+        This starts listening immediately, because two sockets can be bound to one port until one of
+        them listens. Raises ConfigError.
         """
         loop = asyncio.get_running_loop()
         try:
@@ -103,7 +108,7 @@ def _listening(host: str, port: int) -> socket.socket:
         try:
             return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
         except OSError as error:
-            if error.errno != errno.EADDRNOTAVAIL:  # IPv6 is compiled in but disabled here
+            if error.errno != errno.EADDRNOTAVAIL:  # IPv6 is supported but disabled on this machine
                 raise
     found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
@@ -111,12 +116,12 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def bind_reason(error: OSError) -> str:
-    """Return the system's error text alone: `create_server` appends the address."""
+    """Return only the system's error text, without the address that `create_server` appends."""
     return str(error.strerror or error).partition(" (while ")[0]
 
 
 class _Connection(asyncio.Protocol):
-    """One request and its response."""
+    """A connection, with one request and its response."""
 
     __slots__ = (
         "_deadline",
@@ -141,7 +146,8 @@ class _Connection(asyncio.Protocol):
         self._rendering: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport = cast(asyncio.Transport, transport)  # not true of uvloop
+        # uvloop's transport is not a subclass
+        self._transport = transport = cast(asyncio.Transport, transport)
         connections = self._listener.connections
         self._is_answered = len(connections) >= MOST_CONNECTIONS
         connections.add(transport)
@@ -157,12 +163,13 @@ class _Connection(asyncio.Protocol):
         self._listener.connections.discard(self._transport)
 
     def eof_received(self) -> bool:
-        # A client may close its side after asking: the response being rendered is still sent.
+        # A client may close its side after the request; a response that is being rendered is still
+        # sent.
         self._has_ended = True
         return self._rendering is not None and not self._rendering.done()
 
     def data_received(self, data: bytes) -> None:
-        # After the response, data is read until the client closes: closing with unread data would
+        # After the response, read data until the client closes: closing with unread data would
         # reset the connection and lose the response.
         if self._is_answered:
             return
@@ -190,7 +197,7 @@ class _Connection(asyncio.Protocol):
                 "405 Method Not Allowed", "only GET and HEAD are supported", "Allow: GET, HEAD\r\n"
             )
         elif found[1] == b"metrics":
-            self._is_answered = True  # later data is read and ignored while this is rendered
+            self._is_answered = True  # further data is ignored while the response is rendered
             self._rendering = asyncio.get_running_loop().create_task(self._render())
         elif found[1] == b"readyz" and (reason := self._listener.unready()):
             self._refuse("503 Service Unavailable", f"not ready: {reason}")

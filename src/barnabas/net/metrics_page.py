@@ -1,8 +1,8 @@
 """Renders the families of a registry as Prometheus text, format 0.0.4.
 
-It knows none of them: each family is declared by the part that counts it (`barnabas.metrics`). For
-a broker with ten thousand partitions a page takes a quarter of a second, so it is rendered in
-slices between which the loop runs other tasks.
+Each family is declared by the module that counts it (`barnabas.metrics`). For a broker with ten
+thousand partitions, a page takes a quarter of a second, so it is rendered in slices between which
+the loop runs other tasks.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator
 from barnabas.metrics import Family, Read, Sample
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""The content type of a page."""
+"""The content type of a page of metrics."""
 
 _log = logging.getLogger(__name__)
 
-_LINES_PER_SLICE = 400  # two milliseconds
+_LINES_PER_SLICE = 400  # about two milliseconds of work
 
 _IN_HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
 _IN_LABEL = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
@@ -35,7 +35,7 @@ async def page(registry: Iterable[Read]) -> bytes:
                     if len(lines) % _LINES_PER_SLICE == 0:
                         await asyncio.sleep(0)
         except Exception:
-            # A bug in Barnabas in one family: the other families help to find it.
+            # This is a bug in Barnabas in one family; the other families help to find it.
             _log.exception("collecting some metrics failed; they are missing from this page")
     return "".join(lines).encode()
 

@@ -1,7 +1,7 @@
-"""The memory that a connection has reserved for the frame that it is receiving.
+"""Manages the memory that a connection has reserved for the frame that it is receiving.
 
-It grows with the bytes that the peer has sent. It is given back when the frame was handed over, or
-later if the reader still needs its bytes.
+The reservation grows with the bytes that the peer has sent. It is given back when the frame has
+been handed over, or later if the reader still needs the bytes.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _API_KEY = Struct(">h").unpack_from
 
 
 class Preferred(NamedTuple):
-    """The requests with separate memory, so that they do not wait behind others."""
+    """The requests that have separate memory, so that they do not wait behind others."""
 
     api_keys: frozenset[int]
     memory: MemoryPool
 
 
 class Reservation:
-    """One connection's part of a pool."""
+    """The part of a pool that one connection has reserved."""
 
     __slots__ = (
         "_holder",
@@ -42,29 +42,25 @@ class Reservation:
         """Memory for frames of some APIs; None if there is no such API."""
         self.size_bytes = 0
         self.is_kept = False
-        """The reservation outlives its frame: the reader still has its bytes and takes no other
-        frame.
-        """
+        """Whether the reservation outlives its frame, because the reader still uses the bytes."""
         self._holder = holder
         self._on_granted = on_granted
-        self._source = pool  # of this frame's
-        self._wanted_bytes = 0  # and not granted yet
+        self._source = pool  # the pool for the current frame
+        self._wanted_bytes = 0  # requested but not granted yet
 
     @property
     def is_waiting(self) -> bool:
-        """True if reading has paused until memory is available."""
+        """Is true if reading is paused until memory is available."""
         return self._wanted_bytes > 0
 
     def grow(self, size_bytes: int, frame: memoryview) -> bool:
-        """Reserve memory for a frame that begins like this, and return False if it has to wait for
-        it.
-        """
+        """Reserve memory for a frame with this beginning, and return False if it has to wait."""
         if size_bytes <= self.size_bytes:
             return True
         if not self.size_bytes:
             self._source = self.pool
             preferred = self.preferred
-            # Choose the source with the first bytes of a frame, and keep it for the rest.
+            # Choose the source when the first bytes of a frame arrive, and keep it for the rest.
             if preferred is not None and _API_KEY(frame)[0] in preferred.api_keys:
                 self._source = preferred.memory
         self._wanted_bytes = size_bytes - self.size_bytes
@@ -82,12 +78,12 @@ class Reservation:
         self._wanted_bytes = 0
 
     def on_handed_over(self) -> None:
-        """Give everything back at the end of the frame, unless it is kept."""
+        """Give everything back at the end of the frame, unless the reservation is kept."""
         if not self.is_kept:
             self.free()
 
     def end(self) -> None:
-        """Give everything back for good, without waiting for the garbage collector."""
+        """Give everything back permanently, without waiting for the garbage collector."""
         self.free()
         self._holder = None
         self._on_granted = _pass

@@ -1,13 +1,13 @@
-"""Queues the parts that a connection has yet to send, and handles a peer that does not read.
+"""Queues the parts that a connection still has to send, and handles a peer that does not read.
 
     write([bytes, ...])            gathered -------------> transport.write, once per wake-up
     write([bytes, FileSlice, ...]) pending --> direct ---> send, sendfile on a duplicate descriptor
                                            \\-> TLS etc. -> transport.write
 
-The queue owns the order of writes and the FileSlices passed to it: parts leave in the order of the
-calls, and every slice is released once, whether sent or not. Bytes never overtake a file: while
-parts are pending, later ones wait behind them, and nothing bypasses the transport before its buffer
-is empty. The queue does not promise that the peer has read anything.
+The queue owns the FileSlices passed to it. Parts are sent in the order of the calls, and every
+slice is released once, whether sent or not. Bytes never overtake a file: while parts are pending,
+later ones wait behind them, and nothing bypasses the transport before its buffer is empty. The
+queue does not know whether the peer has read anything.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from barnabas.clock import spent_ns
 from barnabas.errors import is_out_of_descriptors
 from barnabas.types import FileSlice, Part
 
-_GATHER_BYTES = 64 * 1024  # responses of one wake-up in one system call
+_GATHER_BYTES = 64 * 1024  # responses of one wake-up that are sent in one system call
 _READ_AHEAD_BYTES = 64 * 1024  # for a file that cannot be sent by sendfile (TLS, Windows)
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 
 
 class Sender(Protocol):
-    """The connection for which the queue sends the parts."""
+    """The connection for which the queue sends parts."""
 
     def on_blocked(self) -> None:
-        """Called when parts begin to wait for the peer to read."""
+        """Called when parts start waiting for the peer to read."""
         ...
 
     def on_room(self) -> None:
-        """Called when the peer has read and as much as possible was sent."""
+        """Called when the peer has read and as much as possible has been sent."""
         ...
 
     def on_send_failed(self, error: OSError) -> None:
-        """Called when the parts cannot be sent, so the connection is of no more use."""
+        """Called when the parts cannot be sent, so the connection is no longer usable."""
         ...
 
 
 class SendQueue:
-    """Holds the unsent parts of one connection, which calls `open` before anything leaves."""
+    """The unsent parts of one connection, which must call `open` before anything is sent."""
 
     __slots__ = (
         "_file_socket",
@@ -68,32 +68,35 @@ class SendQueue:
         self._sender: Sender | None = sender  # None after the end, so that no cycle remains
         self._transport: asyncio.Transport | None = None
         self._is_closed = False  # parts are no longer accepted
-        self._is_ending = False  # the transport is closed once everything has left
+        self._is_ending = False  # the transport is closed once everything has been sent
         self.is_gathering = False
-        """If true, bytes are kept for `flush`, to leave together; the connection sets it for a
-        wake-up."""
+        """Whether bytes are kept so that `flush` sends them together.
+
+        Connections set it for a wake-up.
+        """
         self._gathered: list[Any] = []  # bytes of any kind, no files
         self._gathered_bytes = 0
         self._pending: deque[Part] = deque()
         self._pending_bytes = 0
         self._file_socket: socket.socket | None = None
-        self._transport_is_full = False  # it holds unsent bytes
-        self._watching = False  # the socket is full, and the loop reports when it has room
-        self._waits_since_ns = 0  # when parts began to wait for the peer to read; 0: none wait
+        self._transport_is_full = False  # the transport has unsent bytes
+        self._watching = False  # the socket is full, and the loop will report when it has room
+        # when parts started waiting for the peer to read; 0: none are waiting
+        self._waits_since_ns = 0
         self.blocked_ns = 0
-        """The time that parts have waited, until a reader of this value resets it."""
+        """The time that parts have waited, until a user of this value resets it."""
 
     # ---- life ----
 
     def open(self, transport: asyncio.Transport) -> None:
         """Accept parts for this transport."""
         self._transport = transport
-        # The transport must be empty while a file bypasses it: a low-water mark of zero signals
-        # that all earlier bytes have left.
+        # The transport must be empty while a file bypasses it. A low-water mark of zero signals
+        # that all earlier bytes have been sent.
         transport.set_write_buffer_limits(high=0)
 
     def finish(self) -> None:
-        """Accept no more parts, and close the transport once all accepted parts have left."""
+        """Accept no more parts, and close the transport once all accepted parts have been sent."""
         self.flush()
         self._is_closed = True
         self._is_ending = True
@@ -105,7 +108,7 @@ class SendQueue:
         self._is_closed = True
 
     def end(self) -> None:
-        """Drop everything that was not sent, because the transport is closed."""
+        """Drop everything that has not been sent, because the transport is closed."""
         self._is_closed = True
         self._stop_watching()
         if self._file_socket is not None:
@@ -118,12 +121,12 @@ class SendQueue:
 
     @property
     def is_blocked(self) -> bool:
-        """This is true while parts wait for the peer to read."""
+        """Is true while parts are waiting for the peer to read."""
         return self._transport_is_full or self._watching
 
     @property
     def unsent_bytes(self) -> int:
-        """The number of bytes written that have not left this process."""
+        """The number of written bytes that have not left this process."""
         if self._transport is None:
             return 0
         return self._gathered_bytes + self._pending_bytes + self._transport.get_write_buffer_size()
@@ -135,7 +138,8 @@ class SendQueue:
         if self._is_closed or self._transport is None:
             _release(parts)
             return
-        # Bytes with no file before them leave together with the other bytes of the same wake-up.
+        # Bytes without a file before them are sent together with the other bytes of the same
+        # wake-up.
         if not self._pending:
             size_bytes = 0
             for part in parts:
@@ -160,19 +164,19 @@ class SendQueue:
         self._pump()
 
     def flush(self) -> None:
-        """Send the bytes that were gathered."""
+        """Send the gathered bytes."""
         if self._gathered and not self._is_closed:
             assert self._transport is not None
             gathered, self._gathered, self._gathered_bytes = self._gathered, [], 0
             self._transport.write(gathered[0] if len(gathered) == 1 else b"".join(gathered))
 
     def on_transport_full(self) -> None:
-        """Record that the transport holds unsent bytes (asyncio's `pause_writing`)."""
+        """Note that the transport has unsent bytes (asyncio's `pause_writing`)."""
         self._transport_is_full = True
         self._on_blocked()
 
     def on_transport_empty(self) -> None:
-        """Record that everything given to the transport has left (asyncio's `resume_writing`)."""
+        """Note that the transport has sent everything (asyncio's `resume_writing`)."""
         self._transport_is_full = False
         self._on_room()
 
@@ -182,7 +186,7 @@ class SendQueue:
             self._sender.on_blocked()
 
     def _on_room(self) -> None:
-        """Continue sending, because the peer has read."""
+        """Continue sending, because the peer has read something."""
         self._pump()
         if self._waits_since_ns and not self.is_blocked:
             self.blocked_ns += spent_ns() - self._waits_since_ns
@@ -204,12 +208,12 @@ class SendQueue:
             self._transport.close()
 
     def _send_bytes(self, part: bytes | bytearray | memoryview) -> bool:
-        """Send one part that is bytes, and return False if the rest has to wait."""
+        """Send a part that consists of bytes, and return False if the rest has to wait."""
         self._pending.popleft()
         self._pending_bytes -= len(part)
         assert self._transport is not None
         if self._pending and self._is_direct():
-            # More follows immediately: MSG_MORE saves a packet for the header alone.
+            # More data follows immediately, so MSG_MORE saves a packet for the header alone.
             try:
                 sent = self._socket().send(part, _MSG_MORE)
             except (BlockingIOError, InterruptedError):
@@ -281,8 +285,7 @@ class SendQueue:
         return True
 
     def _socket(self) -> socket.socket:
-        """Return a duplicate of the transport's socket, because uvloop refuses `add_writer` on its
-        own socket."""
+        """Return a duplicate of the transport's socket: uvloop rejects `add_writer` for its own."""
         if self._file_socket is None:
             assert self._transport is not None
             own = self._transport.get_extra_info("socket")

@@ -1,7 +1,7 @@
-"""Says why a TLS connection failed, in words that say what to change.
+"""Explains why a TLS connection failed, and what to change.
 
-OpenSSL's reasons are for TLS experts; here each usual reason becomes a sentence that names the
-setting. A fault found by the other side is known only from its alert.
+OpenSSL's reasons are for TLS experts, so each common reason is translated to a sentence that
+contains the setting. A fault that the other side finds is known only from its alert.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ssl
 
 from barnabas.net.foreign_bytes import is_http
 
-# X509_V_ERR_* of OpenSSL, as `verify_code` has them.
+# These are the X509_V_ERR_* codes of OpenSSL that `verify_code` contains.
 _NOT_YET_VALID = 9
 _EXPIRED = 10
 _UNTRUSTED = (2, 18, 19, 20, 21, 24)
@@ -35,7 +35,7 @@ _CIPHERS = (
 
 
 class TlsFailure(OSError):
-    """A TLS connection that is impossible, with the reason as its text."""
+    """A failure of a TLS connection, with the reason as its text."""
 
     @classmethod
     def plain_text(cls, received: bytes) -> TlsFailure:

@@ -1,14 +1,14 @@
-"""TLS between a connection and its socket's transport, of the loop's own or uvloop's.
+"""Implements TLS between a connection and its socket's transport, for asyncio and uvloop.
 
     socket --> scratch buffer --> incoming BIO --SSLObject--> the protocol's buffer
     socket <-- transport.write <-- outgoing BIO <--SSLObject-- write
 
 A thread's connections share the scratch buffer and both BIOs, so an idle connection holds no buffer
-at all. That works because each use of OpenSSL is one plain call: bytes put into a BIO are taken
-out again before anything else runs, whatever the call raises. A partly received record waits inside
-the SSLObject, and bytes for which the protocol has no room wait in `_held`.
+at all. That works because each use of OpenSSL is one plain call, and bytes put into a BIO are taken
+out again before anything else runs, whatever the call raises. A partly received record stays in the
+SSLObject, and bytes for which the protocol has no room stay in `_held`.
 
-The connection above gets `connection_made` when the handshake is done, and no call at all if the
+The connection gets `connection_made` when the handshake is complete, and no call at all if the
 handshake fails.
 """
 
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from barnabas.net.connection import Connection
 
 _SCRATCH_BYTES = 256 * 1024
-_WRITE_BYTES = 64 * 1024  # encrypted at a time; above 128 KiB malloc asks the kernel for memory
+# bytes encrypted at a time; above 128 KiB, malloc requests memory from the kernel
+_WRITE_BYTES = 64 * 1024
 _HANDSHAKE_RECORD = 0x16
-_UNKNOWN = -1  # size of the buffer that is requested
+_UNKNOWN = -1  # the size of the requested buffer is unknown
 
 
 class _Scratch(threading.local):
-    """The buffers that a thread's TLS connections share; empty while none is being served."""
+    """The buffers that a thread's TLS connections share, which are empty between uses."""
 
     def __init__(self) -> None:
         self.received = memoryview(bytearray(_SCRATCH_BYTES))
@@ -45,7 +46,7 @@ _scratch = _Scratch()
 
 
 class TlsTransport(asyncio.BufferedProtocol):
-    """The protocol of a plain transport, and the transport of the protocol above."""
+    """A TLS connection: the protocol of a plain transport, and the transport of a protocol."""
 
     __slots__ = (
         "_context",
@@ -86,23 +87,24 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._opened = opened
         self._is_server = server_name is None
         self._transport: asyncio.Transport | None = None
-        self._ssl: ssl.SSLObject | None = None  # a server's handshake begins with the first byte
+        # a server's handshake begins with the first received byte
+        self._ssl: ssl.SSLObject | None = None
         self._handshake: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
-        self._held = b""  # received, but not yet given to OpenSSL
-        self._is_open = False  # the protocol has it
+        self._held = b""  # received bytes that OpenSSL has not been given yet
+        self._is_open = False  # the protocol has been given the connection
         self._has_ended = False  # the peer has announced its end
         self._is_closing = False
         self._is_paused = False
-        self._is_blocked = False  # the protocol's writing is paused
+        self._is_blocked = False  # writing by the protocol is paused
 
     @property
     def was_attached(self) -> bool:
-        """True if there has been a plain transport, which then closes the socket."""
+        """Is true if there has been a plain transport, which then closes the socket."""
         return self._transport is not None
 
     async def handshake(self) -> None:
-        """Wait until the protocol has the connection. Raises TlsFailure or OSError."""
+        """Wait until the handshake is complete. Raises TlsFailure or OSError."""
         if self._failure is not None:
             raise self._failure
         if not self._is_open:
@@ -113,7 +115,7 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
-        # So that the protocol above learns immediately when bytes have to wait.
+        # This lets the protocol learn immediately when bytes have to wait.
         self._transport.set_write_buffer_limits(high=0)
         if not self._is_server:
             self._advance()
@@ -122,7 +124,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._is_closing = True
         self._ssl = None
         self._held = b""
-        # After the peer's own end it does not matter that it no longer reads ours.
+        # After the peer's end, it does not matter that it no longer reads ours.
         error = self._failure or (None if self._has_ended else exc)
         if self._is_open:
             self._is_open = False
@@ -186,7 +188,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _advance(self) -> None:
-        """Take one step of the handshake, using the received bytes."""
+        """Take one step of the handshake with the received bytes."""
         incoming, outgoing = _scratch.incoming, _scratch.outgoing
         if self._ssl is None:
             self._ssl = self._context.wrap_bio(
@@ -237,7 +239,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     # ---- reading ----
 
     def _decrypt(self, received: bytes | memoryview) -> None:
-        """Hand over all decrypted bytes, while the protocol wants them."""
+        """Hand over all decrypted bytes, as long as the protocol accepts them."""
         incoming = _scratch.incoming
         if self._held:
             received, self._held = self._held + received, b""
@@ -248,7 +250,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             buffer = self._protocol.get_buffer(_UNKNOWN)
             filled, size = 0, len(buffer)
             try:
-                # Some clients send records of 4 KiB, so keep this loop fast.
+                # Some clients send records of 4 KiB, so this loop must be fast.
                 read: Callable[[int, memoryview], int] = self._ssl.read  # type: ignore[assignment]
                 while filled < size:
                     count = read(size - filled, buffer[filled:])
@@ -267,7 +269,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             finally:
                 received = incoming.read()
                 self._flush()  # a response to a key update, or an alert
-            # Also if it is empty: the protocol does not keep a buffer for an idle peer.
+            # Do this even if the buffer is empty: the protocol keeps no buffer for an idle peer.
             self._protocol.buffer_updated(filled)
             if failure is not None:
                 self._fail(failure)
@@ -298,7 +300,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     def resume_reading(self) -> None:
         self._is_paused = False
         if self._held or self._ssl_pending():
-            # Do it later, because the protocol calls this in the middle of its own work.
+            # Do this later, because the protocol calls this method in the middle of its own work.
             asyncio.get_running_loop().call_soon(self._read_on)
         elif self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
@@ -313,8 +315,9 @@ class TlsTransport(asyncio.BufferedProtocol):
     # ---- writing ----
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Encrypt all bytes and pass them on; bytes that the socket does not take wait in the
-        transport.
+        """Encrypt all bytes and pass them on.
+
+        Bytes that the socket does not accept wait in the transport.
         """
         if self._is_closing or self._ssl is None:
             return
@@ -336,7 +339,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._transport.write(encrypted)
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Set the limits of the plain transport, which count encrypted bytes."""
+        """Set the limits of the plain transport, which apply to encrypted bytes."""
         assert self._transport is not None
         self._transport.set_write_buffer_limits(high, low)
 
@@ -346,7 +349,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     # ---- life ----
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return asyncio's own answer, but no `socket`: nothing may bypass the encryption."""
+        """Return the same as asyncio, but no `socket`, so that nothing bypasses the encryption."""
         if name == "ssl_object":
             return self._ssl
         if name == "sslcontext":
@@ -359,16 +362,15 @@ class TlsTransport(asyncio.BufferedProtocol):
         return self._is_closing or self._transport is None or self._transport.is_closing()
 
     def close(self) -> None:
-        """Announce the end to the peer, and close when all bytes have left, without awaiting its
-        reply.
-        """
+        """Announce the end to the peer, and close once all bytes are sent, without its reply."""
         if self._is_closing:
             return
         self._is_closing = True
         if self._ssl is not None and self._is_open:
             try:
                 self._ssl.unwrap()
-            except ssl.SSLError:  # WantRead: no end from the peer yet; others: no alert possible
+            # WantRead: the peer has not ended yet; others: no alert is possible
+            except ssl.SSLError:
                 pass
             finally:
                 _scratch.incoming.read()
@@ -383,7 +385,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def _fail(self, failure: Exception) -> None:
-        """End the connection for this reason; an alert for the peer has already been written."""
+        """End the connection for this reason. An alert for the peer has already been written."""
         if self._is_closing:
             return
         self._failure = failure
@@ -391,6 +393,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         if self._transport is None:
             return
         if self._transport.get_write_buffer_size():
-            self._transport.abort()  # the peer does not read, and would keep the connection open
+            # otherwise, a peer that does not read would keep the connection open
+            self._transport.abort()
         else:
             self._transport.close()

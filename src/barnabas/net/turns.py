@@ -1,8 +1,7 @@
-"""Work that connections request in bursts, done a few milliseconds at a time in each turn of the
-loop.
+"""Does work that connections request in bursts, a few milliseconds in each turn of the loop.
 
-A handshake takes a millisecond of arithmetic. A thousand clients connecting at the same moment
-would hold up all others for a second if each were served as soon as it can be read.
+A handshake takes a millisecond of arithmetic. If a thousand clients connected at the same moment,
+serving each as soon as it is readable would delay all other clients for a second.
 """
 
 from __future__ import annotations
@@ -42,7 +41,8 @@ class Turns:
                 if loop.time() >= end:
                     break
         finally:
-            # Continue even after a step has raised: the others must not wait forever.
+            # Continue even if a step has raised an error, because the other steps must not wait
+            # forever.
             self._is_scheduled = bool(self._due)
             if self._due:
                 loop.call_soon(self._run)

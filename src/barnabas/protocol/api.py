@@ -1,9 +1,11 @@
-"""THE table of APIs: the key, name, and implemented and advertised versions of each, and the facts
-that a broker needs about a request before it decodes it.
+"""Defines the table of APIs.
 
-Each API uses one stem everywhere: `protocol/messages/<stem>.py` has its messages,
-`broker/handlers/<stem>.py` its handler. The ranges are those that Kafka 3.9.1 with
-ZooKeeper advertises to clients.
+It contains the key, the name, and the implemented and advertised versions of each API, and what a
+broker needs to know about a request before decoding it.
+
+Each API uses one stem everywhere: `protocol/messages/<stem>.py` contains its messages, and
+`broker/handlers/<stem>.py` its handler. The ranges are those that Kafka 3.9.1 with ZooKeeper
+advertises to clients.
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ from barnabas.protocol.wire import ANY_ENTRIES
 NEVER: Final = 1_000
 
 _FEW: Final = 1_000
-"""The limit for lists that have a handful of entries in any normal use."""
+"""The limit for lists that have only a few entries in normal use."""
 
 
 class Api:
-    """One row. The module with the messages is imported on first use."""
+    """A row of the table. The module with the messages is imported on first use."""
 
     __slots__ = (
         "_request",
@@ -63,9 +65,10 @@ class Api:
         has them.
         """
         self.keeps_buffer = keeps_buffer
-        """True if the records of a request are used in the receive buffer. Other requests are
-        copied, because parts that are kept (such as a member's subscription) must not keep the
-        buffer alive.
+        """Whether the records of a request are used in the receive buffer.
+
+        Other requests are copied, because parts that are kept (such as a member's subscription)
+        must not keep the buffer alive.
         """
         self.overlaps = overlaps
         """True if a request may start while earlier overlapping requests on its connection are
@@ -74,15 +77,18 @@ class Api:
         append in order, and wait only for replicas.
         """
         self.is_cached = is_cached
-        """True if its encoded answers are kept, and sent again to clients that send the same
-        request.
-        """
+        """Whether encoded responses are cached and sent again to clients with the same request."""
         self.max_entries = max_entries
-        """Limits the entries of all lists in a request together, below the broker's own limit
-        (`barnabas.request.max.entries`), for lists that are handled in one go or compared pairwise.
+        """The limit on the total number of entries in all lists of a request.
+
+        It is below the broker's own limit (`barnabas.request.max.entries`), for lists that are
+        processed without a pause or compared pairwise.
         """
         self.oldest_served = oldest_served
-        """Below this version the connection is closed, although the version is advertised."""
+        """The lowest version that is served.
+
+        A request below it closes the connection, although that version is advertised.
+        """
         self._request: type[Message] | None = None
         self._response: type[Message] | None = None
 
@@ -104,9 +110,9 @@ class Api:
         return f"Api({self.key} {self.name} {self.min_version}-{self.max_version})"
 
 
-# Produce below 3 would need message formats 0 and 1, which producers may no longer send; it is
-# still advertised, since librdkafka before 2.11.1 takes a minimum above 0 for a broker without gzip
-# support (KAFKA-18659). Fetch below 4 is answered with UNSUPPORTED_VERSION too.
+# Produce below 3 would need message formats 0 and 1, which producers may no longer send. It is
+# still advertised, because librdkafka before 2.11.1 takes a minimum above 0 for a broker without
+# gzip support (KAFKA-18659). Fetch below 4 also gets UNSUPPORTED_VERSION.
 PRODUCE: Final = Api(
     0,
     "Produce",
@@ -114,7 +120,7 @@ PRODUCE: Final = Api(
     9,
     keeps_buffer=True,
     overlaps=True,
-    max_entries=8_000,  # 4,000 partitions, each of another topic: what a broker leads at most
+    max_entries=8_000,  # 4,000 partitions, each of another topic, the maximum that a broker leads
     oldest_served=3,
 )
 FETCH: Final = Api(1, "Fetch", (0, 17), 12)

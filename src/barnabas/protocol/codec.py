@@ -3,11 +3,11 @@
     encode(message, version) -> parts: bytes, views and FileSlices to be written one after another
     decode(cls, data, version) -> message, whose byte fields are views of `data`
 
-For each (class, version) a straight-line function is compiled at first use (`encoder`, `decoder`)
-and kept with the class; `interpreter` does the same slowly, so that tests can compare the results.
+For each (class, version), a straight-line function is compiled at first use (`encoder`, `decoder`)
+and kept with the class. `interpreter` does the same slowly, so that tests can compare the results.
 
-Any bytes give a message or CorruptData. The codec does not check that a message makes sense: an
-absurd value of a valid type passes.
+Any bytes yield a message or CorruptData. The codec does not check whether a message makes sense: an
+absurd value of a valid type is accepted.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ M_co = TypeVar("M_co", bound=Message, covariant=True)
 
 
 def encode(message: Message, version: int) -> list[Part]:
-    """Return the message's bytes as parts, none of them empty.
+    """Return the message's bytes as parts, none of which is empty.
 
-    Raises ValueError for a value that the version cannot carry.
+    Raises ValueError for a value that the version cannot represent.
     """
     return encode_after(bytearray(), message, version)
 
@@ -70,8 +70,8 @@ def decode(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> 
 def decode_prefix(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> M:
     """Decode the message at the beginning of `data`; the rest is ignored. Raises CorruptData.
 
-    Kafka reads requests this way, and librdkafka relies on it: its Metadata request of versions
-    above 10 ends in three bytes that belong to older ones.
+    Kafka reads requests in this way, and librdkafka relies on it: its Metadata requests in versions
+    above 10 end in three bytes that belong to older versions.
     """
     return decoder(cls, version)(memoryview(data))[0]
 
@@ -80,16 +80,15 @@ class Decoder(Protocol[M_co]):
     """Decodes messages of one class and version."""
 
     def __call__(self, data: memoryview, most_entries: int = ANY_ENTRIES) -> tuple[M_co, int]:
-        """Return the message and its end. `most_entries` limits the entries of all its arrays
-        together.
+        """Return the message and its end. `most_entries` limits the total entries of its arrays.
 
-        Raises only CorruptData; for too many entries its subclass TooManyEntries.
+        Raises only CorruptData or, for too many entries, its subclass TooManyEntries.
         """
         ...
 
 
 def decoder(cls: type[M], version: int) -> Decoder[M]:
-    """Return the decoder of this version, for callers that decode many messages and can keep it."""
+    """Return the decoder of this version, for callers that decode many messages."""
     compiled: Decoder[M]
     compiled = cls.codecs.get(("decode", version)) or _compile(cls, version, "decode")
     return compiled
@@ -125,7 +124,7 @@ def _guard(cls: type[M], version: int, compiled: Any) -> Decoder[M]:
             ) from error
         except (CorruptData, UnicodeDecodeError) as error:
             raise CorruptData(f"{cls.__name__} version {version}: {error}") from error
-        # Skipped bytes can go past the end without a failing read.
+        # Skipped bytes can extend past the end without a failing read.
         if decoded[1] > len(data):
             raise CorruptData(f"{cls.__name__} version {version} is truncated at {len(data)} bytes")
         return decoded

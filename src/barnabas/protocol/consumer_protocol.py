@@ -1,10 +1,10 @@
-"""The consumer protocol: consumers' subscriptions and assignments in a group (`ConsumerProtocol`).
+"""Encodes and decodes consumers' subscriptions and assignments in a group (`ConsumerProtocol`).
 
-    version int16 | body; newer versions only add at the end
+    version int16 | body; newer versions only add fields at the end
 
-The broker passes these bytes between members unread; it decodes them only to find the topics to
-which a group is subscribed, and the partitions that a rebalance moved. Any bytes give a message or
-`CorruptData`.
+The broker passes these bytes between members without reading them. It decodes them only to find the
+topics to which a group is subscribed, and the partitions that a rebalance moved. Any bytes yield a
+message or `CorruptData`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import BYTES, INT32, STRING, Array
 
 CONSUMER_PROTOCOL = "consumer"
-"""The protocol type of groups whose members' bytes are a `ConsumerProtocol`."""
+"""The protocol type of groups whose members exchange `ConsumerProtocol` messages."""
 
 _VERSION = Struct(">h")
 
@@ -52,9 +52,7 @@ _NEWEST: dict[type[Message], int] = {
 
 
 def encode_consumer_protocol(message: Message) -> bytes:
-    """Encode a subscription or an assignment in the newest version, as Kafka 3.9's consumer writes
-    it.
-    """
+    """Encode a subscription or an assignment in the newest version of Kafka 3.9's consumer."""
     version = _NEWEST[type(message)]
     out = bytearray(_VERSION.pack(version))
     encode_after(out, message, version)

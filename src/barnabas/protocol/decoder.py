@@ -1,6 +1,6 @@
-"""Compiles the decoder of one message in one version: straight-line code, no lookups.
+"""Compiles the decoder of one message in one version to straight-line code without look-ups.
 
-What comes out for a list of FetchPartition in version 12, to give an idea:
+For example, this is the code for a list of FetchPartition in version 12:
 
     for _ in range(n_8):
         m_9 = new(FetchPartition)
@@ -11,9 +11,10 @@ What comes out for a list of FetchPartition in version 12, to give an idea:
         append_7(m_9)
 
 Consecutive fixed-size fields, with the first byte of the length that follows them, are one
-`struct.Struct.unpack_from`. Byte fields stay views of the frame. Nothing is trusted: reads past the
-end raise struct.error or IndexError (the caller turns them into CorruptData), slices, which Python
-would cut silently, are compared with the size, and counts with the bytes left.
+`struct.Struct.unpack_from`. Byte fields stay views of the frame. Nothing is trusted. Reads past the
+end raise struct.error or IndexError, which the caller converts to CorruptData; slices, which Python
+would cut silently, are compared with the size; and counts are compared with the number of bytes
+left.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def least_bytes(wire_type: WireType, version: int, flexible: bool) -> int:
     if isinstance(wire_type, Primitive):
         if wire_type.size:
             return wire_type.size
-        # Only the length, of an empty or null value.
+        # This is only the length, of an empty or null value.
         return 1 if flexible else 2 if wire_type is STRING else 4
     if isinstance(wire_type, Array):
         return 1 if flexible else 4
@@ -78,7 +79,7 @@ def least_bytes(wire_type: WireType, version: int, flexible: bool) -> int:
 
 
 class _Decoder:
-    """Writes the source; `_run` holds the fixed-size targets that have not been unpacked yet."""
+    """Writes the source. `_run` contains the fixed-size targets that are not unpacked yet."""
 
     def __init__(self, cls: type[Message], version: int) -> None:
         self._cls = cls
@@ -145,7 +146,7 @@ class _Decoder:
             return "[]"
         return self._source.constant(f"default_{type(default).__name__}", default)
 
-    # One method per kind of type; each leaves a run or emits lines that set `target`.
+    # There is one method per kind of type; each adds to the run or emits lines that set `target`.
 
     def _value(self, wire_type: WireType, target: str, nullable: bool) -> None:
         if isinstance(wire_type, Array):
@@ -162,7 +163,7 @@ class _Decoder:
             self._run.append((wire_type.format, target))
 
     def _length(self, letter: str, rest: str) -> str:
-        """Read a length or count; return its variable, which is negative for null."""
+        """Emit reading a length or count; return its variable, which is negative for null."""
         length = self._source.name("n")
         if self._flexible:
             self._run.append(("B", length))
@@ -222,7 +223,7 @@ class _Decoder:
             self._elements(element, target, count)
 
     def _count(self, count: str) -> None:
-        """Take this many from the remaining entries, before any of them is created."""
+        """Subtract this count from the remaining entries, before any of them is created."""
         self._line(f"left -= {count}")
         with self._source.block("if left < 0:"):
             self._line("raise TooManyEntries")
@@ -230,7 +231,7 @@ class _Decoder:
     def _elements(self, element: Primitive | type[Message], target: str, count: str) -> None:
         self._count(count)
         if isinstance(element, Primitive) and len(element.format) == 1:
-            # Read all elements with one call, as for a list of partitions or replicas.
+            # Read all elements with one call, as in a list of partitions or replicas.
             layout = f"f'>{{{count}}}{element.format}'"
             self._line(f"{target} = list(unpack_from({layout}, data, position))")
             self._line(f"position += {count} * {element.size}")
@@ -270,7 +271,7 @@ class _Decoder:
             with self._source.block(f"if {count} > 127:"):
                 self._line(f"{count}, position = rest_of_uvarint(data, position, {count})")
             self._count(count)
-            # KIP-482: unknown tags are skipped; later versions add fields with them.
+            # KIP-482: unknown tags are skipped, because later versions add fields with them.
             if not fields:
                 self._line(f"position = skip_tagged_fields(data, position, {count})")
                 return

@@ -1,6 +1,6 @@
-"""Compiles the encoder of one message in one version: straight-line code, no lookups.
+"""Compiles the encoder of one message in one version to straight-line code without look-ups.
 
-What comes out for DescribeConfigsRequest version 4, to give an idea:
+For example, this is the code for DescribeConfigsRequest version 4:
 
     def encode(m, out):
         parts = []
@@ -14,9 +14,9 @@ What comes out for DescribeConfigsRequest version 4, to give an idea:
             ...
         out += pack_qqx(m.include_synonyms, m.include_documentation)
 
-Consecutive fixed-size fields (with what follows at a known size: lengths, counts, an empty set of
-tagged fields) are one `struct.Struct.pack`. Record bytes are never copied: they are parts of their
-own, between the bytes around them.
+Consecutive fixed-size fields (with following lengths, counts or an empty set of tagged fields,
+whose size is known) are one `struct.Struct.pack`. Record bytes are never copied: they are separate
+parts, between the bytes around them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def compile_encoder(cls: type[Message], version: int) -> Any:
 
 
 class _Encoder:
-    """Writes the source; `_run` holds the fixed-size values that have not been packed yet."""
+    """Writes the source. `_run` contains the fixed-size values that have not been packed yet."""
 
     def __init__(self, cls: type[Message], version: int) -> None:
         self._cls = cls
@@ -109,7 +109,7 @@ class _Encoder:
             self._run.append(("x", ""))
 
     def _absent(self, cls: type[Message], made: Field, variable: str) -> None:
-        """Handle a field that this version lacks: reject any value but the default."""
+        """Handle a field that this version lacks, and reject any value except the default."""
         if not made.ignorable:
             value = f"{variable}.{made.name}"
             with self._source.block(f"if not ({self._is_default(made, value)}):"):
@@ -117,7 +117,7 @@ class _Encoder:
                 self._line(f"raise ValueError({what!r})")
 
     def _is_default(self, made: Field, value: str) -> str:
-        """Return an expression that says whether `value` is the default of an absent field."""
+        """Return an expression that is true if `value` is the default of an absent field."""
         default = made.default
         if isinstance(default, list):
             return f"{value} is not None and not {value}"
@@ -128,7 +128,7 @@ class _Encoder:
         name = self._source.constant(f"default_{type(default).__name__}", default)
         return f"({value} is {name} or {value} == {name})"
 
-    # One method per kind of type; each leaves a run or emits lines.
+    # There is one method per kind of type; each adds to the run or emits lines.
 
     def _value(self, wire_type: WireType, value: str, nullable: bool) -> None:
         if isinstance(wire_type, Array):
@@ -148,7 +148,7 @@ class _Encoder:
             self._run.append((wire_type.format, value))
 
     def _length(self, letter: str, length: str, append: str = "append_uvarint") -> None:
-        """Write a length or count; `length` is an expression, and -1 means null."""
+        """Emit a length or count; `length` is an expression, and -1 means null."""
         if not self._flexible:
             self._run.append((letter, length))
             return
@@ -244,15 +244,16 @@ class _Encoder:
             return
         self._flush()
         with self._source.block(f"if {nested} is None:"):
-            self._line(f"{self._out}.append(0xFF)")  # an INT8: -1 null, 1 there
+            self._line(f"{self._out}.append(0xFF)")  # an INT8: -1 for null, 1 for a value
         with self._source.block("else:"):
             self._line(f"{self._out}.append(1)")
             self._struct(cls, nested)
             self._flush()
 
     def _tagged_fields(self, fields: list[Field], variable: str) -> None:
-        """Write tagged fields: nearly always all have their defaults, which takes one byte and no
-        loop.
+        """Emit tagged fields.
+
+        Nearly always, all have their defaults, which takes one byte and no loop.
         """
         self._flush()
         values = [(made, self._source.name("t")) for made in fields]
@@ -273,7 +274,7 @@ class _Encoder:
             self._line(f"{self._out} += {section}")
 
     def _tagged_field(self, made: Field, value: str, section: str) -> None:
-        """Write a tagged field to a buffer first, since its size precedes it."""
+        """Emit a tagged field, which is written to a buffer first, because its size precedes it."""
         outer, self._out = self._out, self._source.name("tagged")
         self._line(f"{self._out} = bytearray()")
         self._value(made.type, value, self._version in made.nullable)

@@ -1,4 +1,4 @@
-"""Frames: the length and the header in front of every message.
+"""Encodes and decodes frames, which are messages preceded by a length and a header.
 
     request    INT32 length | INT16 api key | INT16 version | INT32 correlation id
                | client id (INT16 length, -1 = null, UTF-8) | tagged fields, if flexible | message
@@ -6,8 +6,8 @@
 
 The client id keeps its INT16 length in flexible versions too (KIP-482), and the header of an
 ApiVersions response never has tagged fields (KIP-511): a client reads it before it knows what the
-broker supports. The header of a ControlledShutdown of version 0 has no client id at all. Frames
-arrive without their length, which the connection has consumed.
+broker supports. The header of ControlledShutdown version 0 has no client id at all. Frames arrive
+here without their length, which the connection has consumed.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class RequestHeader(NamedTuple):
 def decode_request_header(frame: memoryview) -> RequestHeader:
     """Split a request frame. Raises CorruptData.
 
-    For an API that is not in the table it is unknown whether the header ends with tagged fields;
-    `body` then starts where the tagged fields would start.
+    For an API that is not in the table, it is unknown whether the header ends with tagged fields,
+    so `body` starts where they would start.
     """
     try:
         key, version, correlation_id, client_id_bytes = _REQUEST.unpack_from(frame)
-        # Brokers before 0.9 sent it; Kafka also treats this header separately.
+        # Brokers before 0.9 sent this header; Kafka also treats it separately.
         if version == 0 and key == CONTROLLED_SHUTDOWN.key:
             return RequestHeader(key, version, correlation_id, None, frame[8:])
         position = 10

@@ -1,7 +1,7 @@
-"""A second, slow codec, which walks the fields of a message each time, for tests.
+"""Implements a second, slow codec for tests, which walks the fields of a message each time.
 
-It shares no code with the compiled codec except the classes, so that their agreement proves the
-notation; where both reject, both raise the same kind of error (CorruptData, or ValueError for
+It shares only the classes with the compiled codec, so if the two agree, the notation is interpreted
+correctly. If both reject a value, both raise the same kind of error (CorruptData, or ValueError for
 values that cannot be sent).
 """
 
@@ -19,8 +19,9 @@ M = TypeVar("M", bound=Message)
 
 
 def encode(message: Message, version: int) -> bytes:
-    """Return all bytes of the message in one piece, with files read. Raises ValueError if the
-    message does not fit the version.
+    """Return all bytes of the message in one piece, including those of files.
+
+    Raises ValueError if the message does not fit the version.
     """
     writer = _Writer(version, version in message.flexible)
     writer.struct(message)
@@ -183,7 +184,7 @@ class _Reader:
         if count < 0:
             return None
         items = []
-        for _ in range(count):  # ends with the bytes: every element takes at least one
+        for _ in range(count):  # ends with the bytes, as every element takes at least one
             items.append(self._value(array.element))
             if items[-1] is None:
                 raise CorruptData("an element cannot be null")

@@ -1,4 +1,4 @@
-"""The notation of Kafka's messages: one annotated class per message.
+"""Defines the notation of Kafka's messages, which is one annotated class per message.
 
     class FetchPartition(Message):
         partition: int = field(INT32)
@@ -6,10 +6,10 @@
     class FetchRequest(Message, flexible="12+"): ...
 
 A class covers all versions of its message; versions, nullability, tags and defaults are taken from
-Kafka's published schemas. The codec is compiled from `fields`, see `codec`.
+Kafka's published schemas. The codec is compiled from `fields` (see `codec`).
 
-Invariant: an instance has exactly its class's fields as attributes, nothing else. Values are
-checked when they are encoded, not when they are set.
+Invariant: an instance has exactly the fields of its class as attributes. Values are checked when
+they are encoded, not when they are set.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNSET: Final = object()
 
 
 class Versions(NamedTuple):
-    """An inclusive range, written as "3+", "8-10", "0" or "none"."""
+    """An inclusive range of versions, written as "3+", "8-10", "0" or "none"."""
 
     first: int
     last: int
@@ -51,7 +51,7 @@ class Field:
     __slots__ = ("default", "ignorable", "name", "nullable", "tag", "type", "versions")
 
     def __init__(self, wire_type: WireType) -> None:
-        self.name = ""  # known when the class is made
+        self.name = ""  # known once the class is created
         self.type = wire_type
         self.versions = Versions.parse("0+")
         self.nullable = Versions.parse(None)
@@ -74,11 +74,11 @@ def field(
 ) -> Any:
     """Declare a field of `wire_type`, in the versions given, in the order of the class body.
 
-    nullable: the versions in which None may be sent. default: the value in a new instance, and in
-    an instance decoded from a version without the field; if not given, 0, False, "", [], or a
-    struct of defaults. ignorable: versions without the field silently drop any other value instead
-    of raising ValueError. tag: sent, in all its versions, as a tagged field (KIP-482), and only if
-    it differs from the default.
+    `nullable` are the versions in which None may be sent. `default` is the value in a new instance,
+    and in an instance decoded from a version without the field; if not given, it is 0, False, "",
+    [], or a struct of defaults. If `ignorable`, versions without the field silently drop any other
+    value instead of raising ValueError. A field with a `tag` is sent, in all its versions, as a
+    tagged field (KIP-482), and only if it differs from the default.
     """
     made = Field(wire_type)
     made.versions = Versions.parse(versions)
@@ -100,17 +100,19 @@ def field(
 # which matches Kafka's schemas.
 @dataclass_transform(kw_only_default=True, eq_default=True)
 class Message:
-    """A message or a struct inside a message. It is created with keywords; other fields get their
-    defaults.
+    """A message or a struct inside a message.
+
+    Create it with keyword arguments; other fields get their defaults.
     """
 
     fields: ClassVar[tuple[Field, ...]]
     flexible: ClassVar[Versions]
-    """Versions with compact lengths and tagged fields; set for whole messages, and structs use
-    their message's.
+    """The versions with compact lengths and tagged fields.
+
+    They are set for whole messages, and structs use those of their message.
     """
     codecs: ClassVar[dict[tuple[str, int], Any]]
-    """Compiled functions by ("encode" | "decode", version); `codec` fills it."""
+    """The compiled functions by ("encode" | "decode", version), which `codec` adds."""
 
     def __init_subclass__(cls, *, flexible: str | None = None) -> None:
         own = []
@@ -124,7 +126,7 @@ class Message:
         cls.codecs = {}
 
     def __init__(self, **values: Any) -> None:
-        # Compiled for the first instance: most processes never use most messages.
+        # Compile this for the first instance, because most processes never use most messages.
         cls = type(self)
         compiled = _compile_init(cls)
         cls.__init__ = compiled  # type: ignore[method-assign]
@@ -155,11 +157,11 @@ def _refuse_change(instance: Message, name: str, value: Any) -> None:
 
 
 def _shared_default(cls: type[Message]) -> Message:
-    """Return the shared, immutable instance for structs that were not given.
+    """Return the shared, immutable instance that represents structs that were not given.
 
-    A fetch response has three such structs per partition, nearly always absent; new instances would
-    cost more than all the rest of the decoding, and identity tells the encoder immediately that
-    there is nothing to send.
+    A fetch response has three such structs per partition, which are nearly always absent. New
+    instances would cost more than the rest of the decoding, and by identity, the encoder detects
+    immediately that there is nothing to send.
     """
     default = cls.__new__(cls)
     for made in cls.fields:

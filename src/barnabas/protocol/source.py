@@ -1,7 +1,7 @@
 """Generates Python source (lines, names, constants) and compiles it.
 
-The text is kept in `linecache`, so a traceback through a compiled codec shows its lines and a
-debugger can step through them.
+The text is stored in `linecache`, so that tracebacks through a compiled codec show its lines and
+debuggers can step through them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Source:
-    """One function under construction."""
+    """The source of one function that is being generated."""
 
     __slots__ = ("_counter", "_indent", "_lines", "constants")
 

@@ -1,4 +1,4 @@
-"""The primitive types of Kafka's wire protocol, and the variable-length integers under them.
+"""Defines the primitive types of Kafka's wire protocol, and its variable-length integers.
 
     INT16         2 bytes, big-endian, as every fixed number      UUID    16 bytes
     UVARINT       7 bits per byte, lowest first, bit 7 = more follow; at most 5 bytes, below 2^32
@@ -10,8 +10,8 @@
     tagged fields (flexible only, KIP-482)  UVARINT count, then per field
                                             UVARINT tag, UVARINT size, `size` bytes
 
-This module has the constants of these layouts, and the slow paths of the compiled codec (numbers of
-more than one byte, unknown tags).
+This module contains the constants of these layouts and the slow paths of the compiled codec
+(numbers of more than one byte, unknown tags).
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from barnabas.protocol.message import Message
 
 ANY_ENTRIES: Final = 1 << 62
-"""No limit except that each entry of a list takes a byte of the message."""
+"""The value for no limit, except that each entry of a list takes a byte of the message."""
 
 MAX_STRING_BYTES: Final = 0x7FFF
-"""This also limits compact strings, whose length could be larger: Kafka rejects longer strings both
-ways.
+"""The maximum length of a string.
+
+It also applies to compact strings, whose format allows larger lengths, because Kafka rejects longer
+strings in both formats.
 """
 
 
@@ -39,18 +41,18 @@ class TooManyEntries(CorruptData):
 
 
 Records = memoryview | bytes | bytearray | FileSlice | Sequence[Part]
-"""The value of a RECORDS field: a view of the frame if decoded; any parts if it is to be sent."""
+"""The value of a RECORDS field: a view of the frame if decoded, or any parts if to be sent."""
 
 
 class Primitive:
-    """A type without parts. `format` is struct's letter if the size is fixed, or empty."""
+    """A primitive type. `format` is struct's letter if the size is fixed, otherwise empty."""
 
     __slots__ = ("default", "format", "name", "size")
 
     def __init__(self, name: str, layout: str, size: int, default: Any) -> None:
         self.name = name
         self.format = layout
-        self.size = size  # bytes; 0 where it varies
+        self.size = size  # in bytes; 0 if it varies
         self.default = default
 
     def __repr__(self) -> str:
@@ -58,7 +60,7 @@ class Primitive:
 
 
 class Array:
-    """Any number of elements of one type: `Array(INT32)`, `Array(FetchTopic)`."""
+    """An array of any number of elements of one type, such as `Array(INT32)`."""
 
     __slots__ = ("element",)
 
@@ -85,7 +87,7 @@ RECORDS: Final = Primitive("RECORDS", "", 0, None)
 
 
 def rest_of_uvarint(data: memoryview, position: int, first: int) -> tuple[int, int]:
-    """Finish a number whose first byte, before `position`, had bit 7 set: (number, next position).
+    """Finish a number whose first byte had bit 7 set; return (number, next position).
 
     Raises CorruptData for more than five bytes or 2^32 and above, or IndexError at the data's end.
     """
@@ -104,7 +106,7 @@ def rest_of_uvarint(data: memoryview, position: int, first: int) -> tuple[int, i
 def rest_of_string_length(data: memoryview, position: int, first: int) -> tuple[int, int]:
     """Finish a compact string's length + 1, like `rest_of_uvarint`."""
     value, position = rest_of_uvarint(data, position, first)
-    # A compact length could say 4 GiB; the older form uses an INT16.
+    # A compact length could claim 4 GiB, while the older form uses an INT16.
     if value - 1 > MAX_STRING_BYTES:
         raise CorruptData(f"a string of {value - 1} bytes exceeds {MAX_STRING_BYTES}")
     return value, position
@@ -130,7 +132,7 @@ def skip_tagged_fields(data: memoryview, position: int, count: int) -> int:
 
 
 def append_uvarint(out: bytearray, value: int) -> None:
-    """Write `value`, 0 to 2^32 - 1."""
+    """Append `value`, which is from 0 to 2^32 - 1."""
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
@@ -138,7 +140,7 @@ def append_uvarint(out: bytearray, value: int) -> None:
 
 
 def append_string_length(out: bytearray, length_plus_one: int) -> None:
-    """Write a compact string's length + 1. Raises ValueError above Kafka's limit."""
+    """Append a compact string's length + 1. Raises ValueError above Kafka's limit."""
     if length_plus_one - 1 > MAX_STRING_BYTES:
         raise ValueError(f"a string has {length_plus_one - 1} bytes, over {MAX_STRING_BYTES}")
     append_uvarint(out, length_plus_one)

@@ -1,5 +1,5 @@
-"""One file per API, its request and response side by side, in the notation of `..message`.
+"""Contains one file per API, with its request and response in the notation of `..message`.
 
 Field and struct names are those of Kafka's published schemas, in Python's case. A class covers
-every version of Kafka 3.9's range; additions of later versions are left out.
+every version of Kafka 3.9's range; additions of later versions are omitted.
 """

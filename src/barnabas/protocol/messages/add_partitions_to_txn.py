@@ -1,8 +1,8 @@
 """AddPartitionsToTxn (key 24): adds partitions to a transaction before they are written to.
 
-Versions 0 to 3 come from producers, with one transaction. From version 4 on brokers send it, for
-many at once, mostly only to verify that the partitions are in it (KIP-890). Version 3 is flexible;
-5 may answer TRANSACTION_ABORTABLE, its bytes are those of 4.
+Producers send versions 0 to 3, with one transaction. Brokers send version 4 and above, with many
+transactions, mostly only to verify that they include the partitions (KIP-890). Version 3 is
+flexible; 5 has the format of 4 and can return TRANSACTION_ABORTABLE.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class AddPartitionsToTxnTransaction(Message):
     transactional_id: str = field(STRING, versions="4+")
     producer_id: int = field(INT64, versions="4+")
     producer_epoch: int = field(INT16, versions="4+")
-    # KIP-890: a broker asks whether the partitions are in the transaction, and adds none.
+    # KIP-890: if set, a broker only asks whether the partitions are in the transaction.
     verify_only: bool = field(BOOLEAN, versions="4+", default=False)
     topics: list[AddPartitionsToTxnTopic] = field(Array(AddPartitionsToTxnTopic), versions="4+")
 
 
 class AddPartitionsToTxnRequest(Message, flexible="3+"):
-    # KIP-890: since version 4 only brokers send this, for several transactions at once.
+    # KIP-890: from version 4 on, only brokers send this, with several transactions.
     transactions: list[AddPartitionsToTxnTransaction] = field(
         Array(AddPartitionsToTxnTransaction), versions="4+"
     )

@@ -1,6 +1,6 @@
-"""AlterClientQuotas (key 49): set and remove quotas of users, client ids and addresses (KIP-546).
+"""AlterClientQuotas (key 49): sets and removes quotas of users, client ids and addresses.
 
-Version 1 is flexible.
+KIP-546. Version 1 is flexible.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import BOOLEAN, FLOAT64, INT16, INT32, STRING, Array
 
 
-# KIP-546: a user, a client id, both of them, or an address.
+# KIP-546: the entity is a user, a client id, both, or an address.
 class EntityData(Message):
     entity_type: str = field(STRING)
     entity_name: str | None = field(STRING, nullable="0+")

@@ -1,6 +1,7 @@
 """AlterConfigs (key 33): replaces all configs of a resource; others fall back to defaults.
 
-Version 2 is flexible. IncrementalAlterConfigs (KIP-339) replaces it; old clients still send it.
+Version 2 is flexible. IncrementalAlterConfigs (KIP-339) supersedes it, but old clients still send
+it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""ApiVersions (key 18): the broker's API versions; the first request of nearly every client.
+"""ApiVersions (key 18): returns the broker's API versions, as nearly every client asks first.
 
 Version 3 is flexible and has the client's software (KIP-511) and the cluster's features (KIP-584),
-4 may list features whose minimum is 0 (KIP-1022; the bytes are those of 3). A request
-in a version that is too new is answered in version 0, with error 35 and this API's own range.
+4 may list features whose minimum is 0 (KIP-1022; the bytes are those of 3). The response to a
+version that is too new has version 0, error 35 and this API's own range.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from barnabas.protocol.wire import BOOLEAN, INT16, INT32, INT64, STRING, Array
 
 
 class ApiVersionsRequest(Message, flexible="3+"):
-    # KIP-511: for metrics by client library.
+    # KIP-511: this is used for metrics by client library.
     client_software_name: str = field(STRING, versions="3+", ignorable=True)
     client_software_version: str = field(STRING, versions="3+", ignorable=True)
 
@@ -39,7 +39,7 @@ class ApiVersionsResponse(Message, flexible="3+"):
     error_code: int = field(INT16)
     api_keys: list[ApiVersion] = field(Array(ApiVersion))
     throttle_time_ms: int = field(INT32, versions="1+", ignorable=True)
-    # KIP-584: the ranges of features that this broker could run with.
+    # KIP-584: the ranges of features that this broker supports.
     supported_features: list[SupportedFeatureKey] = field(
         Array(SupportedFeatureKey), versions="3+", ignorable=True, tag=0
     )

@@ -11,7 +11,7 @@ from barnabas.protocol.wire import INT16, INT32, INT64, STRING, Array
 
 class ControlledShutdownRequest(Message, flexible="3+"):
     broker_id: int = field(INT32)
-    # KIP-380: a request from a previous registration must not move leaders away from the present
+    # KIP-380: a request from an earlier registration must not move leaders away from the current
     # one.
     broker_epoch: int = field(INT64, versions="2+", ignorable=True, default=-1)
 

@@ -1,6 +1,6 @@
-"""CreateAcls (key 30): adds rules of access control (KIP-140).
+"""CreateAcls (key 30): adds access control rules (KIP-140).
 
-Version 1 has pattern types (KIP-290), 2 is flexible, 3 knows rules about users (KIP-373).
+Version 1 has pattern types (KIP-290), 2 is flexible, 3 supports rules about users (KIP-373).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from barnabas.protocol.wire import INT8, INT16, INT32, STRING, Array
 class AclCreation(Message):
     resource_type: int = field(INT8)
     resource_name: str = field(STRING)
-    # KIP-290: literal or prefixed.
+    # KIP-290: the type is literal or prefixed.
     resource_pattern_type: int = field(INT8, versions="1+", default=3)
     principal: str = field(STRING)
     host: str = field(STRING)

@@ -1,6 +1,6 @@
-"""CreateDelegationToken (key 38): a token by which clients authenticate as its owner (KIP-48).
+"""CreateDelegationToken (key 38): creates a token for authenticating as its owner (KIP-48).
 
-Version 2 is flexible, 3 can make a token for another owner (KIP-373).
+Version 2 is flexible, 3 can create a token for another owner (KIP-373).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class CreatableRenewers(Message):
 
 
 class CreateDelegationTokenRequest(Message, flexible="2+"):
-    # KIP-373: a token for a user other than the requester.
+    # KIP-373: the token may be for a user other than the requester.
     owner_principal_type: str | None = field(STRING, versions="3+", nullable="3+", ignorable=True)
     owner_principal_name: str | None = field(STRING, versions="3+", nullable="3+", ignorable=True)
     renewers: list[CreatableRenewers] = field(Array(CreatableRenewers))

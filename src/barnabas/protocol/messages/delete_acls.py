@@ -1,6 +1,6 @@
-"""DeleteAcls (key 31): removes the rules of access control that filters match (KIP-140).
+"""DeleteAcls (key 31): removes the access control rules that match filters (KIP-140).
 
-Version 1 has pattern types (KIP-290), 2 is flexible, 3 knows rules about users (KIP-373).
+Version 1 has pattern types (KIP-290), 2 is flexible, 3 supports rules about users (KIP-373).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from barnabas.protocol.wire import INT8, INT16, INT32, STRING, Array
 class DeleteAclsFilter(Message):
     resource_type_filter: int = field(INT8)
     resource_name_filter: str | None = field(STRING, nullable="0+")
-    # KIP-290: literal or prefixed.
+    # KIP-290: the type is literal or prefixed.
     pattern_type_filter: int = field(INT8, versions="1+", default=3)
     principal_filter: str | None = field(STRING, nullable="0+")
     host_filter: str | None = field(STRING, nullable="0+")

@@ -15,7 +15,7 @@ class DeleteTopicState(Message):
 
 
 class DeleteTopicsRequest(Message, flexible="4+"):
-    # KIP-516: by name or by id.
+    # KIP-516: a topic is given by name or by id.
     topics: list[DeleteTopicState] = field(Array(DeleteTopicState), versions="6+")
     topic_names: list[str] = field(Array(STRING), versions="0-5", ignorable=True)
     timeout_ms: int = field(INT32)

@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (key 48): the quotas of users, client ids and addresses (KIP-546).
+"""DescribeClientQuotas (key 48): returns quotas of users, client ids and addresses (KIP-546).
 
 Version 1 is flexible.
 """

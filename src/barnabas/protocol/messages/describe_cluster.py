@@ -1,4 +1,4 @@
-"""DescribeCluster (key 60): the cluster's id, controller and brokers, without topics.
+"""DescribeCluster (key 60): returns the cluster's id, controller and brokers, without topics.
 
 Version 1 can request controllers instead (KIP-919), which a cluster with ZooKeeper rejects.
 """

@@ -1,6 +1,6 @@
-"""DescribeConfigs (key 32): the configs of topics, brokers and loggers, and where they come from.
+"""DescribeConfigs (key 32): returns configs of topics, brokers and loggers, with their sources.
 
-Version 1 names sources and synonyms (KIP-226), 3 types and documentation (KIP-569), 4 is flexible.
+Version 1 has sources and synonyms (KIP-226), 3 types and documentation (KIP-569); 4 is flexible.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ class DescribeConfigsResource(Message):
 
 class DescribeConfigsRequest(Message, flexible="4+"):
     resources: list[DescribeConfigsResource] = field(Array(DescribeConfigsResource))
-    # KIP-226: every place that sets a value, not just the one that applies.
+    # KIP-226: synonyms are all places that set a value, not just the one that applies.
     include_synonyms: bool = field(BOOLEAN, versions="1+")
-    # KIP-569: a sentence about each config.
+    # KIP-569: this requests a description of each config.
     include_documentation: bool = field(BOOLEAN, versions="3+")
 
 
@@ -40,7 +40,7 @@ class DescribeConfigsResourceResult(Message):
     synonyms: list[DescribeConfigsSynonym] = field(
         Array(DescribeConfigsSynonym), versions="1+", ignorable=True
     )
-    # KIP-569: Kafka's number of the type; 0 is unknown.
+    # KIP-569: Kafka's code for the type; 0 means unknown.
     config_type: int = field(INT8, versions="3+", ignorable=True)
     documentation: str | None = field(STRING, versions="3+", nullable="0+", ignorable=True)
 

@@ -1,10 +1,10 @@
-"""DescribeGroups (key 15): the state of groups, their members and assignments.
+"""DescribeGroups (key 15): returns the state, members and assignments of groups.
 
 Version 3 has the authorized operations (KIP-430), 4 static members (KIP-345), 5 is flexible.
 
-Ours, in version 5: a request with the tagged field 10000 gets the group's last rebalances in
-another one. Other clients are not sent it, and other brokers skip it (KIP-482); numbers from 10000
-up do not collide with Kafka's, which start at 0.
+Barnabas extends version 5: a request with the tagged field 10000 gets the group's last rebalances
+in another tagged field. It is not sent to other clients, and other brokers skip it (KIP-482).
+Numbers from 10000 on do not collide with Kafka's, which start at 0.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class DescribedGroupMember(Message):
 
 
 class RebalanceEvent(Message):
-    """One completed rebalance; times in milliseconds, the end since the epoch."""
+    """A completed rebalance. Times are in milliseconds; the end is since the epoch."""
 
     ended_at_ms: int = field(INT64, versions="5+", default=-1)
     duration_ms: int = field(INT64, versions="5+")
     generation_id: int = field(INT32, versions="5+", default=-1)
     member_count: int = field(INT32, versions="5+")
     moved_partitions: int = field(INT32, versions="5+", default=-1)
-    """Partitions whose member changed; -1: unknown."""
+    """The number of partitions whose member changed; -1 if unknown."""
     is_harmless: bool = field(BOOLEAN, versions="5+")
     story: str = field(STRING, versions="5+")
-    """The line in the coordinator's log."""
+    """The line about the rebalance in the coordinator's log."""
 
 
 class DescribedGroup(Message):

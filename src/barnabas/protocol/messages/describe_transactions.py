@@ -1,4 +1,4 @@
-"""DescribeTransactions (key 65): the state of transactional ids at their coordinator."""
+"""DescribeTransactions (key 65): returns the state of transactional ids at their coordinator."""
 
 from __future__ import annotations
 

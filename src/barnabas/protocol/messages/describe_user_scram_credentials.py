@@ -1,5 +1,7 @@
-"""DescribeUserScramCredentials (key 50): which SCRAM credentials users have, not what they are
-(KIP-554)."""
+"""DescribeUserScramCredentials (key 50): returns users' SCRAM mechanisms, not their secrets.
+
+KIP-554.
+"""
 
 from __future__ import annotations
 

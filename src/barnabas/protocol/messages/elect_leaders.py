@@ -1,4 +1,4 @@
-"""ElectLeaders (key 43): elects preferred replicas, or any live ones, as leaders.
+"""ElectLeaders (key 43): elects preferred or any live replicas as leaders.
 
 Version 1 has unclean elections (KIP-460), 2 is flexible.
 """

@@ -1,7 +1,7 @@
 """EndTxn (key 26): a producer commits or aborts its transaction.
 
-Version 2 answers PRODUCER_FENCED, 3 is flexible, 4 may answer TRANSACTION_ABORTABLE. Version 5
-belongs to transactions of the second kind (KIP-890), which need a feature that is not offered.
+Version 2 can return PRODUCER_FENCED, 3 is flexible, 4 can return TRANSACTION_ABORTABLE. Version 5
+belongs to transactions of version 2 (KIP-890), which require a feature that is not offered.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class EndTxnRequest(Message, flexible="3+"):
     transactional_id: str = field(STRING)
     producer_id: int = field(INT64)
     producer_epoch: int = field(INT16)
-    # False aborts.
+    # False means abort.
     committed: bool = field(BOOLEAN)
 
 

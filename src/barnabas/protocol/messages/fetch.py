@@ -1,9 +1,10 @@
-"""Fetch (key 1): record batches from an offset on, for consumers and followers.
+"""Fetch (key 1): returns record batches from an offset on, to consumers and followers.
 
-Version 4 brought magic 2 and isolation levels, 7 sessions (KIP-227), 9 leader epochs (KIP-320),
-11 the rack (KIP-392), 12 is flexible and cuts diverged logs (KIP-595), 13 names topics by id
-(KIP-516), 15 moves the replica's id into a tag (KIP-903), 16 has the current leader (KIP-951), 17
-the log directory (KIP-853). Below 4 the schemas are here, but nothing is served.
+Version 4 introduced magic 2 and isolation levels, 7 sessions (KIP-227), 9 leader epochs (KIP-320),
+and 11 the rack (KIP-392). Version 12 is flexible and detects diverging logs (KIP-595), 13
+identifies topics by id (KIP-516), 15 moves the replica id to a tagged field (KIP-903), 16 has the
+current leader (KIP-951), and 17 the log directory (KIP-853). Versions below 4 are defined here but
+not served.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import INT8, INT16, INT32, INT64, RECORDS, STRING, UUID, Array, Records
 
 
-# KIP-903: a follower names its broker's registration. A follower that has since restarted, and may
-# have lost records, is not credited with its earlier records.
+# KIP-903: a follower sends the epoch of its broker's registration. If it has since restarted, and
+# may have lost records, it is not credited with its earlier records.
 class ReplicaState(Message):
     replica_id: int = field(INT32, versions="15+", default=-1)
     replica_epoch: int = field(INT64, versions="15+", default=-1)
@@ -21,26 +22,26 @@ class ReplicaState(Message):
 
 class FetchPartition(Message):
     partition: int = field(INT32)
-    # KIP-320: the leader's epoch as the sender knows it.
+    # KIP-320: the leader epoch known to the sender.
     current_leader_epoch: int = field(INT32, versions="9+", ignorable=True, default=-1)
     fetch_offset: int = field(INT64)
-    # KIP-595: the epoch of the follower's last record. It tells the leader whether the two logs
-    # have diverged.
+    # KIP-595: the epoch of the follower's last record, which shows the leader whether the logs have
+    # diverged.
     last_fetched_epoch: int = field(INT32, versions="12+", default=-1)
     log_start_offset: int = field(INT64, versions="5+", ignorable=True, default=-1)
     partition_max_bytes: int = field(INT32)
-    # KIP-853: for replicas of KRaft's log.
+    # KIP-853: only for replicas of KRaft's log.
     replica_directory_id: bytes = field(UUID, versions="17+", ignorable=True, tag=0)
 
 
-# KIP-516: from version 13 on a topic has an id instead of a name.
+# KIP-516: from version 13 on, a topic has an id instead of a name.
 class FetchTopic(Message):
     topic: str = field(STRING, versions="0-12", ignorable=True)
     topic_id: bytes = field(UUID, versions="13+", ignorable=True)
     partitions: list[FetchPartition] = field(Array(FetchPartition))
 
 
-# KIP-227: partitions that leave the fetch session.
+# KIP-227: the partitions to remove from the fetch session.
 class ForgottenTopic(Message):
     topic: str = field(STRING, versions="7-12", ignorable=True)
     topic_id: bytes = field(UUID, versions="13+", ignorable=True)
@@ -48,7 +49,7 @@ class ForgottenTopic(Message):
 
 
 class FetchRequest(Message, flexible="12+"):
-    # KIP-595: sent by the voters of KRaft.
+    # KIP-595: only KRaft's voters send this.
     cluster_id: str | None = field(
         STRING, versions="12+", nullable="12+", ignorable=True, default=None, tag=0
     )
@@ -64,7 +65,7 @@ class FetchRequest(Message, flexible="12+"):
     session_epoch: int = field(INT32, versions="7+", ignorable=True, default=-1)
     topics: list[FetchTopic] = field(Array(FetchTopic))
     forgotten_topics_data: list[ForgottenTopic] = field(Array(ForgottenTopic), versions="7+")
-    # KIP-392: for choosing a replica near the consumer.
+    # KIP-392: the rack for choosing a replica near the consumer.
     rack_id: str = field(STRING, versions="11+", ignorable=True)
 
 
@@ -94,14 +95,14 @@ class PartitionData(Message):
     high_watermark: int = field(INT64)
     last_stable_offset: int = field(INT64, versions="4+", ignorable=True, default=-1)
     log_start_offset: int = field(INT64, versions="5+", ignorable=True, default=-1)
-    # KIP-595: where the follower must truncate if the logs have diverged.
+    # KIP-595: the point at which the follower must truncate if the logs have diverged.
     diverging_epoch: EpochEndOffset = field(EpochEndOffset, versions="12+", tag=0)
-    # KIP-951: sent with NOT_LEADER_OR_FOLLOWER, so that the client need not request metadata; the
+    # KIP-951: sent with NOT_LEADER_OR_FOLLOWER, so that the client need not request metadata. The
     # leader's address is in `node_endpoints`.
     current_leader: LeaderIdAndEpoch = field(LeaderIdAndEpoch, versions="12+", tag=1)
-    # KIP-630: for KRaft's log.
+    # KIP-630: only for KRaft's log.
     snapshot_id: SnapshotId = field(SnapshotId, versions="12+", tag=2)
-    # KIP-98: a read_committed consumer leaves out their records.
+    # KIP-98: a read_committed consumer skips the records of these transactions.
     aborted_transactions: list[AbortedTransaction] | None = field(
         Array(AbortedTransaction), versions="4+", nullable="4+", ignorable=True
     )

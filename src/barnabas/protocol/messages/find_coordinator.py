@@ -1,7 +1,7 @@
-"""FindCoordinator (key 10): the broker that keeps a group or a transactional id.
+"""FindCoordinator (key 10): returns the coordinator of a group or a transactional id.
 
-Version 1 distinguishes groups and transactional ids, 3 is flexible, 4 has many keys (KIP-699), 6
-share groups (KIP-932; the bytes are those of 4).
+Version 1 distinguishes groups and transactional ids, 3 is flexible, 4 has many keys (KIP-699), and
+6 supports share groups (KIP-932), in the format of 4.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class FindCoordinatorRequest(Message, flexible="3+"):
     key: str = field(STRING, versions="0-3")
     # KIP-98: 0 is a group, 1 a transactional id.
     key_type: int = field(INT8, versions="1+")
-    # KIP-699: several keys at once.
+    # KIP-699: several keys in one request.
     coordinator_keys: list[str] = field(Array(STRING), versions="4+")
 
 

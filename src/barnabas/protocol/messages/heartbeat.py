@@ -1,6 +1,6 @@
-"""Heartbeat (key 12): keeps a member's session, and reports a rebalance.
+"""Heartbeat (key 12): extends a member's session, and reports a rebalance.
 
-Version 3 brought static members (KIP-345), 4 is flexible.
+Version 3 introduced static members (KIP-345), 4 is flexible.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ class HeartbeatRequest(Message, flexible="4+"):
     group_id: str = field(STRING)
     generation_id: int = field(INT32)
     member_id: str = field(STRING)
-    # KIP-345: a static member that has been replaced is fenced by its next heartbeat.
+    # KIP-345: a static member that has been replaced is fenced at its next heartbeat.
     group_instance_id: str | None = field(STRING, versions="3+", nullable="3+", default=None)
 
 

@@ -1,7 +1,7 @@
-"""InitProducerId (key 22): a producer id and epoch, for idempotence and transactions.
+"""InitProducerId (key 22): assigns a producer id and epoch, for idempotence and transactions.
 
-Version 2 is flexible, 3 lets a producer bump its own epoch (KIP-360), 4 answers PRODUCER_FENCED,
-5 TRANSACTION_ABORTABLE (the bytes are those of 3).
+Version 2 is flexible, and 3 lets a producer bump its own epoch (KIP-360). Versions 4 and 5 have the
+format of 3; 4 can return PRODUCER_FENCED, and 5 TRANSACTION_ABORTABLE.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from barnabas.protocol.wire import INT16, INT32, INT64, STRING
 class InitProducerIdRequest(Message, flexible="2+"):
     transactional_id: str | None = field(STRING, nullable="0+")
     transaction_timeout_ms: int = field(INT32)
-    # KIP-360: a producer that continues after an error says which id and epoch it has, and gets the
+    # KIP-360: a producer that continues after an error sends its current id and epoch, and gets the
     # next epoch.
     producer_id: int = field(INT64, versions="3+", default=-1)
     producer_epoch: int = field(INT16, versions="3+", default=-1)

@@ -1,8 +1,9 @@
-"""JoinGroup (key 11): a member joins a rebalance; the response has its result.
+"""JoinGroup (key 11): a member joins a rebalance, and gets its result in the response.
 
-Version 1 brought a separate rebalance timeout (KIP-62), 4 the refusal that first hands out a member
-id (KIP-394), 5 static members (KIP-345), 6 is flexible, 7 has the protocol's type (KIP-559), 8 the
-reason for joining (KIP-800), 9 lets the leader skip the assignment (KIP-814).
+Version 1 introduced a separate rebalance timeout (KIP-62), 4 a first rejection that assigns a
+member id (KIP-394), and 5 static members (KIP-345). Version 6 is flexible, 7 has the protocol type
+(KIP-559), 8 has the reason for joining (KIP-800), and 9 lets the leader skip the assignment
+(KIP-814).
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ class JoinGroupRequestProtocol(Message):
 class JoinGroupRequest(Message, flexible="6+"):
     group_id: str = field(STRING)
     session_timeout_ms: int = field(INT32)
-    # KIP-62: how long members have to rejoin. Before, the session timeout applied.
+    # KIP-62: the time that members have to rejoin; earlier versions use the session timeout.
     rebalance_timeout_ms: int = field(INT32, versions="1+", ignorable=True, default=-1)
     member_id: str = field(STRING)
-    # KIP-345: the name of a static member, which a restart does not change.
+    # KIP-345: the id of a static member, which a restart does not change.
     group_instance_id: str | None = field(STRING, versions="5+", nullable="5+", default=None)
     protocol_type: str = field(STRING)
     protocols: list[JoinGroupRequestProtocol] = field(Array(JoinGroupRequestProtocol))
@@ -42,7 +43,7 @@ class JoinGroupResponse(Message, flexible="6+"):
     throttle_time_ms: int = field(INT32, versions="2+", ignorable=True)
     error_code: int = field(INT16)
     generation_id: int = field(INT32, default=-1)
-    # KIP-559: clients check that group and member mean the same protocol.
+    # KIP-559: clients check that group and member have the same protocol type.
     protocol_type: str | None = field(
         STRING, versions="7+", nullable="7+", ignorable=True, default=None
     )

@@ -1,8 +1,8 @@
 """LeaderAndIsr (key 4): the controller makes a broker lead or follow partitions.
 
-Version 1 marks new ones, 2 groups them by topic and has the broker epoch (KIP-380), 3 has
-reassignments (KIP-455), 4 is flexible, 5 has topic ids (KIP-516), 6 marks those that recover from
-an unclean election (KIP-704), 7 a KRaft controller.
+Version 1 marks new partitions, 2 groups partitions by topic and has the broker epoch (KIP-380), 3
+has reassignments (KIP-455), 4 is flexible, and 5 has topic ids (KIP-516). Version 6 marks
+partitions that recover from an unclean election (KIP-704), and 7 a KRaft controller.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class LeaderAndIsrPartitionState(Message):
     isr: list[int] = field(Array(INT32))
     partition_epoch: int = field(INT32)
     replicas: list[int] = field(Array(INT32))
-    # KIP-455: while the partition is being reassigned.
+    # KIP-455: set while the partition is being reassigned.
     adding_replicas: list[int] = field(Array(INT32), versions="3+", ignorable=True)
     removing_replicas: list[int] = field(Array(INT32), versions="3+", ignorable=True)
     is_new: bool = field(BOOLEAN, versions="1+", ignorable=True)
@@ -45,9 +45,9 @@ class LeaderAndIsrRequest(Message, flexible="4+"):
     # KIP-866: set while a cluster moves from ZooKeeper to KRaft.
     is_kraft_controller: bool = field(BOOLEAN, versions="7+")
     controller_epoch: int = field(INT32)
-    # KIP-380: the registration for which the request is meant; -1 means any.
+    # KIP-380: the registration for which the request is meant; -1 means any registration.
     broker_epoch: int = field(INT64, versions="2+", ignorable=True, default=-1)
-    # KIP-516: if the request covers all replicas, a broker can find replicas that it should not
+    # KIP-516: if the request covers all replicas, a broker can detect replicas that it should not
     # have.
     type: int = field(INT8, versions="5+")  # 1: some of the partitions, 2: all of them
     ungrouped_partition_states: list[LeaderAndIsrPartitionState] = field(

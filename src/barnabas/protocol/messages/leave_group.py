@@ -1,7 +1,7 @@
 """LeaveGroup (key 13): members leave, or an administrator removes them by instance id.
 
-Version 3 takes several members and answers for each (KIP-345), 4 is flexible, 5 has the
-reason (KIP-800).
+Version 3 has several members and a result for each (KIP-345), 4 is flexible, and 5 has the reason
+(KIP-800).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""ListOffsets (key 2): the offset at a timestamp, and the log's ends by the reserved timestamps.
+"""ListOffsets (key 2): returns the offset for a timestamp, or a log's ends for special ones.
 
-Version 1 returns one offset instead of a list, 2 brought isolation levels, 4 leader epochs
-(KIP-320), 6 is flexible, 7 the newest timestamp (KIP-734), 8 and 9 tiered storage's ends.
+Version 1 returns one offset instead of a list, 2 introduced isolation levels, and 4 leader epochs
+(KIP-320). Version 6 is flexible, 7 supports the largest timestamp (KIP-734), and 8 and 9 the ends
+of tiered storage.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from barnabas.protocol.wire import INT8, INT16, INT32, INT64, STRING, Array
 
 class ListOffsetsPartition(Message):
     partition_index: int = field(INT32)
-    # KIP-320: the leader's epoch as the sender knows it.
+    # KIP-320: the leader epoch known to the sender.
     current_leader_epoch: int = field(INT32, versions="4+", ignorable=True, default=-1)
     timestamp: int = field(INT64)
-    # Version 0 listed segments, at most this many.
+    # Version 0 lists segments, at most this many.
     max_num_offsets: int = field(INT32, versions="0", default=1)
 
 
@@ -26,7 +27,7 @@ class ListOffsetsTopic(Message):
 
 class ListOffsetsRequest(Message, flexible="6+"):
     replica_id: int = field(INT32)
-    # KIP-98: with read_committed the end is the last stable offset.
+    # KIP-98: with read_committed, the end is the last stable offset.
     isolation_level: int = field(INT8, versions="2+")
     topics: list[ListOffsetsTopic] = field(Array(ListOffsetsTopic))
 

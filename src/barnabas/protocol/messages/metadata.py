@@ -1,8 +1,9 @@
-"""Metadata (key 3): the brokers, the controller, and the leaders of topics' partitions.
+"""Metadata (key 3): returns the brokers, the controller, and the leaders of partitions.
 
-In version 0 an empty list requests all topics, from 1 on null does. Version 4 lets a client disable
-auto-creation, 5 lists offline replicas, 7 leader epochs (KIP-320), 8 to 10 the authorized
-operations, 9 is flexible, 10 has topic ids (KIP-516), 12 allows requests by id alone.
+In version 0, an empty list requests all topics; from version 1 on, null does. Version 4 lets a
+client disable auto-creation, 5 has offline replicas, 7 leader epochs (KIP-320), and 8 to 10 the
+authorized operations. Version 9 is flexible, 10 has topic ids (KIP-516), and 12 allows requests
+only by id.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class MetadataResponseBroker(Message):
     node_id: int = field(INT32)
     host: str = field(STRING)
     port: int = field(INT32)
-    # KIP-36: for placing replicas on different racks.
+    # KIP-36: the rack, for placing replicas on different racks.
     rack: str | None = field(STRING, versions="1+", nullable="1+", ignorable=True, default=None)
 
 
@@ -40,11 +41,11 @@ class MetadataResponsePartition(Message):
     error_code: int = field(INT16)
     partition_index: int = field(INT32)
     leader_id: int = field(INT32)
-    # KIP-320: consumers check the records that they have read when it changes.
+    # KIP-320: when the epoch changes, consumers check the records that they have read.
     leader_epoch: int = field(INT32, versions="7+", ignorable=True, default=-1)
     replica_nodes: list[int] = field(Array(INT32))
     isr_nodes: list[int] = field(Array(INT32))
-    # KIP-112: in a failed log directory, or on a broker that is down.
+    # KIP-112: replicas in a failed log directory or on a broker that is down.
     offline_replicas: list[int] = field(Array(INT32), versions="5+", ignorable=True)
 
 
@@ -60,7 +61,7 @@ class MetadataResponseTopic(Message):
 class MetadataResponse(Message, flexible="9+"):
     throttle_time_ms: int = field(INT32, versions="3+", ignorable=True)
     brokers: list[MetadataResponseBroker] = field(Array(MetadataResponseBroker))
-    # KIP-78: names the cluster for monitoring.
+    # KIP-78: identifies the cluster, for monitoring.
     cluster_id: str | None = field(
         STRING, versions="2+", nullable="2+", ignorable=True, default=None
     )

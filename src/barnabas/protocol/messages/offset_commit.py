@@ -1,8 +1,9 @@
 """OffsetCommit (key 8): commits offsets of a group.
 
-Version 1 has the committing member and its generation; from 2 to 4 a request may set the retention
-of its offsets, 6 has leader epochs (KIP-320), 7 static members (KIP-345), 8 is flexible, 9
-calls the generation a member epoch as well (KIP-848). Version 0 is about offsets in ZooKeeper.
+Version 1 has the committing member and its generation; in 2 to 4, a request may set the retention
+of its offsets. Version 6 has leader epochs (KIP-320), 7 has static members (KIP-345), 8 is
+flexible, and in 9 the generation may be a member epoch (KIP-848). Version 0 stored offsets in
+ZooKeeper.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from barnabas.protocol.wire import INT16, INT32, INT64, STRING, Array
 class OffsetCommitPartition(Message):
     partition_index: int = field(INT32)
     committed_offset: int = field(INT64)
-    # KIP-320: the epoch of the last record consumed, by which the next owner finds a truncation.
+    # KIP-320: the epoch of the last consumed record, by which the next owner detects a truncation.
     committed_leader_epoch: int = field(INT32, versions="6+", default=-1, ignorable=True)
     # Only in version 1.
     commit_timestamp: int = field(INT64, versions="1", default=-1)
@@ -30,10 +31,10 @@ class OffsetCommitRequest(Message, flexible="8+"):
     group_id: str = field(STRING)
     generation_id_or_member_epoch: int = field(INT32, versions="1+", default=-1, ignorable=True)
     member_id: str = field(STRING, versions="1+", ignorable=True)
-    # KIP-345: the name of a static member.
+    # KIP-345: the id of a static member.
     group_instance_id: str | None = field(STRING, versions="7+", nullable="7+", default=None)
-    # KIP-211: since version 5 a group's offsets expire some time after its last member has left, no
-    # longer some time after the commit.
+    # KIP-211: from version 5 on, a group's offsets expire some time after its last member has left
+    # instead of after the commit.
     retention_time_ms: int = field(INT64, versions="2-4", default=-1, ignorable=True)
     topics: list[OffsetCommitTopic] = field(Array(OffsetCommitTopic))
 

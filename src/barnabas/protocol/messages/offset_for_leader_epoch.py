@@ -1,7 +1,7 @@
-"""OffsetForLeaderEpoch (key 23): where a leader epoch ended in the leader's log (KIP-101).
+"""OffsetForLeaderEpoch (key 23): returns the end of a leader epoch in the log (KIP-101).
 
-Version 1 returns the epoch too (KIP-279), 2 has the requester's current leader epoch (KIP-320), 3
-its replica id, 4 is flexible.
+Version 1 also returns the epoch (KIP-279), 2 has the requester's current leader epoch (KIP-320), 3
+has its replica id, and 4 is flexible.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from barnabas.protocol.wire import INT16, INT32, INT64, STRING, Array
 
 class OffsetForLeaderPartition(Message):
     partition: int = field(INT32)
-    # KIP-320: the leader's epoch as the sender knows it.
+    # KIP-320: the leader epoch known to the sender.
     current_leader_epoch: int = field(INT32, versions="2+", ignorable=True, default=-1)
     leader_epoch: int = field(INT32)
 

@@ -1,4 +1,4 @@
-"""RenewDelegationToken (key 39): lets a token live longer, up to its longest life (KIP-48)."""
+"""RenewDelegationToken (key 39): extends a token's lifetime, up to its maximum (KIP-48)."""
 
 from __future__ import annotations
 

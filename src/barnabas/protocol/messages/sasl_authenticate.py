@@ -1,6 +1,6 @@
-"""SaslAuthenticate (key 36): one message of a SASL mechanism, and the response to it (KIP-152).
+"""SaslAuthenticate (key 36): carries one message of a SASL mechanism and its response (KIP-152).
 
-Version 1 tells how long the session lasts (KIP-368), 2 is flexible.
+Version 1 returns the session's lifetime (KIP-368), 2 is flexible.
 """
 
 from __future__ import annotations
@@ -17,5 +17,5 @@ class SaslAuthenticateResponse(Message, flexible="2+"):
     error_code: int = field(INT16)
     error_message: str | None = field(STRING, nullable="0+")
     auth_bytes: bytes = field(BYTES)
-    # KIP-368: when the client must re-authenticate; 0 means never.
+    # KIP-368: the time within which the client must reauthenticate; 0 means never.
     session_lifetime_ms: int = field(INT64, versions="1+", ignorable=True)

@@ -1,7 +1,8 @@
 """StopReplica (key 5): the controller makes a broker stop hosting partitions.
 
-Version 1 groups by topic and has the broker epoch (KIP-380), 2 is flexible, 3 has for each
-partition whether it is deleted, and the leader epoch (KIP-570), 4 marks a KRaft controller.
+Version 1 groups partitions by topic and has the broker epoch (KIP-380), and 2 is flexible. Version
+3 states for each partition whether it is deleted, and its leader epoch (KIP-570); 4 marks a KRaft
+controller.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class StopReplicaTopicV1(Message):
 
 class StopReplicaPartitionState(Message):
     partition_index: int = field(INT32)
-    # KIP-570: a delayed request must not stop a replica that has since been assigned again; -2 is a
+    # KIP-570: a delayed request must not stop a replica that has since been reassigned; -2 means a
     # deletion.
     leader_epoch: int = field(INT32, default=-1)
     delete_partition: bool = field(BOOLEAN)
@@ -38,7 +39,7 @@ class StopReplicaRequest(Message, flexible="2+"):
     # KIP-866: set while a cluster moves from ZooKeeper to KRaft.
     is_kraft_controller: bool = field(BOOLEAN, versions="4+")
     controller_epoch: int = field(INT32)
-    # KIP-380: the registration for which the request is meant; -1 means any.
+    # KIP-380: the registration for which the request is meant; -1 means any registration.
     broker_epoch: int = field(INT64, versions="1+", ignorable=True, default=-1)
     delete_partitions: bool = field(BOOLEAN, versions="0-2")
     ungrouped_partitions: list[StopReplicaPartitionV0] = field(

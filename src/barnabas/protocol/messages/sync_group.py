@@ -1,7 +1,7 @@
 """SyncGroup (key 14): the leader sends all assignments, and each member gets its own.
 
-Version 3 brought static members (KIP-345), 4 is flexible, 5 has the protocol, so that a mismatch
-with the member's is detected (KIP-559).
+Version 3 introduced static members (KIP-345), 4 is flexible, and 5 has the protocol, so that a
+mismatch with the member's protocol is detected (KIP-559).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class SyncGroupRequest(Message, flexible="4+"):
     group_id: str = field(STRING)
     generation_id: int = field(INT32)
     member_id: str = field(STRING)
-    # KIP-345: the name of a static member.
+    # KIP-345: the id of a static member.
     group_instance_id: str | None = field(STRING, versions="3+", nullable="3+", default=None)
     protocol_type: str | None = field(
         STRING, versions="5+", nullable="5+", ignorable=True, default=None
@@ -27,7 +27,7 @@ class SyncGroupRequest(Message, flexible="4+"):
     protocol_name: str | None = field(
         STRING, versions="5+", nullable="5+", ignorable=True, default=None
     )
-    # Sent by the group's leader; empty from all other members.
+    # Only the group's leader sends assignments; the list is empty from other members.
     assignments: list[SyncGroupRequestAssignment] = field(Array(SyncGroupRequestAssignment))
 
 

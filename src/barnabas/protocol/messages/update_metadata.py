@@ -1,8 +1,8 @@
 """UpdateMetadata (key 6): the controller sends a broker the metadata for its clients.
 
-Version 1 has all endpoints of a broker, 2 its rack, 3 the listeners' names, 4 offline replicas, 5
-groups by topic and has the broker epoch (KIP-380), 6 is flexible, 7 has topic ids (KIP-516), 8
-marks a KRaft controller.
+Version 1 has all endpoints of a broker, 2 its rack, 3 the listeners' names, and 4 offline replicas.
+Version 5 groups partitions by topic and has the broker epoch (KIP-380), 6 is flexible, 7 has topic
+ids (KIP-516), and 8 marks a KRaft controller.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class UpdateMetadataPartitionState(Message):
     isr: list[int] = field(Array(INT32))
     zk_version: int = field(INT32)
     replicas: list[int] = field(Array(INT32))
-    # KIP-112: in a failed log directory, or on a broker that is down.
+    # KIP-112: replicas in a failed log directory or on a broker that is down.
     offline_replicas: list[int] = field(Array(INT32), versions="4+", ignorable=True)
 
 
@@ -46,7 +46,7 @@ class UpdateMetadataBroker(Message):
     endpoints: list[UpdateMetadataEndpoint] = field(
         Array(UpdateMetadataEndpoint), versions="1+", ignorable=True
     )
-    # KIP-36: for placing replicas on different racks.
+    # KIP-36: the rack, for placing replicas on different racks.
     rack: str | None = field(STRING, versions="2+", nullable="2+", ignorable=True, default=None)
 
 
@@ -54,9 +54,9 @@ class UpdateMetadataRequest(Message, flexible="6+"):
     controller_id: int = field(INT32)
     # KIP-866: set while a cluster moves from ZooKeeper to KRaft.
     is_kraft_controller: bool = field(BOOLEAN, versions="8+")
-    type: int = field(INT8, versions="8+", tag=0, ignorable=True)  # only KRaft's
+    type: int = field(INT8, versions="8+", tag=0, ignorable=True)  # used only by KRaft
     controller_epoch: int = field(INT32)
-    # KIP-380: the registration for which the request is meant; -1 means any.
+    # KIP-380: the registration for which the request is meant; -1 means any registration.
     broker_epoch: int = field(INT64, versions="5+", ignorable=True, default=-1)
     ungrouped_partition_states: list[UpdateMetadataPartitionState] = field(
         Array(UpdateMetadataPartitionState), versions="0-4"

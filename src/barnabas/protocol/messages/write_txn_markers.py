@@ -17,8 +17,8 @@ class WritableTxnMarkerTopic(Message):
 class WritableTxnMarker(Message):
     producer_id: int = field(INT64)
     producer_epoch: int = field(INT16)
-    # False aborts.
-    transaction_result: bool = field(BOOLEAN)  # True: commit
+    # False means abort.
+    transaction_result: bool = field(BOOLEAN)  # True commits
     topics: list[WritableTxnMarkerTopic] = field(Array(WritableTxnMarkerTopic))
     coordinator_epoch: int = field(INT32)
 

@@ -1,4 +1,4 @@
-"""This broker's view of its cluster: the image, and its own registration in it.
+"""Maintains this broker's view of its cluster: the image, and its own registration in it.
 
 The control plane updates the view from the controller's UpdateMetadata, and so does this broker's
 registration. All other parts read it and can wait for a condition. The image is immutable and
@@ -22,7 +22,7 @@ NO_EPOCH = -1
 
 
 class ClusterView:
-    """Holds the current image; created before all other parts of a broker."""
+    """The current image. It is created before all other parts of a broker."""
 
     __slots__ = (
         "_broker_epoch",
@@ -35,13 +35,15 @@ class ClusterView:
     )
 
     def __init__(self, broker_id: int, *, has_peers: bool = False) -> None:
-        """`has_peers` is True if other brokers share the metadata store, so one of them may be the
+        """Create an empty view.
+
+        `has_peers` means that other brokers share the metadata store, so one of them may be the
         controller.
         """
         self.broker_id = broker_id
         self.has_peers = has_peers
         self.is_cluster_stopping = False
-        """True while all brokers are being stopped: losing other brokers is then expected."""
+        """Whether all brokers are being stopped, so that losing other brokers is expected."""
         self.image = ClusterImage.empty()
         """The brokers, topics and leaders, as the controller last described them; only `update`
         replaces it."""
@@ -85,7 +87,7 @@ class ClusterView:
 
     @property
     def has_metadata(self) -> bool:
-        """True once a controller has described the cluster since this broker started."""
+        """Is true once a controller has described the cluster since this broker started."""
         return not self.has_peers or self.broker_id in self.image.brokers
 
     async def until_metadata(self) -> None:

@@ -1,6 +1,4 @@
-"""The context of one request: the broker's parts, the API and its version, and the client
-(SE-1).
-"""
+"""Provides a request's context: the broker's parts, the API and its version, the client (SE-1)."""
 
 from __future__ import annotations
 
@@ -35,7 +33,8 @@ class Context:
     def is_allowed(self, resource_name: str, references: int = 1) -> bool:
         """Return whether the client is authorized for this API's operation on the named resource.
 
-        `references` is how often the request names the resource, for the authorizer's log.
+        `references` is the number of times that the request contains the resource, for the
+        authorizer's log.
         """
         needs = REQUIRED[self.api.stem]
         audit = ASKED if references == 1 else Audit(references=references)
@@ -88,8 +87,8 @@ class Context:
         client = self.client
         endpoint = broker.endpoints[0]
         for candidate in broker.endpoints:
-            # KIP-103: a client reaches other brokers through the listener that it used for this
-            # one.
+            # KIP-103: a client reaches other brokers through the listener with the same name as the
+            # one that it used for this broker.
             if candidate.listener == client.listener:
                 endpoint = candidate
         if broker.broker_id == self.node.broker_id and client.listener in self.node.auto_advertised:

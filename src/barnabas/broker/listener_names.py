@@ -1,4 +1,4 @@
-"""The security protocol of each listener, and the listeners for brokers and for controllers."""
+"""Determines each listener's security protocol, and the listeners for brokers and controllers."""
 
 from __future__ import annotations
 

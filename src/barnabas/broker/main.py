@@ -37,7 +37,7 @@ _YOUNG_OBJECTS = 5_000
 
 
 class Companion(Protocol):
-    """Runs beside a broker and injects faults for tests, in requests and in the broker's seams."""
+    """The interface of an object that injects faults for tests, in requests and broker seams."""
 
     async def start(self, broker: Server) -> None:
         """Called once the broker is serving. If this raises ConfigError, the broker is stopped."""
@@ -91,7 +91,7 @@ def _ready_line(server: Server, ready_ms: int) -> str:
 
 
 def _end_of(server: Server) -> str:
-    """Return the last line to print, which says why the broker failed."""
+    """Return the last line to print, which explains why the broker failed."""
     assert server.failure is not None
     return final_line(server.failure.result(), server.config.str(LOG_FORMAT), server.broker_id)
 
@@ -108,7 +108,7 @@ def _introduction(setup: SecureSetup, server: Server) -> str:
 
 
 def _keep_objects() -> None:
-    gc.collect(1)  # some of the new objects may be garbage
+    gc.collect(1)  # because some of the new objects may be garbage
     gc.freeze()
 
 
@@ -185,7 +185,7 @@ async def _serve(
     server = Server(config, seams._replace(keep_objects=_keep_objects), first_users=users)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-        # The event loop does not run during log recovery: it would handle the signal too late.
+        # The event loop does not run during log recovery, so it would handle the signal too late.
         signal.signal(number, lambda *_: server.stop_loading())
     try:
         if not await _has_started(server, stopping):

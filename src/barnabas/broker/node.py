@@ -1,4 +1,4 @@
-"""The parts of one broker that its handlers use; nothing else gets a Node."""
+"""Defines the parts of a broker that its handlers use; nothing else gets a Node."""
 
 from __future__ import annotations
 

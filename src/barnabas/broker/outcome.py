@@ -1,4 +1,4 @@
-"""The outcome of a handler: a response, or an object that produces it later.
+"""Defines the outcome of a handler, which is a response or an object that produces it later.
 
 Message    the response
 Staged     a batch was staged for the logs: the response is built once they are written
@@ -37,8 +37,9 @@ LaterOutcome = Coroutine[Any, Any, Message | Staged | Later | None]
 
 
 class Hold(NamedTuple):
-    """A request whose stage one has not finished, so the connection's next frame must wait. Once
-    the coroutine returns Staged or another coroutine, the next frame is handled.
+    """A request whose stage one has not finished.
+
+    The connection's next frame must wait until the coroutine returns Staged or another coroutine.
     """
 
     until: LaterOutcome

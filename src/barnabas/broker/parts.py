@@ -87,7 +87,7 @@ _MAX_SESSION_ID = 2**31 - 1
 
 
 class Bound(NamedTuple):
-    """A listener bound to its address, with its real port."""
+    """A listener that is bound to its address, with its actual port."""
 
     listener: Listener
     socket: socket.socket
@@ -106,12 +106,13 @@ class Ground(NamedTuple):
     authorizer: Authorizer
     failure: asyncio.Future[str]
     metrics: Registry
-    """The registry in which each part declares its metrics."""
+    """The registry in which all parts declare their metrics."""
 
 
 class InterBroker:
-    """The connections to other brokers and the parts that use them; a standalone broker has
-    none.
+    """The connections to other brokers, and the parts that use them.
+
+    A standalone broker has none.
     """
 
     def __init__(
@@ -141,9 +142,7 @@ class InterBroker:
         self.coordinator_links.drop_old()
 
     def topics_deleted(self, names: Sequence[str]) -> None:
-        """Do nothing: fetchers and markers learn of deleted topics from StopReplica and the
-        image.
-        """
+        """Do nothing, because fetchers and markers learn of deleted topics in other ways."""
 
     async def stop(self) -> None:
         self.markers.close()
@@ -200,7 +199,7 @@ class PartitionParts:
 
 
 class ControllerParts:
-    """The exchange of requests between this broker and the controller, local or remote."""
+    """The parts that exchange requests between this broker and the (local or remote) controller."""
 
     def __init__(self, ground: Ground, config: CurrentConfig, partitions: PartitionParts) -> None:
         clock, view, logs, store = ground.clock, ground.view, ground.logs, ground.store
@@ -250,7 +249,7 @@ class ControllerParts:
 
 
 class NetworkParts:
-    """The client side: listeners, connections, and the node that handlers get."""
+    """The parts that serve clients: listeners, connections, and the node that handlers get."""
 
     def __init__(
         self,
@@ -412,7 +411,7 @@ def _config_listeners(
 
 
 class Parts(NamedTuple):
-    """All parts of a broker, in the order of construction."""
+    """All parts of a broker, in the order of their construction."""
 
     partitions: PartitionParts
     control: ControllerParts

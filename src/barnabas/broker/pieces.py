@@ -1,8 +1,8 @@
 """Splits the lists of a long request into several short requests, and joins their responses.
 
-Used by handlers that process each entry independently. Between two pieces, the event loop serves
-other connections; the connection's own next request waits for the last piece. A request that fits
-into one piece, as nearly all do, is handled unchanged.
+This is for handlers that process each entry independently. Between two pieces, the event loop
+serves other connections; the connection's own next request waits for the last piece. A request that
+fits into one piece, as nearly all do, is handled unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ M = TypeVar("M", bound=Message)
 class Lists(NamedTuple):
     """The names of the long lists in a request and in its response, outermost first.
 
-    `asked` has the request's lists, `answered` the response's.
+    `asked` contains the request's lists, and `answered` those of the response.
     """
 
     asked: tuple[str, ...]
@@ -108,7 +108,7 @@ def pieces_of(message: M, path: tuple[str, ...], most_entries: int) -> Iterator[
         if size + own > most_entries and piece:
             yield _with(message, name, piece)
             piece, size = [], 0
-        # It fits, or cannot be split further.
+        # The message fits, or cannot be split further.
         if own <= most_entries or not rest:
             piece.append(entry)
             size += own

@@ -1,4 +1,4 @@
-"""The seams between a broker and the machine that it runs on; the simulator replaces them.
+"""Defines the seams between a broker and its machine, which the simulator replaces.
 
 The metadata store is the fourth seam and is passed separately, because brokers share it.
 """
@@ -23,7 +23,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # exists only on Linux
 
 
 def _nothing() -> None:
-    """Do nothing: in a shared process, the broker must not configure the garbage collector."""
+    """Do nothing, because a broker must not configure the collector of a shared process."""
 
 
 class Seams(NamedTuple):
@@ -39,7 +39,7 @@ class Seams(NamedTuple):
     threads: Callable[[], DiskThreads] = new_disk_threads
     """The threads for blocking disk I/O of one broker."""
     cleans_inline: bool = False
-    """True if logs must be compacted in this process, without a child process (`log_cleaner`)."""
+    """Whether logs must be compacted in this process, without a child process (`log_cleaner`)."""
     descriptors: Callable[[], Descriptors] = of_this_process
     journals: JournalDisk = OS_DISK
     """Stores the metadata of a standalone broker: `files`, adapted for `cluster`."""

@@ -1,6 +1,6 @@
 """Starts and stops a broker, which consists of the parts in `parts`.
 
-    bind sockets -> open logs (recover) -> open the metadata store -> register, be elected or not
+    bind sockets -> open logs (recover) -> open the metadata store -> register, perhaps be elected
         -> LeaderAndIsr / UpdateMetadata create replicas and the image -> serve
 
 Stopping runs backwards. Binding comes first, so that a port already in use fails early. A
@@ -86,7 +86,7 @@ class Server:
         self.clock = WatchedClock(self._seams.clock)
         self.broker_id = config.int("broker.id")
         self.log_dirs = [Path(path) for path in config.log_directories()]
-        self.listeners: list[Listener] = []  # as bound, with their real ports
+        self.listeners: list[Listener] = []  # the bound listeners, with their actual ports
         self._bound: list[Bound] = []
         self._view = ClusterView(
             self.broker_id,
@@ -112,13 +112,16 @@ class Server:
         self._process_metrics: ProcessMetrics | None = None
         self._parts: Parts | None = None
         self._unready = _LOADING
-        self._is_dynamic = False  # the dynamic configs apply and are watched
+        self._is_dynamic = False  # whether the dynamic configs apply and are watched
         self._whole: asyncio.Task[None] | None = None
         self._pulse: DiskPulse | None = None
         self.is_hung = False
-        """True if a log directory's disk hangs; a stop would then hang, too."""
+        """Whether a log directory's disk hangs, so that stopping would hang too."""
         self.failure: asyncio.Future[str] | None = None
-        """Set by `start`; done, with the reason, when this broker cannot continue."""
+        """A future that `start` creates.
+
+        It completes, with the reason, when this broker cannot continue.
+        """
 
     @property
     def port(self) -> int:
@@ -127,7 +130,7 @@ class Server:
 
     @property
     def seams(self) -> Seams:
-        """The machine that the broker runs on."""
+        """The machine on which the broker runs."""
         return self._seams
 
     @property
@@ -201,7 +204,7 @@ class Server:
 
     @property
     def _has_secrets(self) -> bool:
-        """True if the dynamic configs can contain passwords."""
+        """Is true if the dynamic configs can contain passwords."""
         return self.config.is_set("password.encoder.secret")
 
     async def _with_secrets(self, store: MetadataStore) -> BrokerConfig:
@@ -291,7 +294,8 @@ class Server:
 
     def _watch_disks(self, store: MetadataStore) -> None:
         """Watch for a hanging disk, which would not end the ZooKeeper session by itself."""
-        from barnabas.cluster.remote_store import RemoteStore  # of no use to a standalone broker
+        # imported here, because a standalone broker does not need it
+        from barnabas.cluster.remote_store import RemoteStore
 
         if isinstance(store, RemoteStore):
             self._pulse = self._seams.pulse(
@@ -365,7 +369,7 @@ class Server:
             failure,
             self.metrics,
         )
-        bound, self._bound = self._bound, []  # from here on the acceptors close the sockets
+        bound, self._bound = self._bound, []  # from here on, the acceptors close the sockets
         return Parts.make(ground, bound)
 
     async def _join_cluster(self) -> None:
@@ -557,8 +561,9 @@ class Server:
         self._logs.close()
 
     def _warn_of_readers(self) -> None:
-        """Warn of log directories that other users can read: they hold records and password
-        hashes.
+        """Warn about log directories that other users can read.
+
+        They contain records and password hashes.
         """
         for directory in self._logs.directories.online:
             bits = 0

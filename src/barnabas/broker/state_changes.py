@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_LINES = 10
-"""Partitions share a line if a request has more than this."""
+"""The number of partitions in a request above which they share a line."""
 _NAMED = 3
 
 
@@ -86,7 +86,7 @@ def reassignment_lines(
 ) -> list[str]:
     """Return the lines about reassignments that a decision starts or ends.
 
-    `steps` has each partition before and after it.
+    `steps` contains each partition before and after the step.
     """
     begun = [step for step in steps if _begins(*step[1:])]
     ended = [step for step in steps if _ends(*step[1:])]

@@ -279,9 +279,7 @@ class Draft:
             self._stopped.setdefault((broker_id, delete), []).append(name)
 
     def departing(self, name: TopicPartition) -> tuple[int, ...]:
-        """Return the brokers that have not confirmed yet that they deleted their logs of the
-        partition.
-        """
+        """Return the brokers that still have to confirm the deletion of their logs."""
         drafted = self._departing.get(name)
         return self._state.departing.get(name, ()) if drafted is None else drafted
 

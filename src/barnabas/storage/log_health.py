@@ -34,7 +34,7 @@ class LogHealth:
 
     def __init__(self) -> None:
         self.is_failed = False
-        """An operation on the disk failed, so the log's state is unknown until it is reopened."""
+        """Whether a disk operation failed. The log's state is then unknown until it is reopened."""
         self.is_abandoned = False
 
     def check(self, directory: Path) -> None:

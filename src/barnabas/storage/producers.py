@@ -155,7 +155,7 @@ class Producers:
         return None if state is None else _decode(state)
 
     def states(self) -> list[bytes]:
-        """Return the current states of all producers; each begins with its row in a snapshot."""
+        """Return the current states of all producers, each beginning with its snapshot row."""
         return list(self._states.values())
 
     def take_over(self, producers: dict[int, Producer]) -> None:

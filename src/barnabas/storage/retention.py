@@ -83,6 +83,6 @@ class Retention:
             self._files.remove(snapshot_path(self._segments.directory, each.base_offset))
 
     def _newest_ms(self, segment: Segment) -> int:
-        """Return the segment's largest timestamp, or when its file last changed if it has none."""
+        """Return the segment's largest timestamp, or its file's modification time if none."""
         timestamp = segment.max_timestamp
         return timestamp if timestamp >= 0 else self._files.modified_ms(segment.path(LOG_SUFFIX))

@@ -47,7 +47,7 @@ class RollRule(NamedTuple):
     def is_due(
         self, segment: Segment, size_bytes: int, last_offset: int, timestamp: int, wall_ms: int
     ) -> bool:
-        """Return whether a batch with this last offset and largest timestamp needs a new segment.
+        """Return whether a batch with this last offset and timestamp requires a new segment.
 
         An empty segment takes any batch whose offset its indexes can express. Age is measured by
         the records' own times, or by the clock if the first batch has none.

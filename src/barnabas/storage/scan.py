@@ -87,8 +87,7 @@ class Scan:
     def rebuild(
         self, segment: Segment, producers: Producers, bound: int = _NO_BOUND
     ) -> tuple[int, int]:
-        """Rebuild the segment's indexes, and return the position and the offset where its last
-        valid batch ends.
+        """Rebuild the segment's indexes, and return the position and offset of its valid end.
 
         `producers` are the producers at its beginning, and afterwards those at its end. `bound` is
         above all of its offsets.
@@ -227,8 +226,7 @@ class _Found:
         self.position, self.next_offset = begin + at, next_offset
 
     def take_slowly(self) -> bool:
-        """Take the batch at `position` whatever its size, and messages of old formats up to the
-        next batch.
+        """Take the batch at `position`, whatever its size, and old messages up to the next one.
 
         Returns whether there was any.
         """
@@ -274,7 +272,7 @@ class _Found:
         self._advance_scan(self.next_offset)
 
     def _advance_scan(self, next_offset: int) -> None:
-        """Advance the scan, unless the segment has shown no batch: an epoch may begin before it."""
+        """Advance the scan unless no batch was found, because an epoch may begin before it."""
         if next_offset > self._segment.base_offset:
             self._scan.advance_to(next_offset)
 
@@ -317,9 +315,7 @@ class _Found:
 
 
 def _whole_batches(segment: Segment, position: int) -> Iterator[Located]:
-    """Yield a segment's batches from a position on, up to the first that is cut or fails its
-    checksum.
-    """
+    """Yield a segment's batches from a position up to the first one that is cut or damaged."""
     file = segment.open_file()
     size = segment.size_bytes
     window = b""

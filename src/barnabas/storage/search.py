@@ -40,9 +40,7 @@ def find_timestamp(
 
 
 def find_newest(segments: Sequence[Segment], start_offset: int) -> Found | None:
-    """Return the first record at or after `start_offset` with the largest timestamp among these
-    segments.
-    """
+    """Return the first record from `start_offset` on with the segments' largest timestamp."""
     best: Found | None = None
     # Start with the segments that have the largest times, so that most segments need not be read.
     for segment in sorted(segments, key=lambda each: each.max_timestamp, reverse=True):

@@ -356,7 +356,7 @@ class Segment:
         )
 
     def locate(self, offset: int, bound: int = _MAX_OFFSET) -> int | None:
-        """Find where the first batch that ends at or after `offset` begins; None if there is none.
+        """Find the position of the first batch ending at or after `offset`; None if there is none.
 
         `bound` is above all offsets of the segment. Raises DamagedBatch if a batch before it is
         damaged.

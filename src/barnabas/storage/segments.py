@@ -185,7 +185,7 @@ class Segments(Sequence[Segment]):
         return segment.size_bytes if end is None else end
 
     def _keep_open(self, segment: Segment) -> None:
-        """Keep the files of the last few rolled segments that were read open; close the others."""
+        """Keep open the files of the rolled segments that were read last; close the others."""
         opened = self._opened
         if segment not in opened:
             # Otherwise, a broker with many partitions would run out of descriptors.
@@ -237,9 +237,7 @@ class Segments(Sequence[Segment]):
         return taken
 
     def has(self, some: Sequence[Segment]) -> bool:
-        """Return whether these are adjacent segments here, in this order, and none of them is
-        active.
-        """
+        """Return whether these segments are adjacent here, in this order, and none is active."""
         i = bisect_left(self._all, some[0].base_offset, key=_base_offset)
         found = self._all[i : i + len(some)]
         return len(found) == len(some) and all(map(is_, found, some)) and i + len(some) < len(self)

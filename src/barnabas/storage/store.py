@@ -271,9 +271,7 @@ class LogStore:
         return found
 
     def unknown_to(self, names: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Return the logs that are not among the cluster's partitions. They are logged and left
-        alone.
-        """
+        """Return and report the logs that are not among the cluster's partitions, but keep them."""
         unknown = sorted(self._logs.keys() - set(names))
         for name in unknown:
             _log.warning(
@@ -384,7 +382,7 @@ class LogStore:
         return directory.path
 
     def fail_directory(self, path: Path, error: Exception) -> list[TopicPartition]:
-        """Drop the logs of an unreachable log directory unchanged, and return their names.
+        """Drop the logs of an unreachable directory without changing them; return their names.
 
         Nothing more is written there, so it is scanned when it is back at a later start.
         """

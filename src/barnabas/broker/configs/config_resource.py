@@ -39,8 +39,9 @@ class ResourceKind(IntEnum):
 
 
 class Alteration(NamedTuple):
-    """The alteration of a resource. `edit` is built late, so that its errors are reported for this
-    resource.
+    """An alteration of a resource.
+
+    `edit` is built late, so that its errors are reported for the resource.
     """
 
     kind: int

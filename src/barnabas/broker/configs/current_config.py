@@ -1,6 +1,4 @@
-"""The broker's current configuration, which is replaced as a whole when a dynamic config
-changes.
-"""
+"""Provides the broker's current configuration, which dynamic config changes replace as a whole."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""DynamicConfig: settings of topics and brokers that change while the broker runs (KIP-226).
+"""Applies settings of topics and brokers that change while the broker is running (KIP-226).
 
-    request -> edit what the node holds -> check -> commit it and a change node, as one
+    request -> edit the node's settings -> check -> commit them with a change node
             -> the watch on /config/changes -> read the entity again -> apply -> answer
 
 A request that changes a setting waits until this broker applies it; other brokers are notified by
-their watches. A change node names the entity to reread but not its settings, so change nodes can be
-processed in any order or skipped. Each node is removed a quarter of an hour after it was first
+their watches. A change node contains the entity to reread but not its settings, so change nodes can
+be processed in any order or skipped. Each node is removed a quarter of an hour after it was first
 seen. Work interrupted by the end of a session continues in the next session.
 
 Invariant: the settings in the tree apply, except unusable ones: a setting that is unknown,
-read-only or out of bounds (written by hand or by another version) is logged and left out.
+read-only or out of bounds (written by hand or by another version) is logged and ignored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Effective configs: values and their sources, as shown by DescribeConfigs and CreateTopics.
+"""Computes effective configs with their sources, for DescribeConfigs and CreateTopics.
 
 Every place that sets a value is listed as a synonym, strongest first (KIP-226):
 

@@ -17,7 +17,7 @@ from barnabas.cluster.store import Create, Delete, MetadataStore, Operation, Set
 async def write_operations(
     store: MetadataStore, entity: str, node: Znode | None, configs: Mapping[str, str]
 ) -> list[Operation]:
-    """Return the operations that make an entity's node hold these configs.
+    """Return the operations that store these configs in an entity's node.
 
     `node` is the node as it was read. If a concurrent change affects it or one of its parents, the
     commit fails and must be retried. There are no operations if the node does not exist and there

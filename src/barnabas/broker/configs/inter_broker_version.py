@@ -1,4 +1,4 @@
-"""`inter.broker.protocol.version`, which decides how leaders on this broker change ISRs.
+"""Interprets `inter.broker.protocol.version`, which determines how leaders change ISRs.
 
 A version is written as in Kafka: `2.6`, `2.7-IV1`, `0.10.2`; without `-IV` it means the last
 version of its release.

@@ -3,8 +3,8 @@
     request -> plain settings -> check -> seal -> /config/brokers/<id>
     /config/brokers/<id> -> open -> plain settings -> apply
 
-A secret that cannot be read (damaged, or encrypted with another password) is logged and left out,
-as in Kafka, but it stays in the tree until it is set or deleted.
+A secret that cannot be read (damaged, or encrypted with another password) is logged and ignored, as
+in Kafka, but stays in the tree until it is set or deleted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Opened(NamedTuple):
 
 
 class StoredSecrets:
-    """Encrypts and decrypts the secrets of one broker; loads no cryptography if there are none."""
+    """Encrypts and decrypts a broker's secrets. It loads no cryptography if there are none."""
 
     __slots__ = ("_encoder", "_old")
 

@@ -134,8 +134,8 @@ class BrokerChannel:
                 raise
             except KafkaError as error:
                 if not (error.retriable or isinstance(error, ClusterAuthorizationFailed)):
-                    # As in Kafka, a retry would get the same response. The controller logs that
-                    # it leaves out a broker without compatible versions.
+                    # As in Kafka, a retry would get the same response. The controller logs that it
+                    # excludes a broker without compatible versions.
                     level = (
                         logging.DEBUG if isinstance(error, UnsupportedVersion) else logging.ERROR
                     )

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PARTITIONS_AT_ONCE = 1_000
-"""The number of partitions created or removed before the next disk sync."""
+"""The number of partitions that are created or removed before the next disk sync."""
 
 Deliver = Callable[[ControlRequest], Awaitable[object]]
-"""Applies a request on this broker before returning; can raise OSError."""
+"""Applies a request on this broker before it returns. It may raise OSError."""
 
 
 class BrokerChannels:
@@ -63,7 +63,7 @@ class BrokerChannels:
         self._learned = learned
         self._channels: dict[int, BrokerChannel] = {}
         self.versions: dict[int, tuple[int, Versions]] = {}
-        """Answers to ApiVersions by broker id, with the broker epochs that they belong to.
+        """The responses to ApiVersions by broker id, with the broker epochs to which they belong.
 
         They outlast a term, as the connections do.
         """

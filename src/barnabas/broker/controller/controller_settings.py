@@ -1,4 +1,4 @@
-"""The settings and collaborators of a controller, which stay the same across terms."""
+"""Defines the settings and collaborators of a controller, which are the same in all its terms."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ControllerSettings(NamedTuple):
 
 
 class ControllerContext(NamedTuple):
-    """The collaborators of the controller on this broker, the same in every term."""
+    """The collaborators of the controller on this broker, which are the same in every term."""
 
     store: MetadataStore
     view: ClusterView

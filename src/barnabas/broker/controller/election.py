@@ -49,7 +49,7 @@ _UNKNOWN = -1
 _BACKOFF_S = 0.05
 _DOUBLINGS = 7
 _CALM_AGAIN_MS = 20_000
-"""If this much time has passed since the last failure, the next one counts as the first."""
+"""After this much time without a failure, the next failure counts as the first one."""
 
 Registered = Callable[[int], None]
 """Called with the broker epoch of a new registration."""
@@ -110,7 +110,7 @@ class ControllerElection:
 
     @property
     def is_active(self) -> bool:
-        """True while this broker is the controller."""
+        """Is true while this broker is the controller."""
         return self._term is not None
 
     def configure(self, settings: ControllerSettings) -> None:

@@ -6,10 +6,10 @@ Rounds run one at a time; a watch only schedules the next round. A request (for 
 leader) is also decided in a round, and answered once the decision is committed and delivered.
 
 If leaders have written ISRs themselves in the meantime (RE-9), the controller reads these ISRs and
-decides again. If a commit fails for another reason, another broker is the controller or the state
-of the store is unknown. Then `serve` raises the error, and every caller gets NotController. The
-term makes no more decisions; the next term, on this broker or another, starts by reading
-everything.
+decides again. If a commit fails for any other reason, another broker is the controller or the state
+of the store is unknown. In that case, `serve` raises the error, and every caller gets
+NotController. The term makes no more decisions; the next term, on this broker or another, starts by
+reading everything.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class ControllerTerm:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The reasons why registered brokers are left out."""
+        """The reasons for which registered brokers are excluded."""
         return self._machine.left_out
 
     @property
@@ -255,7 +255,7 @@ class ControllerTerm:
             return
         if isinstance(request, LeaderAndIsr):
             self._note_reports(broker_id, codes)
-        # Ignore replicas that only stop: nothing waits for them.
+        # Ignore replicas that only stop, because nothing waits for them.
         elif isinstance(request, StopReplica) and request.delete:
             self._deletions.on_answer(broker_id, request, codes)
             if self._deletions.without_replicas():
@@ -265,12 +265,12 @@ class ControllerTerm:
                 self.events.logs_deleted(broker_id, moved)
 
     def _note_reports(self, broker_id: int, codes: Codes) -> None:
-        """Record which replicas the broker has lost or hosts again, according to its response."""
+        """Note which replicas the broker has lost or hosts again, according to its response."""
         broker = self.image.brokers.get(broker_id)
         if broker is None:
             return
-        # Record the broker epoch: before the next round, the broker may leave or re-register
-        # with a repaired disk.
+        # Note the broker epoch: before the next round, the broker may leave or re-register with a
+        # repaired disk.
         epoch = broker.epoch
         lost, hosted = [], []
         for name, code in codes.items():
@@ -369,7 +369,7 @@ class ControllerTerm:
         self._query_log_ends()
 
     async def _process_versions(self) -> None:
-        """Leave out brokers that do not support the controller's requests."""
+        """Exclude brokers that do not support the controller's requests."""
         self.events.versions_changed = False
         for broker_id, (broker_epoch, versions) in sorted(self._channels.versions.items()):
             if broker_id in self.image.brokers and why_left_out(broker_id, versions):
@@ -384,7 +384,7 @@ class ControllerTerm:
                 )
 
     async def _read_isrs_without(self, gone: Set[int]) -> None:
-        """Read the ISRs that may include these brokers' replicas without the image showing it.
+        """Read the ISRs that may include replicas on these brokers that the image does not show.
 
         A leader may have added such a replica without having announced it yet (RE-9); the replica
         would remain in the ISR even if it has lost records.
@@ -441,8 +441,9 @@ class ControllerTerm:
             await self._carry_out(lambda machine: machine.configs_changed(configs))
 
     async def _process_log_dir_events(self) -> None:
-        """Resend all hosted partitions to a broker that reports a disk failure; its response lists
-        the lost ones.
+        """Resend all hosted partitions to a broker that reports a disk failure.
+
+        Its response lists the lost ones.
         """
         store = self._context.store
         for broker_id in await log_dir_notifications.take(store, self.elected.version):
@@ -464,8 +465,9 @@ class ControllerTerm:
         await isr_notifications.remove(store, found.paths, self.elected.version)
 
     async def _process_deleted_logs(self) -> None:
-        """Confirm deleted logs. As in Kafka, a log that could not be deleted counts too: it becomes
-        stray.
+        """Confirm deleted logs.
+
+        As in Kafka, this includes logs that could not be deleted and become stray.
         """
         deleted, self.events.deleted_logs = self.events.deleted_logs, {}
         for broker_id, names in deleted.items():
@@ -544,8 +546,9 @@ class ControllerTerm:
         await self._channels.send(decision.requests, self.image)
 
     async def _commit(self, decision: Decision) -> BadVersion | None:
-        """Commit; return the error if nothing was committed because a leader may have been
-        faster.
+        """Commit.
+
+        Return the error if nothing was committed because a leader may have been faster.
         """
         for number, operations in enumerate(split(decision.operations)):
             # The term may have ended between two commits; then write nothing more.
@@ -554,7 +557,8 @@ class ControllerTerm:
             try:
                 await self._context.store.commit(operations)
             except BadVersion as error:
-                # Only for the first commit: later, part of the decision is already committed.
+                # Do this only for the first commit; later, part of the decision is already
+                # committed.
                 if number == 0 and layout.partition_of_state(error.path) is not None:
                     return error
                 raise

@@ -1,4 +1,4 @@
-"""The events that a controller has yet to process, and the callers waiting for a round.
+"""Queues the events that a controller still has to process, and the callers waiting for a round.
 
 An event only sets a mark here; the next round takes the marks and reads the current state, so the
 order and number of events do not matter. When the term ends, all waiting callers get an error.
@@ -23,7 +23,7 @@ T = TypeVar("T")
 ANY_EPOCH = -1
 
 Reports = dict[tuple[int, int], dict[TopicPartition, bool]]
-"""True for each lost replica, by broker and broker epoch (-1: any)."""
+"""Whether each replica is lost, by broker and broker epoch (-1: any) and by partition."""
 
 
 class Request(NamedTuple):
@@ -38,7 +38,7 @@ class ReplicaReports:
 
     A report says whether a replica is hosted, or lost with a log directory. A damaged log counts as
     lost until another replica is the leader; then it starts empty, and the broker hosts the replica
-    again under the same registration. So the last report about a replica counts, whether the
+    again in the same registration. Therefore, the last report about a replica is valid, whether the
     previous one is waiting, being processed, or already in the image.
     """
 
@@ -58,7 +58,7 @@ class ReplicaReports:
         """Add a live broker's report about these replicas; it replaces earlier reports."""
         names = list(names)
         for (reporter, _), reported in self._waiting.items():
-            # This applies to any registration: the latest report describes the disk.
+            # This applies to any registration, because the latest report describes the disk.
             if reporter == broker_id:
                 for name in names:
                     reported.pop(name, None)
@@ -66,7 +66,7 @@ class ReplicaReports:
         reported.update(dict.fromkeys(names, is_lost))
 
     def last(self, broker_id: int, broker_epoch: int, name: TopicPartition) -> bool | None:
-        """Return whether the last report says that the replica is lost; None without reports."""
+        """Return whether the last report describes the replica as lost; None without reports."""
         for reports in (self._waiting, self._taken):
             for epoch in (broker_epoch, ANY_EPOCH) if reports else ():
                 is_lost = reports.get((broker_id, epoch), {}).get(name)
@@ -80,7 +80,7 @@ class ReplicaReports:
         return self._taken
 
     def on_processed(self) -> None:
-        """Forget the reports that `take` returned: they are in the image now."""
+        """Forget the reports that `take` returned, because they are in the image now."""
         self._taken = {}
 
 
@@ -106,18 +106,20 @@ class EventQueue:
 
     def __init__(self) -> None:
         self._due = asyncio.Event()
-        self._waiting: list[asyncio.Future[None]] = []  # for the end of the next round
-        self._served: list[asyncio.Future[None]] = []  # for the end of the round in progress
+        # callers that wait for the end of the next round
+        self._waiting: list[asyncio.Future[None]] = []
+        # callers that wait for the end of the round in progress
+        self._served: list[asyncio.Future[None]] = []
         self.ended: Exception | None = None
         self.changed_paths: dict[str, None] = {}
-        """Paths whose children may have changed."""
+        """The paths whose children may have changed."""
         self.changed_topics: dict[str, None] = {}
-        """Topics whose node has changed."""
+        """The topics whose node has changed."""
         self.changed_configs: dict[str, None] = {}
-        """Topics whose config node has changed."""
+        """The topics whose config node has changed."""
         self.replica_reports = ReplicaReports()
         self.deleted_logs: dict[int, dict[TopicPartition, None]] = {}
-        """Logs of moved partitions that brokers have deleted."""
+        """The logs of moved partitions that brokers have deleted."""
         self.log_ends: list[LogEnds] = []
         self.requests: list[Request] = []
         self.defaults_changed = False
@@ -198,7 +200,7 @@ class EventQueue:
         self._due.set()
 
     def end(self, error: Exception) -> None:
-        """End the term with this error; only the first one counts."""
+        """End the term with this error. Only the first error is used."""
         self.ended = self.ended or error
         self.wake()
 
@@ -235,7 +237,7 @@ class EventQueue:
             answer.set_exception(error)
 
     def close(self, error: Exception) -> None:
-        """End the term: every waiting caller gets the error."""
+        """End the term, so that every waiting caller gets the error."""
         waiting = [*self._served, *self._waiting, *(each.answer for each in self.requests)]
         self._served, self._waiting, self.requests = [], [], []
         for future in waiting:

@@ -29,7 +29,7 @@ class PeerConnection(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """True as long as requests can be sent."""
+        """Is true as long as requests can be sent."""
         ...
 
     @property

@@ -78,7 +78,7 @@ async def register(
 ) -> BrokerImage:
     """Register the broker in this session; return the registration with its broker epoch.
 
-    `wait_ms` is how long to wait for this broker's previous registration to end with its session.
+    `wait_ms` limits the wait for this broker's previous registration to end with its session.
     Raises ConfigError if it does not end: another broker has this id.
     """
     path = layout.broker_path(broker.broker_id)
@@ -111,7 +111,7 @@ async def register(
 
 
 async def _announce(store: MetadataStore, path: str, broker: BrokerImage, clock: Clock) -> int:
-    """Create the node; returns its czxid.
+    """Create the node, and return its czxid.
 
     Raises NodeExists, or if the node is absent, OutcomeUnknown or SessionExpired.
     """

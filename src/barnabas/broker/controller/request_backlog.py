@@ -27,13 +27,14 @@ from barnabas.cluster.image import ClusterImage, TopicImage
 from barnabas.types import TopicPartition
 
 MERGED_AT = 64
-"""The number of requests at which to merge, or twice the number after the last merge, if that is
-more.
+"""The number of requests at which to merge.
+
+If twice the number after the last merge is more, that is used.
 """
 
 
 class PendingRequest(NamedTuple):
-    """A request, with the cluster at the time of the decision."""
+    """A queued request, with the cluster at the time of the decision."""
 
     request: ControlRequest
     image: ClusterImage

@@ -1,4 +1,4 @@
-"""This broker's controller, active or not, as clients and brokers use it.
+"""Provides this broker's controller, active or not, to clients and brokers.
 
 Requests that need the controller raise NotController if this broker is not the controller.
 `election` decides when this broker is the controller; `event_loop` does a controller's work.
@@ -113,7 +113,7 @@ class ControllerRunner:
 
     @property
     def is_active(self) -> bool:
-        """True while this broker is the controller."""
+        """Is true while this broker is the controller."""
         return self._election.is_active
 
     @property
@@ -138,7 +138,7 @@ class ControllerRunner:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The reasons why registered brokers are left out; only the controller knows them."""
+        """The reasons for which registered brokers are excluded, known only to the controller."""
         return self._election.term().left_out if self.is_active else ()
 
     @property

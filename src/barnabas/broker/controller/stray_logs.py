@@ -35,7 +35,7 @@ class StrayLogs:
             self._names.setdefault(name.topic, []).append(name)
 
     def refusal(self, topic: str) -> KafkaStorageError | None:
-        """Return why the topic is not created automatically, or None; the reason is logged once."""
+        """Return why the topic is not created automatically, or None. Log the reason once."""
         partitions = [each for each in self._names.get(topic, ()) if each in self._logs]
         if not partitions:
             return None

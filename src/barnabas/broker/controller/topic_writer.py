@@ -50,13 +50,13 @@ _INSERTED_AT_ONCE = 1000  # topics per commit, which is one journal record
 
 
 class Growth(NamedTuple):
-    """The existing partitions of a topic, and those to be added."""
+    """The existing partitions of a topic and those to be added."""
 
     existing: Mapping[int, Sequence[int]]
     added: Assignment
 
 
-_READS = 3  # possible remains of a deleted topic, removed before a new topic of that name
+_READS = 3  # attempts to remove what remains of a deleted topic before creating one of that name
 
 
 class TopicWriter:
@@ -81,7 +81,7 @@ class TopicWriter:
         outcomes: list[Assignment | KafkaError] = []
         for topic in topics:
             try:
-                # Earlier topics in the same request count as existing, too.
+                # Earlier topics in the same request also count as existing.
                 if topic.name in names:
                     raise TopicAlreadyExists(f"Topic '{topic.name}' already exists.")
                 assignment = self._assign(topic, image)

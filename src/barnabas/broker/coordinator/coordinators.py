@@ -1,5 +1,7 @@
-"""The group and transaction coordinators of this broker, created when it first leads a partition of
-their topics.
+"""Provides this broker's coordinators.
+
+The group and transaction coordinators are created when the broker first leads a partition of their
+topics.
 
 A broker without groups and transactions does not load them.
 """

@@ -83,7 +83,7 @@ class MarkerChannels:
             self._tasks[broker_id] = asyncio.get_running_loop().create_task(work)
 
     def close(self) -> None:
-        """Stop with the broker: the next coordinators resend all markers."""
+        """Stop together with the broker; the next coordinators resend all markers."""
         for task in self._tasks.values():
             task.cancel()
         self._tasks.clear()

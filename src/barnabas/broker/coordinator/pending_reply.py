@@ -2,8 +2,8 @@
 
 A response is sent once the high watermark has passed the records that it depends on, so that no
 acknowledged state is lost in a leader change. A response about a transaction depends on everything
-applied before it. A response about a group says what it depends on (`Reply.after`): a heartbeat
-depends on nothing, so a slow follower does not cause session timeouts.
+applied before it. For a response about a group, `Reply.after` states this: a heartbeat depends on
+nothing, so a slow follower does not cause session timeouts.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class PendingReply(Staged):
             self._future.set_result(None)
 
     def at_once(self) -> Message | None:
-        """The response, if it can be sent immediately."""
+        """Return the response if it can be sent immediately, otherwise None."""
         return self._message if self._offset <= self._replica.high_watermark else None
 
     def answer(self) -> Message | Later:

@@ -1,4 +1,4 @@
-"""One partition of an internal topic with its machine, used by both coordinators.
+"""Runs the machine of one partition of an internal topic, for both coordinators.
 
     decide -> append -> apply -> await the high watermark -> reply, send markers, log
 
@@ -61,7 +61,7 @@ class CoordinatorMachine(Protocol):
     def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]: ...
 
 
-_TOMBSTONES_AT_ONCE = 1000  # of a group with more offsets than fit into one batch
+_TOMBSTONES_AT_ONCE = 1000  # tombstones per batch, for a group with too many offsets for one batch
 
 M = TypeVar("M", bound=CoordinatorMachine)
 
@@ -115,7 +115,7 @@ class Shard(Generic[M]):
         """`failed` is called last after a failed append."""
         self.partition = replica.topic_partition.partition
         self.epoch = replica.partition.leader_epoch
-        """The coordinator's epoch: the leader epoch in which the partition was taken."""
+        """The coordinator's epoch, which is the leader epoch in which the partition was loaded."""
         self.machine = machine
         self.replica = replica
         self.is_dropped = False
@@ -178,7 +178,7 @@ class Shard(Generic[M]):
             reply.refuse(error)
 
     def _carry_out(self, decision: Decision, now: Now) -> OSError | None:
-        """Append, apply and reply; return the error if the disk failed."""
+        """Append, apply and reply. Return the error if the disk failed."""
         if decision.records:
             try:
                 self._append(decision, now.wall_ms)

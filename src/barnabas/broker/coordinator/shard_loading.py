@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 Decode = Callable[[bytes | None, bytes | None], InternalRecord]
 
-_SLICE_S = 0.004  # of event loop time, before other tasks get a turn
+_SLICE_S = 0.004  # seconds of event loop time before other tasks get a turn
 _LOOK_EVERY = 32  # records, between two checks of the clock
 
 
@@ -50,7 +50,7 @@ async def replay(
     while offset < log.log_end_offset:
         slices = log.read(max(offset, log.log_start_offset), read_bytes, log.log_end_offset)
         if not slices:
-            return  # compaction has removed the rest
+            return  # because compaction has removed the rest
         data = await run_in(pool, partial(_read, slices))
         yield
         slice_end = loop.time() + _SLICE_S
@@ -86,7 +86,7 @@ def _end_transaction(
     machine: CoordinatorMachine, data: bytes, position: int, header: BatchHeader
 ) -> None:
     marker = read_marker(data, position, header)
-    if marker is not None:  # otherwise another kind of control record
+    if marker is not None:  # otherwise, it is another kind of control record
         machine.end_transaction(header.producer_id, marker.type == COMMIT)
 
 

@@ -1,4 +1,4 @@
-"""The shards of one coordinator on this broker: one for each partition of its topic that it leads.
+"""Manages a coordinator's shards, one for each partition of its topic that this broker leads.
 
 A shard is created when the broker becomes the partition's leader, and dropped when it stops being
 the leader. At first, the partition is loaded: it is read from its start, in slices, and requests
@@ -106,7 +106,7 @@ class Shards(Generic[M]):
 
     @property
     def ready(self) -> list[Shard[M]]:
-        """All loaded shards, by partition."""
+        """Return all loaded shards, in order of their partitions."""
         return [self._loaded[partition] for partition in sorted(self._loaded)]
 
     @property
@@ -120,7 +120,7 @@ class Shards(Generic[M]):
     # --- taken and dropped -----------------------------------------------------------------------
 
     def take(self, replica: StateReplica) -> None:
-        """Load the partition: this broker leads it in a new epoch."""
+        """Load the partition, because this broker leads it in a new epoch."""
         self.drop(replica.topic_partition.partition)
         # The log is empty, so it need not wait for other loads.
         if replica.log.log_start_offset == replica.log.log_end_offset:
@@ -160,7 +160,7 @@ class Shards(Generic[M]):
                 async for _ in steps:
                     if self._is_overtaken(replica, epoch):
                         break
-            except Exception as error:  # even for a bug, go on with the next partitions
+            except Exception as error:  # even after a bug, continue with the next partitions
                 if isinstance(error, OSError) and is_out_of_descriptors(error):
                     replica.fail(error)  # which logs the error once
                     await asyncio.sleep(_AGAIN_AFTER_S)

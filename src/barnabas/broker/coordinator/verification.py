@@ -1,10 +1,10 @@
 """Checks that a transactional write belongs to an open transaction (KIP-890, part 1).
 
 A batch that arrives after its transaction has ended would start a hanging transaction, which no
-client ever ends, and read_committed consumers would wait indefinitely. So a transaction's first
-batch in a partition is appended only if the transaction coordinator knows of the partition; for
-later batches, the open transaction in the log is sufficient. Nothing is awaited between the check
-and the append, so no marker can come between the two.
+client ever ends, and read_committed consumers would wait indefinitely. Therefore, a transaction's
+first batch in a partition is appended only if the transaction coordinator knows of the partition;
+for later batches, the open transaction in the log is sufficient. Nothing is awaited between the
+check and the append, so no marker can come between the two.
 
 `transaction.partition.verification.enable=false` disables verification.
 """
@@ -67,7 +67,7 @@ class Verification:
 
     @property
     def may_wait(self) -> bool:
-        """True if a coordinator may be on another broker."""
+        """Is true if a coordinator may be on another broker."""
         return self._verifier is not None
 
     @property

@@ -81,7 +81,7 @@ class FetchPass:
         self._silent: list[Row] = []  # read but omitted from the response
         self.budget = budget
         self.has_error = False
-        """Whether a row is an error."""
+        """Whether any row is an error."""
         self.must_answer_now = False
         """Whether a row without an error must be answered without waiting for more bytes: a
         diverging epoch or a preferred replica."""

@@ -1,4 +1,4 @@
-"""The interface for the kinds of fetch clients: consumers, followers and log-end probes.
+"""Defines the interface for the kinds of fetch clients: consumers, followers and log-end probes.
 
     reader            replica id   reads from                     up to
     ConsumerReader    -1           the leader                     the high watermark, or the LSO
@@ -47,7 +47,7 @@ DIVERGING_EPOCHS = 12
 
 
 class Row:
-    """The response for one partition, and its log's offsets at the time of the read."""
+    """The response for one partition, with its log's offsets at the time of the read."""
 
     __slots__ = (
         "data",
@@ -101,10 +101,10 @@ class ReadBudget:
         self.cold: list[tuple[Log, int, int]] = []
         """Reads (log, offset, size) that a thread must first load into the page cache."""
         self.is_warmed = False
-        """Whether a thread has done so: data that is still cold is read anyway."""
+        """Whether a thread has done so. Data that is still cold is then read anyway."""
 
     def refill(self, *, is_warmed: bool) -> None:
-        """Start a new pass over the partitions; the slices of the last pass were released."""
+        """Start a new pass over the partitions. The slices of the last pass must be released."""
         self.left_bytes, self.taken_bytes = self._max_bytes, 0
         self.is_warmed = is_warmed
         self.cold = []

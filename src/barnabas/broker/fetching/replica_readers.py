@@ -30,9 +30,9 @@ class FollowerReader:
     """Reads for a follower, up to the log end; a follower waits for written data, visible or not
     (RE-5, RE-7).
 
-    Its offset acknowledges all records below it: the leader's partition counts it once per request,
-    before reading, so the response carries the resulting high watermark. An unchanged partition
-    needs no read, unless the follower is out of sync and may rejoin.
+    Its offset acknowledges all records below it: the leader's partition records it once per
+    request, before reading, so the response contains the resulting high watermark. An unchanged
+    partition needs no read, unless the follower is out of sync and may rejoin.
     """
 
     __slots__ = (
@@ -178,7 +178,7 @@ class EndProbe(TopicReader):
         return _has_nothing(row)
 
     def on_sent(self) -> None:
-        """Do nothing: nothing depends on it."""
+        """Do nothing, because nothing depends on it."""
 
     def _diverging_epoch(self, replica: Replica, wanted: FetchPartition) -> EpochEndOffset | None:
         log = replica.log

@@ -1,8 +1,8 @@
 """Metrics of the broker's process: memory, CPU, descriptors, event loop lag and GC pauses.
 
 The `process_*` names are those of Prometheus clients in all languages; Kafka's names describe a
-JVM. Only a broker that serves metrics measures these, because the lag needs a timer and the pauses
-two calls per collection.
+JVM. Only a broker that serves metrics measures them, because the lag requires a timer and the
+pauses require two calls per collection.
 """
 
 from __future__ import annotations

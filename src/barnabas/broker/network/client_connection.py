@@ -1,4 +1,4 @@
-"""A client connection as handlers see it: its listener, principal and addresses (SE-1)."""
+"""Describes a client connection to handlers: its listener, principal and addresses (SE-1)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class ClientConnection:
     )
 
     def __init__(self, listener: str, principal: Principal, address: str, local_host: str) -> None:
-        """`local_host` is the address of this broker that the client connected to."""
+        """`local_host` is the address of this broker to which the client connected."""
         self.listener = listener
         self.principal = principal
         self.by_token = False
-        """Whether it authenticated with a delegation token; such a client cannot create tokens."""
+        """Whether the client authenticated with a delegation token, and so cannot create tokens."""
         self.by_mechanism = ""
-        """The SASL mechanism with which it authenticated."""
+        """The SASL mechanism with which the client authenticated."""
         self.address = address
         self.local_host = local_host
         self.verified_topics: set[str] = set()
-        """Topics to which it sent a compressed batch whose records were all checked."""
+        """The topics to which the client sent a compressed batch whose records were all checked."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LINES_PER_ADDRESS: Final = 10
 LINES: Final = 300
-"""The maximum number of lines per minute for all addresses together."""
+"""The maximum number of lines per minute, for all addresses together."""
 
 _MINUTE_MS = 60_000
 
@@ -34,7 +34,7 @@ class Complaints:
         self._clock = clock
         self._began_at_ms = 0
         self._count = 0  # lines logged since then
-        self._left_out = 0  # suppressed lines
+        self._left_out = 0  # lines suppressed since then
         self._said: dict[str, set[str]] = {}  # by address; at most LINES addresses
 
     def report(

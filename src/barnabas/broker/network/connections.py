@@ -34,7 +34,7 @@ _COUNT_EVERY_MS = 1000  # counting open descriptors is slow if there are many
 
 
 class Connections:
-    """All connections of a broker, counted by listener and by address."""
+    """The connections of a broker, counted by listener and by address."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _MOST_BYTES = 32 * 1024 * 1024  # of all cached bodies and keys; above it, the cache is cleared
 _LONG_ANSWER = 2_000  # partitions; longer responses are encoded in a thread, off the loop
 
-_AGAIN: Final = b""  # instead of a body: the client that was building it has disconnected
+_AGAIN: Final = b""  # used instead of a body if the client that was building it has disconnected
 
 Build = Callable[[memoryview], Message | Coroutine[Any, Any, Any]]
 """Decodes the body of a request, handles it and returns the handler's outcome."""

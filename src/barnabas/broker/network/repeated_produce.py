@@ -47,16 +47,16 @@ if TYPE_CHECKING:
     from barnabas.types import Part
 
 _OLDEST = 7  # older versions have another response format and refuse zstd
-_MOST_HEADS = 64  # per connection: about forty kilobytes
+_MOST_HEADS = 64  # per connection, which is about forty kilobytes
 _LONGEST_NAME = 126  # length plus one is a one-byte varint
-_HEAD_FROM = 8  # after the correlation id
-_BEHIND_HEAD = 8  # of a request with an empty batch, including the partition
+_HEAD_FROM = 8  # the head begins after the correlation id
+_BEHIND_HEAD = 8  # bytes after the head in a request with an empty batch, including the partition
 
 _START = Struct(">ii")  # key and version, correlation id
 _INDEX_AND_SIZE = Struct(">ii")
 _INDEX_AND_VARINT = Struct(">iB")
 _ROW = Struct(">ihqqq")
-_NO_TAGS = bytes(3)  # of the partition, the topic and the request
+_NO_TAGS = bytes(3)  # the empty tag sections of the partition, the topic and the request
 
 
 class _Head:

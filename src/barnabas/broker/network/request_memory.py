@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 LEAST_BYTES: Final = 128 * 1024 * 1024
 SHARE: Final = 8
-"""Divides the machine's memory."""
+"""The divisor of the machine's memory that yields the default limit."""
 LEAST_PROGRESS_BYTES: Final = 256 * 1024
-"""The bytes that must arrive within the stall time, or the request counts as stalled."""
+"""The bytes that must arrive within the stall time; otherwise, the request counts as stalled."""
 
 _UNLIMITED: Final = -1
 _STALLED: Final = "barnabas.request.stalled.ms"
 _LOOKS: Final = 4  # checks per stall time
-_BROKERS_SHARE: Final = 4  # of the limit, added for brokers
+_BROKERS_SHARE: Final = 4  # divisor of the limit for the additional share of brokers
 _BROKERS_KEYS: Final = frozenset(
     key for key, api in APIS.items() if api is FETCH or api.stem in BETWEEN_BROKERS
 )
@@ -45,12 +45,12 @@ def limit_bytes(config: BrokerConfig, machine_bytes: int) -> int:
     """Return the limit for all requests in bytes; negative means no limit."""
     if config.is_set("queued.max.request.bytes"):
         given = config.int("queued.max.request.bytes")
-        return given if given > 0 else _UNLIMITED  # as in Kafka
+        return given if given > 0 else _UNLIMITED  # as in Kafka, 0 or less means no limit
     return max(machine_bytes // SHARE, LEAST_BYTES)
 
 
 class RequestMemory:
-    """The memory for requests on all listeners of one broker."""
+    """The memory for requests on all listeners of a broker."""
 
     __slots__ = ("_clock", "_complaints", "_preferred", "_seen", "_stalled_ms", "_timer", "pool")
 
@@ -64,7 +64,8 @@ class RequestMemory:
         self._clock = clock
         self._complaints = complaints
         self._stalled_ms = config.int(_STALLED)
-        self._seen: dict[Connection, tuple[int, int]] = {}  # bytes of its request, and since when
+        # (bytes of its request, time since when)
+        self._seen: dict[Connection, tuple[int, int]] = {}
         self._timer: asyncio.TimerHandle | None = None
         for pool in self._pools:
             pool.when_short = self._watch

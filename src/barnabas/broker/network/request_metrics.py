@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _MBEAN = "kafka.network:type=RequestMetrics,name="
 _AT_ONCE_NS = 50_000
-"""Waits shorter than this are not counted."""
+"""Shorter waits are not counted."""
 
 _FETCH, CONSUMER, FOLLOWER = "Fetch", "FetchConsumer", "FetchFollower"
 """As in Kafka, a Fetch is counted twice: as Fetch, and as FetchConsumer or FetchFollower."""
@@ -80,7 +80,7 @@ class RequestTimes:
         self.untimed = 0
         """The number of answered requests that the next measured time will represent."""
         self.plain = Durations()
-        """The times of requests without a wait; for all others:"""
+        """The times of requests without a wait. The following fields are for all other requests."""
         self.total = Durations()
         self.local = Durations()
         self.queue = Durations()
@@ -269,4 +269,4 @@ def _count_own(message: Any, errors: Errors) -> None:
 
 
 def _count_nothing(message: Any, errors: Errors) -> None:
-    """Count nothing: the response cannot report an error."""
+    """Count nothing, because the response cannot report an error."""

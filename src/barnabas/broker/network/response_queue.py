@@ -1,4 +1,4 @@
-"""The unanswered requests of one connection; responses are sent in request order.
+"""Queues a connection's unanswered requests, so that responses are sent in request order.
 
 Each request has a slot, which is ready once the response is encoded; the first slot that is not
 ready holds back all later ones. The queue also limits the number of outstanding requests.
@@ -42,14 +42,14 @@ from barnabas.shielded import shielded
 from barnabas.types import FileSlice, Part
 
 _MAX_UNANSWERED = 64  # requests per connection before reading pauses
-_MAX_KEPT_BYTES = 1024 * 1024  # of these requests as received, and of their responses
+_MAX_KEPT_BYTES = 1024 * 1024  # total size of these requests as received and of their responses
 LARGE_BYTES = 64 * 1024
-"""Larger requests are decoded in a thread, and larger responses are encoded in a thread."""
+"""Larger requests are decoded, and larger responses are encoded, in a thread."""
 
 
 _RUNS_PER_LOOK = 16  # runs per reading of the clock
 
-_IN_RUN = -1  # correlation ids, one per request of a run
+_IN_RUN = -1  # stands for correlation ids, of which a run has one per request
 
 
 class _Slot:
@@ -111,7 +111,7 @@ class Encoded(NamedTuple):
 
     parts: Sequence[Part]
     is_last: bool = False
-    """True if the connection is closed after the response."""
+    """Whether the connection is closed after the response."""
 
 
 class ResponseQueue:
@@ -152,15 +152,15 @@ class ResponseQueue:
         self._connection = connection
         self._metrics = metrics
         self.times: RequestTimes | None = None
-        """The times of the current request, until it is answered or has a slot."""
+        """The metrics of the current request, until it is answered or has a slot."""
         self._begun_ns = 0
         self._runs = 0
         self.wake_ns = 0
-        """When the first request of this wake-up was begun; 0 if there was none."""
+        """The time at which this wake-up's first request began; 0 if there was none."""
         self._complaints = complaints
         self._node = node
         self.client = client
-        self._context: Context | None = None  # of the last request
+        self._context: Context | None = None  # the context of the last request
         self._slots: deque[_Slot] = deque()
         self._staged: list[_Slot] = []
         self._is_full = False
@@ -218,7 +218,7 @@ class ResponseQueue:
         return True
 
     def begin(self, times: RequestTimes) -> None:
-        """Record that a request's handler starts; the time is recorded in `times`."""
+        """Note that a request's handler starts; its time will be recorded in `times`."""
         now_ns = self._begun_ns = spent_ns()
         if not self.wake_ns:
             self.wake_ns = now_ns
@@ -461,7 +461,7 @@ class ResponseQueue:
         self._connection.resume_reading()
 
     def _give_up(self, slot: _Slot, error: Exception) -> None:
-        """Close the connection: later responses must not be sent without the failed one."""
+        """Close the connection, because later responses must not be sent without the failed one."""
         address, what = self._connection.peer_address, f"{slot.api.name} failed"
         if isinstance(error, BarnabasError):
             level = logging.INFO if isinstance(error, ConnectionCut) else logging.WARNING
@@ -510,7 +510,7 @@ class ResponseQueue:
             self._connection.resume_reading()
 
     def cancel(self) -> None:
-        """Cancel all responses: the connection is closed."""
+        """Cancel all responses, because the connection is closed."""
         if self._muted is not None:
             self._muted.cancel()
             self._muted = None

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_LARGE_AT_ONCE_BYTES = 16 * 1024 * 1024  # of requests that are being decoded
+_LARGE_AT_ONCE_BYTES = 16 * 1024 * 1024  # total size of requests that are being decoded
 
 Handler = Callable[[Context, Any], Outcome]
 Begin = Callable[["Route", Context, Message], Outcome]
@@ -103,14 +103,16 @@ class Router:
         self._answers = MetadataAnswers(node)
         self._large_requests = MemoryPool(_LARGE_AT_ONCE_BYTES)
         self._large_of_brokers = MemoryPool(_LARGE_AT_ONCE_BYTES)
-        self._queues: dict[Connection, ResponseQueue | None] = {}  # None until the first frame
-        self._repeated: dict[ResponseQueue, RepeatedProduce] = {}  # of connections that produce
+        # by connection; None until the first frame
+        self._queues: dict[Connection, ResponseQueue | None] = {}
+        self._repeated: dict[ResponseQueue, RepeatedProduce] = {}  # for connections that produce
         self._sasl = sasl
         deadline_ms = node.config.int("barnabas.connection.login.deadline.ms")
         self._unauthenticated = UnauthenticatedConnections(
             deadline_ms, node.clock, connections.complaints
         )
-        self._gates: dict[ResponseQueue, SaslGate] = {}  # of connections whose frames are inspected
+        # for connections whose frames must be checked
+        self._gates: dict[ResponseQueue, SaslGate] = {}
         self._max_frame_bytes = node.config.int("socket.request.max.bytes")
         self._max_entries = node.config.int("barnabas.request.max.entries")
         self._faults: RequestFaults | None = None
@@ -153,7 +155,7 @@ class Router:
         self._unauthenticated.remove(connection)
 
     def _admit(self, connection: Connection) -> None:
-        """Lift the limits for unauthenticated connections."""
+        """Lift the limits on unauthenticated connections for this connection."""
         self._unauthenticated.remove(connection)
         connection.admit(self._max_frame_bytes, self._memory.pool)
         self._memory.serve(connection)
@@ -263,7 +265,7 @@ class Router:
             self._connections.complaints.report(connection.peer_address, "connection closed", error)
             connection.close()
         except Exception as error:
-            # A bug in Barnabas: close only this connection, and log the traceback.
+            # This is a bug in Barnabas; close only this connection, and log the traceback.
             self._connections.complaints.report(
                 connection.peer_address, "request failed", error, level=logging.ERROR, bug=error
             )

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _LENGTH: Final = struct.Struct(">i")
 _KEY: Final = struct.Struct(">h")
-_MOST_BYTES: Final = 4 * 1024 * 1024  # on re-authentication; a token may be long
+_MOST_BYTES: Final = 4 * 1024 * 1024  # limit on reauthentication, as a token may be long
 
 Encode = Callable[[Reply], list[Part]]
 
@@ -83,7 +83,7 @@ class SaslGate:
         """
         session = self._session
         if session.stage is Stage.OPEN:
-            # A handshake in an open session begins a re-authentication (KIP-368).
+            # A handshake in an open session begins a reauthentication (KIP-368).
             is_handshake = len(frame) >= 2 and _KEY.unpack_from(frame)[0] == SASL_HANDSHAKE.key
             if not is_handshake or not session.try_begin_again():
                 if session.is_over:
@@ -147,7 +147,7 @@ class SaslGate:
         return Encoded(encode(reply), is_last=True)
 
     def _enter(self) -> None:
-        """Record the client's principal once it is known."""
+        """Set the client's principal once it is known."""
         identity = self._session.identity
         if self._session.stage is Stage.OPEN and identity is not None:
             self._client.principal = identity.principal

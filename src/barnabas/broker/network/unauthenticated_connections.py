@@ -22,13 +22,16 @@ if TYPE_CHECKING:
 _DEADLINE: Final = "barnabas.connection.login.deadline.ms"
 
 BUFFER_BYTES: Final = 16 * 1024
-"""Limits each connection's receive buffer, which holds any message of an exchange except some
-tokens."""
+"""The size of each connection's receive buffer.
+
+Any message of an exchange fits, except for some tokens.
+"""
 
 MOST: Final = 2_000
 MEMORY_BYTES: Final = 32 * 1024 * 1024
-"""Limits the memory for longer messages of all connections; their buffers use at most the same
-amount.
+"""The limit on memory for longer messages of all connections.
+
+Their buffers use at most the same amount.
 """
 
 
@@ -41,7 +44,7 @@ class UnauthenticatedConnections:
         self._deadline_ms = deadline_ms
         self._clock = clock
         self._complaints = complaints
-        self._waiting: dict[Connection, int] = {}  # deadlines; the oldest first
+        self._waiting: dict[Connection, int] = {}  # deadlines by connection, oldest first
         self._timer: asyncio.TimerHandle | None = None
         self.memory = MemoryPool(MEMORY_BYTES)
 

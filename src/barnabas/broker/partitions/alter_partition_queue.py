@@ -44,7 +44,7 @@ class PendingProposal(NamedTuple):
 
 
 class AlterPartitionQueue:
-    """Holds the proposals of one broker; a newer proposal for a partition replaces the older."""
+    """The queued proposals of a broker. A newer proposal for a partition replaces the older one."""
 
     __slots__ = ("_arrived", "_pending", "failed_updates", "isr_expands", "isr_shrinks")
 

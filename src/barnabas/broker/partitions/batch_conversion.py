@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Step = Callable[[], bytes] | None
 
 Preparation = Callable[[], Coroutine[Any, Any, memoryview]]
-"""Starts a longer preparation; awaiting the result returns the prepared batch."""
+"""Starts a longer preparation. Awaiting the result returns the prepared batch."""
 
 
 class BatchConverter:
@@ -31,7 +31,7 @@ class BatchConverter:
 
     def __init__(self, *, walks_all: bool = False) -> None:
         self.walks_all = walks_all
-        """Whether every record of every batch is walked (`barnabas.verify.all.records`)."""
+        """Whether all records of all batches are checked (`barnabas.verify.all.records`)."""
         self._large = asyncio.Lock()
 
     def prepare(
@@ -71,7 +71,7 @@ async def _finish(steps: Steps, step: Step) -> memoryview:
             try:
                 result = await asyncio.to_thread(step)
             except CorruptData as error:
-                # Drop the traceback, which references the decompressed data.
+                # Drop the traceback, because it references the decompressed data.
                 failure = error.with_traceback(None)
             try:
                 step = steps.send(result) if failure is None else steps.throw(failure)

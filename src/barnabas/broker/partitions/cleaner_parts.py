@@ -1,4 +1,4 @@
-"""Names the parts of a broker that its log cleaner uses.
+"""Defines the parts of a broker that its log cleaner uses.
 
 They have their own module because both the schedule and the cleaner, which the schedule loads
 later, need this class, and modules must not import each other.

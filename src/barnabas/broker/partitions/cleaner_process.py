@@ -1,4 +1,4 @@
-"""Runs the child process that compacts logs: it receives a job and sends events.
+"""Runs the child process that compacts logs, which receives jobs and sends events.
 
 The process starts with the first job and ends when there are no jobs. If it is killed, it leaves
 only files with the suffix `.cleaned`. The event loop never blocks on it.
@@ -39,8 +39,9 @@ class CleanerProcess:
         return None if self._process is None else self._process.pid
 
     async def send(self, lines: Iterable[bytes]) -> None:
-        """Send a job, whose lines are generated on the fly. Raises OSError, also if the process has
-        died.
+        """Send a job, whose lines are generated as needed.
+
+        Raises OSError, even if the process has died.
         """
         if self._process is None:
             self._process = self._start()
@@ -50,7 +51,7 @@ class CleanerProcess:
         await _in_thread(self._process.stdin.flush)
 
     def _start(self) -> Popen[bytes]:
-        # Keys are distinguished by hashes with this secret, whatever the broker's own secret is.
+        # Keys are distinguished by hashes with this secret, regardless of the broker's own secret.
         process = start_child(_MODULE, PYTHONHASHSEED="random")
         assert process.stdout is not None
         # The event loop reads from this pipe when data is available, and must never block on it.

@@ -27,7 +27,7 @@ class CleanerSchedule:
         self._config = parts.config
         self._task: asyncio.Task[None] | None = None
         self.cleaner: LogCleaner | None = None
-        """Is created for the first look."""
+        """The cleaner, which is created for its first run."""
 
     def start(self) -> None:
         if self._config.bool("log.cleaner.enable"):
@@ -52,8 +52,8 @@ class CleanerSchedule:
                     while await cleaner.clean_once():
                         pass
                 except Exception:
-                    # This is a bug in Barnabas, or an unreadable line from the child process.
-                    # Try again later, or compacted logs would grow until the broker restarts.
+                    # This is a bug in Barnabas, or an unreadable line from the child process. Try
+                    # again later; otherwise, compacted logs would grow until the broker restarts.
                     _log.exception("selecting a log to compact failed")
                 await cleaner.end()
                 await self._back_off()

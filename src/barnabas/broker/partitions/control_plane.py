@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class MetadataListener(Protocol):
-    """Is notified when the cluster image has been replaced."""
+    """The interface for objects that are notified when the cluster image has been replaced."""
 
     def brokers_changed(self) -> None:
         """React to brokers that may have joined or failed."""
@@ -61,7 +61,7 @@ class ControlPlane:
         self._role_changes = role_changes
         self._listeners = listeners
         self.line = role_changes.line
-        """Held while a request is carried out: the next request begins after its last step."""
+        """The lock held while a request is carried out. The next one begins after its last step."""
         self.controller_epoch = 0
         """The highest controller epoch of any request."""
 

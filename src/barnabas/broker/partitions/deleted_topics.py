@@ -2,8 +2,8 @@
 
 A controller sends a deletion only once, to the brokers that are live at that time. A broker whose
 session had expired, or that missed the last requests of a failed controller, would keep the topic
-in its metadata indefinitely. So it checks the metadata tree once per registration and once per
-controller.
+in its metadata indefinitely. Therefore, it checks the metadata tree once per registration and once
+per controller.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class DeletedTopics:
     def __init__(self, view: ClusterView, store: MetadataStore) -> None:
         self._view = view
         self._store = store
-        self._looked = (0, -1)  # the controller epoch and the registration of the last check
+        self._looked = (0, -1)  # the controller epoch and the broker epoch of the last check
 
     async def find(self, controller_epoch: int, broker_epoch: int) -> Mapping[str, TopicImage]:
         """Return the topics to `forget` after an update from this controller; raises MetadataError.
 
-        `broker_epoch` is the registration for which the update is meant. The controller may see a
-        new registration before this broker knows of it, and sends no second update for it.
+        `broker_epoch` identifies the registration for which the update is meant. The controller may
+        see a new registration before this broker knows of it, and sends no second update for it.
         """
         # One check for each registration and controller is enough: later deletions arrive as
         # requests.
@@ -49,7 +49,7 @@ class DeletedTopics:
         return {name: topic for name, topic in topics.items() if name not in existing}
 
     def forget(self, deleted: Mapping[str, TopicImage]) -> None:
-        """Remove these topics from the image, except those that a controller has named since.
+        """Remove these topics from the image, except those that a controller has sent since.
 
         The tree may have been read from a ZooKeeper server that lags behind. For the same reason,
         committed offsets for these topics are kept.

@@ -49,7 +49,7 @@ class DirectoryFailures:
     def __init__(self, removal: ReplicaRemoval) -> None:
         self.removal = removal
         self.queue: asyncio.Queue[FailedDirectory] = asyncio.Queue()
-        """Holds the failures to be reported to the controller."""
+        """The failures to be reported to the controller."""
 
     def on_replica_error(self, replica: Replica, error: OSError) -> None:
         """Take the directory of a replica offline after a disk operation on it failed.
@@ -59,7 +59,7 @@ class DirectoryFailures:
         """
         replicas = self.removal.replicas
         if replicas.is_short_of_descriptors(error):
-            return  # no disk has failed
+            return  # because no disk has failed
         if replicas.hosts(replica) and not isinstance(error, LogAbandoned):
             directory = replicas.store.directory_of(replica.topic_partition)
             self.on_error(directory, error)
@@ -74,7 +74,7 @@ class DirectoryFailures:
         if replicas.is_short_of_descriptors(error):
             return
         if directory not in store.directories.online:
-            return  # already known
+            return  # because the failure is already known
         names = store.fail_directory(directory, error)
         _log.error(
             "log directory %s is offline, and %s with it: %s; repair the disk and "

@@ -76,8 +76,7 @@ class DirectoryMoves(ReplicaListener):
     # --- what is asked for -----------------------------------------------------------------------
 
     async def alter(self, name: TopicPartition, log_dir: str) -> None:
-        """Start to move a replica to a directory, or remember the directory for a replica created
-        later.
+        """Start moving a replica to a directory, or store the directory for a later replica.
 
         Any other move of the replica is cancelled, also if the replica is already in this
         directory. Raises InvalidTopic (the name is too long), LogDirNotFound, KafkaStorageError,
@@ -101,7 +100,7 @@ class DirectoryMoves(ReplicaListener):
             except NotLeaderOrFollower as error:
                 raise ReplicaNotAvailable(f"{error}; it will be created in {log_dir}") from error
         target = store.futures.home(name)
-        # The latest request wins.
+        # The latest request takes precedence.
         if target is not None and target.path != path:
             self._drop(name)
         if store.directory_of(name) == path:

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_FLUSH_BY_AGE_EVERY_MS = 1000  # Kafka never checks unless configured to
-_SHORTEST_INTERVAL_MS = 100  # whatever interval is configured
+_FLUSH_BY_AGE_EVERY_MS = 1000  # Kafka checks only if it is configured to
+_SHORTEST_INTERVAL_MS = 100  # regardless of the configured interval
 
 
 class _Round:
@@ -72,8 +72,9 @@ class _Round:
 
 
 class Housekeeping:
-    """Runs the duties between `start` and `stop`; a round that fails is logged and repeated
-    later.
+    """Runs the duties between `start` and `stop`.
+
+    A round that fails is logged and repeated later.
     """
 
     def __init__(
@@ -151,8 +152,7 @@ class Housekeeping:
                 if not self._replicas.is_short_of_descriptors(error):
                     _log.error("%s failed: %s", duty.name, error)
             except Exception:
-                # This is a bug in Barnabas, or a damaged file that may be gone in the next
-                # round.
+                # This is a bug in Barnabas, or a damaged file that may be gone in the next round.
                 _log.exception("%s failed", duty.name)
 
     async def _stops_within(self, wait_ms: int) -> bool:

@@ -30,11 +30,14 @@ _log = logging.getLogger(__name__)
 
 _THREADS = 4
 _FILES_PER_STEP = 16 * _THREADS
-"""The number of logs to create in one step."""
+"""The number of logs that are created in one step."""
 _KEPT_TOGETHER = 256
-"""After this many new logs, exempt them from the cycle collector: otherwise it walks all of them
-each time their number has grown by a quarter, which takes 120 ms on the loop for 10,000 logs. None
-of their objects is part of a cycle, so deleted logs are freed anyway."""
+"""The number of new logs after which they are exempted from the cycle collector.
+
+Otherwise, it would walk all of them each time their number has grown by a quarter, which takes 120
+ms on the loop for 10,000 logs. None of their objects is part of a cycle, so deleted logs are freed
+anyway.
+"""
 
 
 class LogChanges:
@@ -50,7 +53,7 @@ class LogChanges:
         self._replicas = replicas
         self._store = replicas.store
         self.made: dict[TopicPartition, int] = {}
-        """Logs created since the process started, with the broker epoch of their creation."""
+        """The logs created since the process started, with the broker epoch of their creation."""
 
     def set_strays_aside(self, request: LeaderAndIsr, broker_epoch: int) -> Steps[None]:
         """Rename logs whose topics were deleted and recreated while this broker was away."""
@@ -102,7 +105,7 @@ class LogChanges:
                 continue
             is_other = log.topic_id not in (None, state.topic_id)
             has_leader = image.leader not in (NO_LEADER, broker_id)
-            # While this broker is in the ISR, its log may hold records that no other broker has.
+            # While this broker is in the ISR, its log may contain records that no other broker has.
             # Keep the log, and do not host the partition.
             if not (is_other or (has_leader and broker_id not in image.isr)):
                 continue

@@ -62,7 +62,7 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_LOOK_EVERY_S = 0.2  # returns whether a log that is being cleaned is still the same log
+_LOOK_EVERY_S = 0.2  # interval at which to check that a log being cleaned is still the same log
 _PRODUCERS_PER_STEP = 1000
 
 
@@ -110,7 +110,7 @@ class LogCleaner:
         store = self._replicas.store
         for name, log in list(store.logs.items()):
             if name not in store.logs:
-                continue  # its directory has just failed
+                continue  # because its directory has just failed
             directory = store.directory_of(name)
             try:
                 self._checkpoints.recall(log, directory)
@@ -164,7 +164,7 @@ class LogCleaner:
             return not log.health.is_failed and log.truncations == truncations and not is_moving
 
         if not is_same():
-            return False  # deleted after it was chosen
+            return False  # because the log was deleted after it was chosen
         began_ms = self._clock.monotonic_ms()
         job = job_of(cleanable, _limits(self._config), wall_ms)
         # Do this before replacing any file: after a crash, startup would otherwise mistake
@@ -250,7 +250,7 @@ class LogCleaner:
     async def _inline_steps(self, job: Job, producers: Producers) -> AsyncGenerator[Event, None]:
         from barnabas.storage.compaction.compaction import (
             Compaction,
-        )  # else only the child needs it
+        )  # otherwise, only the child process needs it
 
         steps = Compaction(self._files, Path(job.directory), job, producers).run()
         try:
@@ -302,7 +302,7 @@ class LogCleaner:
 
     def _leave_alone(self, log: Log, reason: str) -> None:
         if log.health.is_failed:
-            return  # another log may have this name now
+            return  # because another log may have this name now
         self._uncleanable = {
             name: each for name, each in self._uncleanable.items() if not each.health.is_failed
         }

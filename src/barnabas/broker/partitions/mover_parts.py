@@ -1,4 +1,4 @@
-"""Names the parts of a broker that the move of a replica between log directories uses.
+"""Defines the parts of a broker that move a replica between log directories.
 
 They have their own module because both `directory_moves` and the mover, which it loads later, need
 this class, and modules must not import each other.
@@ -28,4 +28,4 @@ class MoverParts(NamedTuple):
     throttles: Throttles
     stopping: asyncio.Event
     leaving: set[TopicPartition]
-    """Partitions that have switched directories, but whose switch is not yet on disk."""
+    """The partitions that have switched directories, but whose switch is not yet on disk."""

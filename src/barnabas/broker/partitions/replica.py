@@ -1,4 +1,4 @@
-"""One hosted partition: its log, its state machine, and the requests waiting for either.
+"""Implements a hosted partition: its log, its state machine, and the requests waiting for either.
 
 It enforces the order "append, write, notify the machine, apply its decision". Appends are staged
 and written once per wake-up of the loop (`Replicas.write_staged`). Requests with acks=all wait in a
@@ -94,10 +94,10 @@ class LogDirs(Protocol):
 
 
 class ReplicaHost(NamedTuple):
-    """The parts that all replicas of a broker share."""
+    """The parts of a broker that all of its replicas share."""
 
     dirty: list[Replica]
-    """The replicas that have staged data to write."""
+    """The replicas that have staged data to be written."""
     clock: Clock
     proposals: AlterPartitionQueue
     log_dirs: LogDirs
@@ -138,7 +138,7 @@ class Replica:
         self._host = host
         self._dirty = host.dirty
         self.traffic = host.traffic.join(log.topic_partition.topic)
-        """The counts of its topic; valid until `Replicas.remove`."""
+        """The metrics of the replica's topic, which are valid until `Replicas.remove`."""
         self._proposal: asyncio.Future[IsrAnswer] | None = None
         self._is_dirty = False
         self._waiting: list[tuple[int, int, bool, asyncio.Future[None]]] | None = None
@@ -157,10 +157,12 @@ class Replica:
         covered by the next sync."""
         self._synced: asyncio.Future[None] | None = None
         self.successor: Log | None = None
-        """The log in another directory that is about to replace this log. Records must be on disk
-        in both before they are acknowledged."""
+        """The log in another directory that is about to replace this log.
+
+        Records must be on disk in both logs before they are acknowledged.
+        """
         self.adding: tuple[int, ...] = ()
-        """For the leader: the brokers on which replicas are still being added (KIP-455)."""
+        """On the leader, the brokers on which replicas are still being added (KIP-455)."""
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -235,7 +237,7 @@ class Replica:
             self._led_from, self._led_bytes = end_offset, 0
 
     def count_up_to(self, now_ms: int, end_offset: int) -> None:
-        """Count everything below `end_offset` as written and, if required, flushed."""
+        """Treat everything below `end_offset` as written and, if required, flushed."""
         if self.successor is not None:
             # Acknowledged records must survive the switch to the other directory, so both logs
             # must have them on disk.
@@ -243,8 +245,8 @@ class Replica:
             if end_offset < self.partition.log_end_offset:
                 return
         if self._followers:
-            # Do this before the log grows: a follower that was caught up was also caught up at
-            # its session's last request, even if that request did not contain this idle partition
+            # Do this before the log grows: a follower that was caught up was also caught up at its
+            # session's last request, even if that request did not contain this idle partition
             # (RE-8).
             self.carry_out(self.partition.kept_up(self._followers.requested_at_ms, now_ms))
         effects = self.partition.on_appended(end_offset, now_ms)
@@ -400,7 +402,7 @@ class Replica:
     # --- roles -----------------------------------------------------------------------------------
 
     def leads(self) -> None:
-        """Become the leader of the partition, in a new leader epoch."""
+        """Become the partition's leader in a new leader epoch."""
         self._stopped_by = None
         self._unseen_bytes = self._notified_bytes = 0
         self.count_traffic()
@@ -484,4 +486,4 @@ class ReplicaClasses(NamedTuple):
 
 
 OWN_CLASSES = ReplicaClasses()
-"""A broker creates these."""
+"""The classes that a broker uses."""

@@ -1,6 +1,4 @@
-"""The interface for parts that react to a replica's role changes, such as coordinators and
-fetchers.
-"""
+"""Defines the interface for parts that react to a replica's role changes, such as coordinators."""
 
 from __future__ import annotations
 

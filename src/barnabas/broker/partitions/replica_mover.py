@@ -4,8 +4,8 @@ It executes the decisions of `replication.directory_move` in steps of 64 KiB: re
 in threads, and appends work as on a follower.
 
 The switch happens in one turn of the event loop and is invisible to requests: staged data is copied
-too, and waiting requests wait for offsets, which stay valid. But the log is a new object, so code
-must read `replica.log` again after an await.
+too, and waiting requests wait for offsets, which stay valid. However, the log is a new object, so
+code must read `replica.log` again after an await.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ _CUT_SETTLES_WITHIN_S = 0.05
 
 
 class _GivenUp(Exception):
-    """The move cannot be completed; the message says why."""
+    """The move cannot be completed, for the reason in the message."""
 
 
 class ReplicaMover:
-    """Moves one partition's replica to its future replica; used once."""
+    """Moves one partition's replica to its future replica. It is used once."""
 
     __slots__ = (
         "_failures",
@@ -207,7 +207,7 @@ class ReplicaMover:
         if home is not None:
             await self._in_lane(partial(self._store.moves.checkpoint, home.path))
         if future.recovery_point < acknowledged_to:
-            self._move.on_flushed()  # flush again, from there on
+            self._move.on_flushed()  # flush again, from that point on
         else:
             self._move.on_prepared()
 
@@ -350,7 +350,7 @@ def _rest(log: Log, offset: int) -> bytes:
 
 
 def _bytes_of(slices: Sequence[FileSlice]) -> bytes:
-    """Read the slices; raises CorruptData if the file has lost its end."""
+    """Read the slices. Raises CorruptData if the file has lost its end."""
     found = []
     for part in slices:
         data = cast(File, part.file).pread(part.size, part.position)

@@ -29,7 +29,10 @@ class ReplicaRemoval:
         self._listeners = listeners
 
     def remove(self, replica: Replica, reason: KafkaError | None = None) -> None:
-        """Stop hosting the replica; its log stays. `reason` is the error for waiting requests."""
+        """Stop hosting the replica, but keep its log.
+
+        `reason` is the error for waiting requests.
+        """
         self.replicas.remove(replica)
         for listener in self._listeners:
             if follows(replica):

@@ -54,7 +54,8 @@ class ReadFailures:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._last: dict[TopicPartition, tuple[int, int]] = {}  # last logged at; omitted since
+        # (time of the last line, lines omitted since)
+        self._last: dict[TopicPartition, tuple[int, int]] = {}
 
     def on_failure(self, what: str, name: TopicPartition, error: Exception) -> None:
         """Log that a read of the partition failed, unless it was logged a moment ago."""
@@ -112,10 +113,11 @@ class Replicas:
         self.threads = threads
         self._store = store
         self.config = config
-        self._replicas: dict[tuple[str, int], Replica] = {}  # by TopicPartition
-        self._overrides: dict[str, Mapping[str, str]] = {}  # of the topics hosted here
+        self._replicas: dict[tuple[str, int], Replica] = {}  # by topic and partition
+        # the own settings of the topics hosted here
+        self._overrides: dict[str, Mapping[str, str]] = {}
         self._offline: set[TopicPartition] = set()
-        self._replicated: dict[Replica, None] = {}  # led here and followed elsewhere
+        self._replicated: dict[Replica, None] = {}  # replicas led here and followed elsewhere
         self._live: Mapping[int, int] = {}
         self._shortage = Shortage(clock)
         self.read_failures = ReadFailures(clock)
@@ -125,7 +127,7 @@ class Replicas:
         self.write_soon = writes.write_soon
         self.start_flush = writes.start_flush
         self.converting: set[str] = set()
-        """Topics whose batches are converted or walked: see `storage.batch_validation.prepare`."""
+        """The topics whose batches must be prepared; see `storage.batch_validation.prepare`."""
 
     def __len__(self) -> int:
         return len(self._replicas)
@@ -283,7 +285,7 @@ class Replicas:
         return frozenset(self._offline)
 
     def mark_offline(self, *names: TopicPartition) -> None:
-        """Record that the logs of these partitions are unreachable on disk."""
+        """Note that the logs of these partitions are unreachable on disk."""
         self._offline.update(names)
 
     def is_offline(self, name: TopicPartition) -> bool:

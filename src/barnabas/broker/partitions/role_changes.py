@@ -151,9 +151,15 @@ class RoleChanges:
         # If a directory failed before it was read, its contents are unknown.
         self._has_unread = bool(replicas.store.directories.failed)
         self.deferred = DeferredStates(self._retry)
-        """The states waiting for file descriptors; forgotten when a partition is stopped."""
+        """The states that wait for file descriptors.
+
+        They are dropped when a partition is stopped.
+        """
         self.line = asyncio.Lock()
-        """Held while roles change in several turns: the next change begins after the last step."""
+        """The lock held while roles change in several turns.
+
+        The next change begins after the last step.
+        """
 
     # --- LeaderAndIsr ----------------------------------------------------------------------------
 
@@ -238,7 +244,7 @@ class RoleChanges:
         if state.partition.leader != NO_LEADER:
             self._unplaced.on_placed([name])
         partition, image = replica.partition, state.partition
-        # The state is outdated or a repetition: a controller resends unanswered requests.
+        # The state is outdated or repeated, because a controller resends unanswered requests.
         if (image.leader_epoch, image.partition_epoch) <= (
             partition.leader_epoch,
             partition.partition_epoch,
@@ -347,7 +353,7 @@ class RoleChanges:
                 raise _Unhosted from error
             raise
         else:
-            log.config = config  # opened before its settings were known
+            log.config = config  # because it was opened before its settings were known
         # The checkpoint may be below the log start after a deletion, or above the log end after
         # a crash. Clamp the high watermark between the two (RE-12).
         checkpointed = store.high_watermarks.get(name, 0)
@@ -382,8 +388,7 @@ class RoleChanges:
         return at_once(self.stop_replica(request))
 
     def stop_replica(self, request: StopReplica) -> Steps[Codes]:
-        """Stop hosting the partitions and delete their data if asked; return an error code for
-        each.
+        """Stop hosting partitions, and delete their data if requested; return each error code.
 
         A log in an offline directory is not deleted, and the error code says so, because the log
         would reappear with the disk. A reported deletion is durable; otherwise, the old log could
@@ -424,9 +429,9 @@ class RoleChanges:
     def stop_what_moved(self, topics: Iterable[TopicImage]) -> None:
         """Stop hosting the partitions of these topics that have moved to other brokers.
 
-        A broker that was unreachable at the time does not receive StopReplica. It would go on
-        serving partitions that it led, and acknowledge records that no other replica gets. The log
-        is kept.
+        A broker that was unreachable at the time does not receive StopReplica. It would continue to
+        serve partitions that it led, and acknowledge records that no other replica gets. The log is
+        kept.
         """
         broker_id = self._replicas.view.broker_id
         for topic in topics:

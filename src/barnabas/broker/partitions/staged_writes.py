@@ -1,6 +1,6 @@
 """Writes the staged appends of one event loop wake-up, partition by partition.
 
-    append --> dirty --> write --+-- no flush asked for --> it counts
+    append --> dirty --> write --+-- no flush required --> it counts
                                  +-- a flush is due     --> sync in a thread --> it counts
 
 A flush required by `flush.messages` or `flush.ms` (ST-10) runs while appends continue; each log has
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica
     from barnabas.broker.runtime.disk_threads import DiskThreads
 
-_AGAIN_AFTER_S = 0.1  # until the next attempt, without a descriptor for the sync
+_AGAIN_AFTER_S = 0.1  # seconds until the next attempt, if there is no descriptor for the sync
 
 
 class Hosted(Protocol):
@@ -34,7 +34,7 @@ class Hosted(Protocol):
 
 
 class StagedWrites:
-    """The appends of one broker; `dirty` collects the replicas with staged data."""
+    """The staged appends of a broker. `dirty` collects the replicas with staged data."""
 
     __slots__ = ("_clock", "_replicas", "_soon", "dirty")
 
@@ -55,14 +55,15 @@ class StagedWrites:
         replicas = self._replicas
         for replica in dirty:
             if not replicas.hosts(replica):
-                continue  # deleted or lost with its directory: no request is waiting for it
+                # it was deleted or lost with its directory, so no request is waiting for it
+                continue
             try:
                 replica.write_staged()
             except OSError as error:
                 replica.fail(error)
                 continue
             if replica.flush is not None:
-                continue  # records appended during a flush count after the next flush
+                continue  # because records appended during a flush count after the next flush
             if replica.log.due_flush(now_ms):
                 self.start_flush(replica)
             # A follower counts nothing: its high watermark arrives in the leader's response
@@ -81,14 +82,14 @@ class StagedWrites:
         self.write()
 
     def start_flush(self, replica: Replica) -> None:
-        """Flush the log in a thread; afterwards its records count for the high watermark."""
+        """Flush the log in a thread. Afterwards, its records count for the high watermark."""
         if replica.flush is None:
             loop = asyncio.get_running_loop()
             replica.flush = loop.create_task(_flush(replica, self._replicas, self._clock))
 
 
 async def _flush(replica: Replica, replicas: Hosted, clock: Clock) -> None:
-    """Flush the log in a thread; `replica.flush` holds this task until it ends."""
+    """Flush the log in a thread; `replica.flush` refers to this task until it ends."""
     try:
         while True:
             if not await _sync(replica, replicas):
@@ -105,7 +106,7 @@ async def _flush(replica: Replica, replicas: Hosted, clock: Clock) -> None:
         replica.fail(error)
     else:
         replica.flush = None
-        # Records appended later need not be on disk yet.
+        # Records that are appended later need not be on disk yet.
         _count(replica, replicas, clock, replica.log.log_end_offset)
     replica.sync_ended()
 

@@ -1,18 +1,18 @@
-"""The replication throttles from the broker's settings (KIP-73, RE-13).
+"""Provides the replication throttles from the broker's settings (KIP-73, RE-13).
 
     leader.replication.throttled.rate       the leader omits a partition from a follower's response
     follower.replication.throttled.rate     the follower omits it from its requests
 
 These throttles apply to replicas that their topic lists (`leader.replication.throttled.replicas`
 and `follower....`) and that are out of sync, once the rate is used up. Bytes copied to in-sync
-replicas are counted but never held back: a throttle delays reassignments, not acknowledgements.
-This module knows the lists and the rates; the check for in-sync replicas is made where the
-throttling happens, in the leader's `fetching/replica_readers.py` and the follower's
+replicas are counted but never delayed, because a throttle should delay reassignments, not
+acknowledgements. This module handles the lists and the rates; the check for in-sync replicas is
+made where the throttling happens, in the leader's `fetching/replica_readers.py` and the follower's
 `replication/followed.py`.
 
     replica.alter.log.dirs.io.max.bytes.per.second
 
-limits all moves between this broker's log directories together (KIP-113).
+limits the sum of all moves between this broker's log directories (KIP-113).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Throttles:
         self._leader = Throttle(broker_id)
         self._follower = Throttle(broker_id)
         self.moves = Throttle(broker_id)
-        """Limits moves between log directories."""
+        """The throttle for moves between log directories."""
         self.configure(config)
 
     def configure(self, config: BrokerConfig) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class UnplacedLogs:
-    """The names of these logs; usually empty."""
+    """The names of these logs. There are usually none."""
 
     __slots__ = ("_are_placed", "_names")
 

@@ -1,6 +1,6 @@
-"""Client quotas: limits, measured usage and throttle times of clients (SE-5).
+"""Implements client quotas: limits, measured usage and throttle times of clients (SE-5).
 
-    limits by entity --(user, client id)--> ClientLimits --> one meter per limit and who shares it
+    limits by entity --(user, client id)--> ClientLimits --> a meter per limit and sharing entity
 
 Without quotas, nothing is measured, and a request only pays for checking `is_active`. With quotas,
 only clients that have a quota are measured. A meter is kept for an hour after its last use. Above a
@@ -25,12 +25,12 @@ REQUEST, MUTATION = "request_percentage", "controller_mutation_rate"
 KINDS = (PRODUCE, FETCH, REQUEST, MUTATION)
 
 _INACTIVE_MS = 60 * 60 * 1_000
-_MOST_CLIENTS = 20_000  # cached lookups and meters: about 2 KB each
+_MOST_CLIENTS = 20_000  # cached look-ups and meters, of about 2 KB each
 _PERCENT_PER_NS = 100 / 1e9
 
 
 class Limits:
-    """Limits of one kind by entity; the most specific one applies, users before client ids."""
+    """The limits of one kind, by entity. The most specific one applies, users before client ids."""
 
     __slots__ = ("_limits",)
 
@@ -81,7 +81,7 @@ def _places(user: str, client_id: str) -> Iterator[tuple[Entity, Entity]]:
 
 
 class RateMeter:
-    """Measures the usage of clients that share a limit."""
+    """A meter for the usage of clients that share a limit."""
 
     __slots__ = ("_most_ms", "_rate", "_windows", "last_used_ms", "limit", "throttle_times")
 
@@ -129,7 +129,7 @@ class RateMeter:
 
 
 class MutationMeter:
-    """The number of partitions that clients sharing a limit have created or deleted."""
+    """A meter for the partitions that clients sharing a limit have created or deleted."""
 
     __slots__ = ("_bucket", "_rate", "last_used_ms", "limit", "throttle_times")
 

@@ -44,7 +44,7 @@ def is_exempt(context: Context, request: Any) -> bool:
         return bool(request.replica_id >= 0)
     if api.stem in _LOGIN:
         return True
-    # Requests between brokers: throttling them would hold up replication.
+    # Requests between brokers are exempt, because throttling them would delay replication.
     needs = REQUIRED[api.stem]
     return needs is not None and needs.operation is Operation.CLUSTER_ACTION
 
@@ -88,7 +88,7 @@ class CountedRequest:
         began_ns = spent_ns()
         outcome = stage_one()
         self.spend_since(began_ns)
-        # A Hold holds back the connection's next request; its steps are counted like any others.
+        # A Hold delays the connection's next request, but its steps are counted like any others.
         if isinstance(outcome, Hold):
             return Hold(CountedLater(self, outcome.until))
         return cast(Outcome, self.settle(outcome))
@@ -109,8 +109,8 @@ class CountedRequest:
         return CountedLater(self, cast(LaterOutcome, outcome))
 
     def _complete(self, answer: Any) -> None:
-        # The longest throttle time counts: they run concurrently (KIP-219).
-        own_ms = getattr(answer, "throttle_time_ms", 0)  # set by a handler
+        # The longest throttle time applies, because they run concurrently (KIP-219).
+        own_ms = getattr(answer, "throttle_time_ms", 0)  # which a handler may have set
         throttle_ms = max(own_ms, self._throttle_ms, self._count_time())
         if throttle_ms:
             # Old versions have no such field; their clients are muted anyway.

@@ -1,12 +1,12 @@
-"""The entities for which quotas are set, and their names in the metadata tree.
+"""Defines the entities for which quotas are set, and their names in the metadata tree.
 
     users/<user>/clients/<client-id>     a user's client
     users/<user>                         a user
     clients/<client-id>                  a client id of any user
     ips/<address>                        an address
 
-Names are URL-encoded, as in Kafka; `<default>`, which no encoded name can equal, stands for all
-users, client ids or addresses without their own entry.
+As in Kafka, names are URL-encoded. `<default>`, which cannot equal an encoded name, stands for all
+users, client ids or addresses without an entry of their own.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def entity_of(path: str) -> Entity | None:
 def encode_name(name: str | None) -> str:
     """Encode a name as in the tree: all characters except letters, digits and `.-_`.
 
-    None is the default.
+    None stands for the default.
     """
     # Kafka's Sanitizer is Java's URLEncoder, with %20 for a blank and %2A for an asterisk. Of the
     # other characters only the tilde differs from `quote`.

@@ -1,4 +1,4 @@
-"""Limits how fast each address may open connections (KIP-612); the tree holds the limits.
+"""Limits how fast each address may open connections (KIP-612), with limits from the tree.
 
 A connection above its address's rate is accepted and closed after the throttle time without being
 read or counted. This delays the client's next attempt without affecting other clients.
@@ -49,9 +49,9 @@ class IpQuotas:
             self._meters.clear()
 
     def throttle_ms(self, address: str, now_ms: int) -> int:
-        """Count a new connection and return 0, or the throttle time if it comes too fast.
+        """Count a new connection and return 0, or return the throttle time (ms) if it is too early.
 
-        A connection that comes too fast is not counted; it is closed after the throttle time.
+        A connection that is too early is not counted, and is closed after the throttle time.
         """
         limit = self._limits.get(address, self._limits.get(DEFAULT))
         # Neither this address nor the default has a limit.
@@ -63,7 +63,7 @@ class IpQuotas:
         # here.
         throttle_ms = min(meter.rate.throttle_ms(limit, now_ms), self._windows.length_ms)
         if throttle_ms:
-            # Otherwise a client that keeps trying would never be served.
+            # Otherwise, a client that keeps trying would never be served.
             meter.rate.record(-1, now_ms)
         return throttle_ms
 

@@ -1,12 +1,12 @@
-"""The measures for quotas, as in Kafka: a rate, a token bucket and an average. Pure.
+"""Implements Kafka's measures for quotas: a rate, a token bucket and an average. Pure.
 
-A rate is taken over samples of one window each and the time that they cover:
+A rate is measured over samples of one window each and the time that they cover:
 
     |  sample  |  sample  |  sample  | current |
     oldest start <------------ covered -------> now      at least (count - 1) windows
 
-A sample begins with the first value after the previous sample ended, and lasts one window. So a
-pause leaves a gap between two samples, and the time without values counts. Samples last written
+A sample begins with the first value after the previous sample ended, and lasts one window. A pause
+therefore leaves a gap between two samples, and the time without values counts. Samples last written
 `count` windows ago are obsolete. A burst is measured over at least `count - 1` windows; otherwise
 the first request after a pause would look like a high rate.
 
@@ -14,7 +14,7 @@ A token bucket measures topic changes (KIP-599). It fills at the limit's rate up
 request may overdraw it, however large the request is; then nothing more is admitted until the
 bucket is no longer below zero.
 
-None of them reads a clock: each call passes the time, which must not run backwards.
+None of them reads a clock: the time is an argument of each call, and must not decrease.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from math import floor
 from barnabas.named_tuple import NamedTuple
 
 MAX_THROTTLE_MS = 2**31 - 1
-"""The longest throttle time that a response can carry."""
+"""The longest throttle time that a response can contain."""
 
 
 class Windows(NamedTuple):
@@ -51,7 +51,7 @@ class _Sample:
 
 
 class Rate:
-    """A rate in units per second."""
+    """A measured rate, in units per second."""
 
     __slots__ = ("_current", "_samples", "_windows")
 
@@ -119,7 +119,7 @@ class Rate:
 
 
 class TokenBucket:
-    """Holds the tokens of clients that share a limit; it starts full."""
+    """A bucket with the tokens of clients that share a limit, which is full at the start."""
 
     __slots__ = ("_at_ms", "_burst_s", "_tokens")
 
@@ -155,7 +155,7 @@ class TokenBucket:
 class Average:
     """The average of the values recorded in the last windows, as Kafka computes throttle times.
 
-    It costs nothing while no values are recorded.
+    It costs nothing as long as no values are recorded.
     """
 
     __slots__ = ("_samples", "_windows")

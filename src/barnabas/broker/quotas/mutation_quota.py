@@ -1,4 +1,4 @@
-"""The quota for one request that creates or deletes partitions (KIP-599).
+"""Applies the quota for one request that creates or deletes partitions (KIP-599).
 
     strict       (versions that know THROTTLING_QUOTA_EXCEEDED) a topic is refused while the bucket
                  is overdrawn
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class MutationQuota:
-    """Counts the partitions of one request; without a meter everything is allowed."""
+    """Counts the partitions of one request. Without a meter, everything is allowed."""
 
     __slots__ = ("_is_strict", "_meter", "_now_ms", "_throttles", "throttle_ms")
 
@@ -40,7 +40,7 @@ class MutationQuota:
         self._now_ms = now_ms
         self._throttles = throttles
         self.throttle_ms = 0
-        """How long the client has to wait, because it was refused or used too much."""
+        """How long (ms) the client has to wait, because it was rejected or used too much."""
 
     @property
     def is_limited(self) -> bool:
@@ -52,7 +52,8 @@ class MutationQuota:
         if meter is None:
             return
         if self._is_strict:
-            # Check first: a topic refused because the bucket is overdrawn takes nothing from it.
+            # Check this first: a topic that is rejected because the bucket is overdrawn takes
+            # nothing from it.
             self._throttle(meter)
             if self.throttle_ms:
                 raise ThrottlingQuotaExceeded("The throttling quota has been exceeded.")
@@ -72,7 +73,7 @@ class MutationQuota:
 def mutation_quota(context: Context, *, strict_from: int | None = None) -> MutationQuota:
     """Return the quota for a request; it is strict from version `strict_from` on.
 
-    With None, no version is strict.
+    If it is None, no version is strict.
     """
     quotas, meter, now_ms = context.node.quotas, None, 0
     if quotas.is_active:

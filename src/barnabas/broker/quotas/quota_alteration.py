@@ -1,7 +1,7 @@
 """Finds where one entity's quotas are stored and edits them, for AlterClientQuotas.
 
-The checks and error messages are Kafka's; quotas that Kafka accepts but cannot apply are refused
-too.
+The checks and error messages are Kafka's; quotas that Kafka accepts but cannot apply are also
+rejected.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Change(NamedTuple):
 def path_of(parts: Sequence[tuple[str, str | None]]) -> str:
     """Return the entity's path below `/config`, from its parts' types and names.
 
-    A name of None is the default. Raises InvalidRequest.
+    A name of None stands for the default. Raises InvalidRequest.
     """
     if not parts:
         raise InvalidRequest("Invalid empty client quota entity")
@@ -61,7 +61,7 @@ def path_of(parts: Sequence[tuple[str, str | None]]) -> str:
 
 
 def _check_address(name: str | None) -> None:
-    """Refuses host names, which Kafka looks up: they would have to be looked up repeatedly."""
+    """Reject host names, which Kafka looks up, as they would need repeated look-ups."""
     if name is None:
         return
     try:
@@ -81,7 +81,7 @@ def edit_of(path: str, changes: Sequence[Change]) -> Edit:
                 if key not in keys:
                     raise InvalidRequest(f"Invalid configuration key {key}")
                 wanted[key] = _text(key, value)
-            elif key in keys:  # but not a user's credentials
+            elif key in keys:  # except a user's credentials
                 wanted.pop(key, None)
         return wanted
 
@@ -95,7 +95,8 @@ def _text(key: str, value: float) -> str:
     if key in _FRACTIONS:
         return _java_double(value)
     kind, most = _WHOLE[key]
-    # The wire has doubles. As in Kafka, a double this close to a whole number is that number.
+    # The wire format has doubles. As in Kafka, a double this close to a whole number means that
+    # number.
     whole = int(value + _EPSILON)
     if abs(whole - value) > _EPSILON or whole > most:
         raise InvalidRequest(f"Configuration {key} must be a {kind} value")

@@ -1,13 +1,13 @@
-"""Metrics for clients and addresses with a quota, under Kafka's names (SE-5).
+"""Yields metrics for clients and addresses with a quota, under Kafka's names (SE-5).
 
     kafka.server:type=Produce,user=alice,client-id=web  byte-rate
         kafka_server_quota_byte_rate{resource="Produce",user="alice",clientId="web"}
     kafka.server:type=socket-server-metrics,ip=10.0.0.1  connection-accept-rate
         kafka_server_socket_server_metrics_connection_accept_rate{ip="10.0.0.1"}
 
-A broker without quotas exports none of them. A client may invent client ids, and each would remain
-a series in the system that collects them: so only the most recently used ids and the addresses that
-connect fastest are shown.
+A broker without quotas exports none of them. Clients can invent client ids, each of which would
+remain as a series in the system that collects the metrics. Therefore, only the most recently used
+ids and the addresses that connect fastest are shown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from barnabas.broker.quotas.ip_quotas import IpQuotas
 
 MOST_SHOWN = 1_000
-"""Limits the clients' limits that are shown (at most four per client) and the addresses."""
+"""The maximum number of client limits (at most four per client) and of addresses shown."""
 
 _RESOURCES = {
     PRODUCE: "Produce",

@@ -13,16 +13,16 @@ from barnabas.errors import InvalidRequest, UnsupportedVersion
 from barnabas.named_tuple import NamedTuple
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
-"""Types of entity parts, on the wire."""
+"""The types of entity parts on the wire."""
 
 EXACT, DEFAULT, ANY = 0, 1, 2
-"""How a part matches, on the wire."""
+"""The ways in which a part matches, as codes on the wire."""
 
 _MATCHES = (EXACT, DEFAULT, ANY)
 _SHOWN = {USER: "user", CLIENT_ID: "client", IP: "ip"}
 
 Named = Mapping[str, str | None]
-"""The names of an entity's parts by type; None is the default."""
+"""The names of an entity's parts, by type. None stands for the default."""
 
 
 class Component(NamedTuple):
@@ -33,7 +33,7 @@ class Component(NamedTuple):
 
 
 class QuotaFilter:
-    """Matches entities; a request is checked when the filter is built."""
+    """A filter that matches entities. Its request is checked when the filter is built."""
 
     __slots__ = ("_components", "_is_strict")
 
@@ -68,7 +68,7 @@ class QuotaFilter:
                 return False
             if component.match_type == DEFAULT and name is not None:
                 return False
-        # Strict: the entity has exactly the requested parts.
+        # If strict, the entity has exactly the requested parts.
         return not self._is_strict or entity.keys() == self._components.keys()
 
 

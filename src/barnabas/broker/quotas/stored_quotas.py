@@ -1,6 +1,6 @@
 """Reads the quotas from the metadata tree and follows their changes; see `entity` for the paths.
 
-An unusable value (written by hand or by another version) is logged and left out.
+An unusable value (written by hand or by another version) is logged and ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_WHOLE = (PRODUCE, FETCH, CONNECTION_RATE)  # which Kafka reads as whole numbers
+_WHOLE = (PRODUCE, FETCH, CONNECTION_RATE)  # Kafka reads these as whole numbers
 _KINDS = (*KINDS, CONNECTION_RATE)
 _TYPES = {USERS: USER, CLIENTS: CLIENT_ID, IPS: IP}
 
@@ -61,7 +61,7 @@ class StoredQuotas:
         entity = entity_of(path)
         if entity is None:
             _log.error("ignoring quotas of %s: it is neither a user nor a client id", path)
-        # A node may hold only credentials or other configs: then there is nothing to apply.
+        # A node may contain only credentials or other configs, so that there is nothing to apply.
         elif limits or self._quotas.has(entity):
             _log.info("quotas of %s: %s", path, limits or "none")
             self._quotas.set(entity, {kind: limits[kind] for kind in KINDS if kind in limits})
@@ -95,7 +95,7 @@ async def quotas_in(
 
 
 def _quotas_of(path: str, node: Znode | None) -> dict[str, float]:
-    """Return the quotas in a node; raises CorruptData if it cannot be read."""
+    """Return the quotas in a node. Raises CorruptData if it cannot be read."""
     if node is None:
         return {}
     stored = layout.decode_config(config_path(path), node.data)

@@ -108,7 +108,8 @@ class AlterPartition:
     def __init__(self, queue: AlterPartitionQueue, approval: IsrApproval) -> None:
         self._queue = queue
         self._approval = approval
-        self._logged: dict[TopicPartition, IsrProposal] = {}  # shrinks that are not answered yet
+        # logged shrinks that are not answered yet
+        self._logged: dict[TopicPartition, IsrProposal] = {}
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -154,7 +155,7 @@ class AlterPartition:
         return False
 
     async def _hand_out(self, pending: Sequence[PendingProposal], answers: Answers) -> bool:
-        """Pass each proposal its response; return whether all were accepted."""
+        """Pass each proposal its response, and return whether all were accepted."""
         updates = []
         for each in pending:
             answer = answers[each.proposal.topic_partition]

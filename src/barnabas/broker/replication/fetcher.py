@@ -3,8 +3,8 @@
     ask -> append, write, partition by partition -> (flush, where required) -> ask
 
 One request is in flight at a time; it acknowledges all records below its fetch offsets, which are
-already written here. A failing partition is left out for `replica.fetch.backoff.ms` and does not
-delay the others. If the leader cannot be reached, the fetcher retries until the controller names
+already written here. A failing partition is skipped for `replica.fetch.backoff.ms` and does not
+delay the others. If the leader cannot be reached, the fetcher retries until the controller appoints
 another leader.
 """
 
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_BYTES_PER_TURN = 1 << 20  # appended before other tasks get a turn
+_BYTES_PER_TURN = 1 << 20  # bytes appended before other tasks get a turn
 _CUTS_PER_TURN = 4
 _FIRST_RECONNECT_MS = 50
-_LONGEST_THROTTLE_MS = 1_000  # before the rate, which may have been raised, is read again
+_LONGEST_THROTTLE_MS = 1_000  # wait before reading the rate again, which may have been raised
 
 # The leader has dropped the fetch session; the next request starts a new one immediately.
 _SESSION_LOST = (FetchSessionIdNotFound, InvalidFetchSessionEpoch, FetchSessionTopicIdError)
@@ -148,8 +148,8 @@ class Fetcher:
         except BarnabasError as error:
             self._lost(error)
         except Exception:
-            # This is a bug in Barnabas, but keep fetching, or this broker would fall out of all
-            # ISRs.
+            # This is a bug in Barnabas, but keep fetching; otherwise, this broker would drop out of
+            # all ISRs.
             _log.exception("fetching from broker %d failed; restarting the fetcher", self.leader_id)
         finally:
             self._connection.close()
@@ -192,7 +192,7 @@ class Fetcher:
 
     def _ask_for(self, followed: Followed) -> None:
         throttled_ms = followed.throttled_ms(self._parts.replicas.clock.monotonic_ms())
-        # RE-13: leave out a lagging, throttled replica, so that it does not delay the others.
+        # RE-13: skip a lagging, throttled replica, so that it does not delay the others.
         if throttled_ms:
             self._rest(followed, min(throttled_ms, _LONGEST_THROTTLE_MS))
             return
@@ -214,7 +214,7 @@ class Fetcher:
             # The partition got another leader while the request was in flight.
             if followed is None:
                 continue
-            if followed.is_cut:  # truncated earlier, without a file descriptor for the sync
+            if followed.is_cut:  # it was truncated earlier, without a file descriptor for the sync
                 cut.append(answered.topic_partition)
                 self._ask_for(followed)
                 continue
@@ -248,8 +248,9 @@ class Fetcher:
         now_ms: int,
         lost: dict[TopicPartition, Followed],
     ) -> None:
-        """Apply one partition's part of a response; add the partition to `lost` if its offset is
-        out of range.
+        """Apply one partition's part of a response.
+
+        Add the partition to `lost` if its offset is out of range.
         """
         try:
             step = followed.take(answered.sent, answered.data, now_ms)
@@ -333,9 +334,7 @@ class Fetcher:
     # --- partitions in trouble -------------------------------------------------------------------
 
     def _rest(self, followed: Followed, wait_ms: int) -> None:
-        """Leave the partition out for a while, because the next fetch would fail in the same
-        way.
-        """
+        """Skip the partition for a while, because the next fetch would fail in the same way."""
         name = followed.replica.topic_partition
         if self._followed.get(name) is not followed:
             return
@@ -360,7 +359,7 @@ class Fetcher:
             async with asyncio.timeout(due_s):
                 await self._work.wait()
         except TimeoutError:
-            return  # when a backoff ends
+            return  # the time at which a backoff ends
 
 
 def _limits(config: BrokerConfig | CurrentConfig) -> Limits:

@@ -1,4 +1,4 @@
-"""The parts of a broker that its fetchers use."""
+"""Defines the parts of a broker that its fetchers use."""
 
 from __future__ import annotations
 

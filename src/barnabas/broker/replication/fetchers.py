@@ -2,7 +2,8 @@
 
 There are up to `num.replica.fetchers` fetchers per leader, and a hash of the partition's name
 selects one. A fetcher starts with its first partition and ends with its last. Invariant: at most
-one fetcher replicates a partition, and it fetches from the leader that the controller named last.
+one fetcher replicates a partition, and it fetches from the leader that the controller appointed
+last.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class Fetchers(ReplicaListener):
         if leader_id not in (_NO_LEADER, self._parts.view.broker_id) and not self._is_stopped:
             fetcher = self._fetcher(leader_id, _spread(name) % self._count)
         before = self._homes.get(name)
-        # Leave the previous leader's fetcher first: two fetchers must not append to one log.
+        # Remove it from the previous leader's fetcher first: two fetchers must not append to one
+        # log.
         if before is not None and before is not fetcher:
             self._leave(name, before)
         if fetcher is not None:
@@ -63,7 +65,7 @@ class Fetchers(ReplicaListener):
             fetcher.follow(replica)
 
     def on_unfollowing(self, replica: Replica) -> None:
-        """Stop copying the partition; data that still arrives for it is dropped."""
+        """Stop copying the partition, and drop data that still arrives for it."""
         fetcher = self._homes.get(replica.topic_partition)
         if fetcher is not None:
             self._leave(replica.topic_partition, fetcher)

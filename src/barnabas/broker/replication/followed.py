@@ -1,4 +1,4 @@
-"""One followed partition: its state machine and its log.
+"""Runs a followed partition's state machine on its log.
 
 It enforces the order "append, write, fetch": the next fetch acknowledges all records below its
 offset, so the machine learns only of records that have been written.
@@ -131,8 +131,9 @@ class Followed:
         return Lag(self.lag_records, now_ms - self._behind_since_ms if self.lag_records else 0)
 
     def throttled_ms(self, now_ms: int) -> int:
-        """Return how long to leave out the partition: it lags, and its replication quota is used up
-        (RE-13).
+        """Return how long (ms) to skip the partition.
+
+        It is skipped if it lags and its replication quota is used up (RE-13).
         """
         # As in Kafka, only a lagging replica is throttled: a throttle must not push a replica out
         # of the ISR.
@@ -171,7 +172,7 @@ class Followed:
 
     @property
     def is_cut(self) -> bool:
-        """True while a truncation of the log is not on disk yet: see `settling`."""
+        """Is true while a truncation of the log is not on disk yet: see `settling`."""
         return self.replica.log.unsettled is not None
 
     def _cut(self, step: Step) -> None:
@@ -195,7 +196,7 @@ class Followed:
 def settling(store: LogStore, cut: Sequence[Followed]) -> Steps[None]:
     """Sync the truncations of these logs, with one wait for the disk.
 
-    Without a free file descriptor, some stay unsynced until they are written to or this is
+    Without a free file descriptor, some remain unsynced until the logs are written to or this is
     repeated.
     """
     replicas = {each.replica.topic_partition: each.replica for each in cut}

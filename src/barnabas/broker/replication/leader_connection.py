@@ -1,4 +1,4 @@
-"""A fetcher's connection to a leader, for Fetch and ListOffsets.
+"""Manages a fetcher's connection to a leader, for Fetch and ListOffsets.
 
 One request is in flight at a time. `open` replaces a lost connection and looks up the leader's
 address again, because the leader may have returned elsewhere.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _EARLIEST, _LATEST = -2, -1
 _BUFFERS = 2
 _ROOM_BYTES = 4096
-"""Extra buffer space: a read that does not fill the buffer is known to be the last."""
+"""Extra buffer space, so that the last read of a response does not fill the buffer."""
 
 
 class Bounds(NamedTuple):
@@ -52,9 +52,9 @@ class ReceiveMemory(MemoryPool):
     """Two buffers, used alternately, that receive a leader's responses.
 
     One response is in flight at a time, and its records are views of the buffer until they are
-    written; in the meantime, the event loop may need the next buffer. So two buffers are enough.
-    Each grows to the size of the largest response, so no response has to be copied, and the kernel
-    need not clear new pages. The fetch size is limited, so this pool needs no limit.
+    written; in the meantime, the event loop may need the next buffer. Therefore, two buffers are
+    enough. Each grows to the size of the largest response, so no response has to be copied, and the
+    kernel need not clear new pages. The fetch size is limited, so this pool needs no limit.
     """
 
     __slots__ = ("_buffers", "_largest_bytes")
@@ -78,7 +78,7 @@ class ReceiveMemory(MemoryPool):
         return buffer
 
     def give(self, buffer: bytearray) -> None:
-        """Do nothing: a buffer is in use as long as there are views of it."""
+        """Do nothing, because a buffer is in use as long as there are views of it."""
 
 
 class LeaderConnection:
@@ -103,7 +103,7 @@ class LeaderConnection:
         leader_id: int,
         number: int,
     ) -> None:
-        """`number` is the fetcher's number, which is part of its client id."""
+        """Create a closed connection. `number` is the fetcher's, which is part of its client id."""
         self._view = view
         self._config = config
         self._peers = peers
@@ -112,7 +112,7 @@ class LeaderConnection:
         self._channel: Channel | None = None
         self.leader_id = leader_id
         self.fetch_version = 0
-        """The highest version that both sides support; set by `open`."""
+        """The highest version that both sides support, which `open` sets."""
 
     async def open(self) -> None:
         """Connect. Raises ConnectionLost or NoAnswer, or UnsupportedVersion for an old leader."""

@@ -36,7 +36,7 @@ _Answers = dict[TopicPartition, IsrAnswer]
 
 
 class Pace(NamedTuple):
-    """When the controller is notified of changes, with Kafka's fixed values."""
+    """The timing of notifications to the controller, with Kafka's fixed values."""
 
     check_every_ms: int = 2_500
     linger_ms: int = 5_000  # after the last change: another one may follow
@@ -64,7 +64,8 @@ class ZkAlterPartition:
         self._store = store
         self._clock = clock
         self._pace = Pace() if pace is None else pace
-        self._changed: dict[TopicPartition, None] = {}  # the controller is not notified yet
+        # changes of which the controller is not notified yet
+        self._changed: dict[TopicPartition, None] = {}
         self._changed_at_ms = self._notified_at_ms = clock.monotonic_ms()
         self._task: asyncio.Task[None] | None = None
 
@@ -110,7 +111,7 @@ class ZkAlterPartition:
         except (BadVersion, NoNode) as error:
             answers = await self._conflicts(wanted)
             if not answers:
-                raise  # the conflict is gone: treat the outcome as unknown
+                raise  # the conflict has disappeared, so treat the outcome as unknown
             _log.info("%d ISRs were changed by other brokers: %s", len(answers), error)
         else:
             answers = {

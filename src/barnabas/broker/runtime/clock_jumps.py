@@ -31,7 +31,7 @@ occasionally, and a broker may be down for a while."""
 
 
 class Turn(Enum):
-    """Kinds of wall clock events."""
+    """The kinds of wall clock events."""
 
     STARTED = "started"
 
@@ -51,14 +51,14 @@ class Finding(NamedTuple):
 
 
 class ClockJumps:
-    """The last check of a machine's two clocks, and the time before a jump."""
+    """Tracks the last check of a machine's two clocks, and the time before a jump."""
 
     __slots__ = ("_ahead_ms", "_jumped_at_ms", "_trusted_ahead_ms")
 
     def __init__(self) -> None:
         self._ahead_ms: int | None = None  # wall time minus monotonic time at the last check
-        self._trusted_ahead_ms = 0  # the same before the first jump that is not yet accepted
-        self._jumped_at_ms: int | None = None  # when the last such jump was seen, monotonic
+        self._trusted_ahead_ms = 0  # the same, before the first jump that is not accepted yet
+        self._jumped_at_ms: int | None = None  # the monotonic time of the last such jump
 
     @property
     def are_over(self) -> bool:
@@ -81,7 +81,7 @@ class ClockJumps:
         return wall_ms if self.are_over else min(wall_ms, now_ms + self._trusted_ahead_ms)
 
     def begin(self, now_ms: int, wall_ms: int, seen_ms: int) -> Finding | None:
-        """Do the first check; `seen_ms` is the latest wall time trusted before."""
+        """Do the first check; `seen_ms` is the latest wall time that was trusted before."""
         self._ahead_ms = wall_ms - now_ms
         by_ms = wall_ms - seen_ms
         if abs(by_ms) <= START_LEAP_MS:
@@ -109,7 +109,7 @@ class ClockJumps:
         if self._jumped_at_ms is None:
             # After several consecutive jumps, only the time before the first one is trusted.
             self._trusted_ahead_ms = ahead_ms - by_ms
-        # The clock is back where it was before the first jump.
+        # The clock has returned to where it was before the first jump.
         elif abs(ahead_ms - self._trusted_ahead_ms) <= JUMP_MS:
             self._jumped_at_ms = None
             return Finding(Turn.CORRECTED, by_ms)

@@ -2,8 +2,9 @@
 
 An error takes a directory offline (ST-10). A hang does not: the call blocks in the kernel, perhaps
 with the event loop, while the metadata store's client keeps the session alive from its own thread,
-so no other broker may lead. So a small file is written and synced in each directory periodically.
-If that takes longer than `log.dir.failure.timeout.ms`, the broker closes the session.
+so no other broker can become the leader. Therefore, a small file is written and synced in each
+directory periodically. If that takes longer than `log.dir.failure.timeout.ms`, the broker closes
+the session.
 
     writer     a thread that can block on the disk
     watcher    a thread that never accesses the disk; it counts its own ticks during a write,
@@ -82,7 +83,7 @@ class DiskPulse:
                     return
                 self._path = path
                 self._writes += 1
-                with suppress(OSError):  # an error is not a hang; other code handles it
+                with suppress(OSError):  # other code handles errors, which are not hangs
                     self._files.write(path / FILE_NAME, b"%d\n" % self._writes, sync=True)
                 self._ended = self._writes
 

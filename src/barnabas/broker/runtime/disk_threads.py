@@ -1,4 +1,4 @@
-"""A broker's thread pools for disk access, one per duty, so that its event loop never waits.
+"""Provides a broker's thread pools for disk access, so that its event loop never waits.
 
     flushes       fsyncs for which acknowledgements wait (`flush.messages`)
     reads         reads outside the page cache, for consumers that are far behind
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 _FLUSHES = 8  # few disks handle more at once
 _READS = 8  # Kafka's num.io.threads
-_BACKGROUND = 8  # more than the duties that use the disk, so that none waits for another
+_BACKGROUND = 8  # more than there are duties that use the disk, so that none waits for another
 
 
 class DiskThreads(NamedTuple):
@@ -33,14 +33,14 @@ class DiskThreads(NamedTuple):
     background: Executor | None = None
 
     def close(self) -> None:
-        """Let the threads end once they have no work left."""
+        """Let the threads end when they have no work left."""
         for pool in self:
             if pool is not None:
                 pool.shutdown(wait=False)
 
 
 LOOP_THREADS = DiskThreads()
-"""Uses the event loop's default threads for all duties, in tools, tests and the simulator."""
+"""The event loop's default threads for all duties, used in tools, tests and the simulator."""
 
 
 def new_disk_threads() -> DiskThreads:

@@ -1,4 +1,4 @@
-"""The machine's clocks, with a wall clock that a test can shift or stop."""
+"""Provides the machine's clocks, with a wall clock that a test can shift or stop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from barnabas.clock import SystemClock
 
 
 class InterposedClock(SystemClock):
-    """The wall clock is `offset_ms` ahead of the machine's, or stands still at `stands_at_ms`.
+    """A clock that is `offset_ms` ahead of the machine's, or stopped at `stands_at_ms`.
 
     Both may be set at any time, in any thread. The monotonic clock is the machine's.
     """

@@ -1,4 +1,4 @@
-"""The machine's disk; a test can set a function that runs before each write and sync.
+"""Provides the machine's disk, on which a test can set a function to run before writes and syncs.
 
 It also applies to files that are already open. While no function is set, a write costs one extra
 check.
@@ -12,7 +12,7 @@ from pathlib import Path
 from barnabas.storage.files import Bytes, File, OsFile, OsFiles, Space, open_descriptor
 
 Before = Callable[[Path], None]
-"""Called with the path to be written or synced; may wait or raise OSError."""
+"""Called with the path to be written or synced. It may wait or raise OSError."""
 
 
 class InterposedFiles(OsFiles):

@@ -1,7 +1,7 @@
 """Runs long requests in slices, so that the event loop can serve other connections in between.
 
 A handler that works through a list is a generator: it yields when `Pace` says that a slice is over,
-and returns its outcome. Most lists are short: one slice, answered immediately.
+and returns its outcome. Most lists are short, so they need one slice and are answered immediately.
 
 Data may change between two slices, so a handler must read it again if it matters.
 """
@@ -15,10 +15,10 @@ from typing import Any, TypeVar, cast
 T = TypeVar("T")
 
 SLICE_ENTRIES = 100
-"""Entries of a request in one slice: at twenty microseconds each, two milliseconds."""
+"""The entries of a request per slice. At twenty microseconds each, a slice is two milliseconds."""
 
 _FREED_ENTRIES = 5_000
-"""Entries freed in one slice: freeing an entry takes less than a tenth of a microsecond."""
+"""The entries freed per slice. Freeing an entry takes less than a tenth of a microsecond."""
 
 Slices = Generator[None, None, T]
 
@@ -57,7 +57,7 @@ async def in_slices(entries: Iterable[T]) -> AsyncIterator[T]:
 
 
 def clear_in_slices(entries: list[Any]) -> Slices[None]:
-    """Empty a list in slices: freeing all entries at once would delay other connections."""
+    """Empty a list in slices, because freeing all entries at once would delay other connections."""
     # Delete from the end, where no entries have to be moved.
     while len(entries) > _FREED_ENTRIES:
         del entries[-_FREED_ENTRIES:]

@@ -30,7 +30,7 @@ AUDIT_LOG: Final = "barnabas.authorizer"
 _audit = logging.getLogger(AUDIT_LOG)
 
 _MOST_DECISIONS = 20_000
-_LONGEST_NAME = 249  # of a topic; decisions about longer group names are not cached
+_LONGEST_NAME = 249  # the longest topic name; decisions about longer group names are not cached
 
 
 class AclAuthorizer:
@@ -60,7 +60,7 @@ class AclAuthorizer:
         # Check the log level each time: it can change while the broker runs (KIP-412).
         logs_grants = _audit.isEnabledFor(logging.DEBUG)
         if answer and not logs_grants:
-            return True  # almost every time
+            return True  # which is almost always the case
         if answer is None:
             answer = self._rules.allows(
                 str(client.principal), java_host(client.address), *needs, resource_name
@@ -95,8 +95,8 @@ class AclAuthorizer:
         return answer
 
     def _keep(self, question: object, answer: bool) -> None:
-        # Drop all of them, not the oldest: the cache is full only if clients keep asking about
-        # new names, and tracking the order of decisions would not be worth the cost.
+        # Drop all decisions, not just the oldest: the cache is full only if clients keep asking
+        # about new names, and tracking the order of decisions would not be worth the cost.
         if len(self._decisions) >= _MOST_DECISIONS:
             self._decisions.clear()
         self._decisions[question] = answer

@@ -81,7 +81,7 @@ class _Known(NamedTuple):
 
 
 class Deleted(NamedTuple):
-    """An ACL that a filter matched, with the error that prevented its deletion, or None."""
+    """An ACL that matches a filter, with the error that prevented its deletion, or None."""
 
     binding: AclBinding
     error: KafkaError | None
@@ -118,7 +118,7 @@ class AclStore:
         self._clock = clock
         self._random = random
         self._seen_at_ms: dict[str, int] = {}
-        self._lock = asyncio.Lock()  # of the rules, while the tree is read
+        self._lock = asyncio.Lock()  # protects the rules while the tree is read
         self._due = asyncio.Event()
         self._is_stale = False  # changes may have been missed: read everything
         self._task: asyncio.Task[None] | None = None
@@ -159,7 +159,7 @@ class AclStore:
     # --- what clients ask ------------------------------------------------------------------------
 
     def describe(self, wanted: AclFilter) -> dict[Pattern, list[AclEntry]]:
-        """Return the rules that the filter matches."""
+        """Return the rules that match the filter."""
         return by_pattern(self._rules.bindings(wanted))
 
     async def create(self, bindings: Sequence[AclBinding]) -> list[KafkaError | None]:
@@ -185,8 +185,9 @@ class AclStore:
         return [errors.get(binding) for binding in bindings]
 
     async def delete(self, filters: Sequence[AclFilter]) -> list[list[Deleted]]:
-        """Remove the ACLs that filters match; each is reported for the first filter that matches
-        it.
+        """Remove the ACLs that match filters.
+
+        Each is reported for the first filter that it matches.
         """
         results: list[list[Deleted]] = [[] for _ in filters]
         async with self._lock:

@@ -1,8 +1,8 @@
 """Logs an authorizer's decisions, with a limit on the number of lines.
 
 One request can name a hundred thousand resources, and each line is written before the next
-decision. So for each kind of decision (client, operation, resource type, API), only the first few
-per second are logged; the rest are counted, and a final line gives their number.
+decision. Therefore, for each kind of decision (client, operation, resource type, API), only the
+first ones per second are logged; the rest are counted, and a final line gives their number.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from barnabas.clock import Clock
 
 LINES: Final = 1_000
-"""Limits the lines per kind and second: high enough for separate requests, each of which an auditor
-wants to see, but a hundredth of the resources that one request can name.
+"""The maximum number of lines per kind and second.
+
+It is high enough for separate requests, each of which an auditor wants to see, but only a hundredth
+of the resources that one request can contain.
 """
 
 _SECOND_MS = 1000
@@ -79,7 +81,7 @@ class _Kind:
         self.began_at_ms = began_at_ms
         self.lines = 0
         self.rest = 0
-        """Decisions without a line."""
+        """The number of decisions without a line."""
 
 
 def _decision(level: int, context: Asking, needs: Needs, resource: str, references: int) -> str:

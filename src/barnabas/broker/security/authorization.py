@@ -24,7 +24,7 @@ class Needs(NamedTuple):
     resource_type: ResourceType
 
 
-# By the API's stem; None means that every client may send the request.
+# This is keyed by the API's stem; None means that every client may send the request.
 REQUIRED: dict[str, Needs | None] = {
     "add_offsets_to_txn": Needs(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
     "add_partitions_to_txn": Needs(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
@@ -105,12 +105,12 @@ BETWEEN_BROKERS: frozenset[str] = frozenset(
 
 
 class Audit(NamedTuple):
-    """Selects which decisions are logged."""
+    """Determines which results of a decision are logged."""
 
     logs_grant: bool = True
     logs_denial: bool = True
     references: int = 1
-    """The number of times that the request names the resource."""
+    """The number of times that the request contains the resource."""
 
 
 ASKED = Audit()
@@ -155,7 +155,7 @@ class Authorizer(Protocol):
 
 
 class AllowAll:
-    """The authorizer of a broker that has none configured."""
+    """The authorizer of a broker without a configured authorizer."""
 
     acls = None
     grants: object | None = "everything"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def authorized_operations(context: Context, resource_type: ResourceType, name: str) -> int:
-    """Return the operations that the client is authorized for, as bits."""
+    """Return the operations for which the client is authorized, as a bit field."""
     return sum(
         1 << operation
         for operation in SUPPORTED_OPERATIONS[resource_type]

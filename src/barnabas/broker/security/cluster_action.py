@@ -1,7 +1,8 @@
-"""Checks requests that brokers or the controller send to a broker: the sender must be a broker of
-the cluster, and the request must be meant for this registration.
+"""Checks requests from brokers or the controller.
 
-A standalone broker rejects all of them: a controller needs no connection to its own broker.
+The sender must be a broker of the cluster, and the request must be meant for this registration.
+
+A standalone broker rejects all of them, because a controller needs no connection to its own broker.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ _ANY_EPOCH = -1
 
 
 def is_broker(context: Context) -> bool:
-    """Return whether the client may act as a broker of this cluster or as its controller: the rules
-    allow it, and it connected to a listener for brokers.
+    """Return whether the client may act as a broker or the controller of this cluster.
+
+    The rules must allow it, and it must be connected to a listener for brokers.
     """
     return (
         context.node.view.has_peers
@@ -77,8 +79,9 @@ async def check_order_once_registered(context: Context, broker_epoch: int) -> No
 async def configs_of(
     context: Context, topics: Mapping[str, bytes]
 ) -> Mapping[str, Mapping[str, str]]:
-    """Return the topic configs that the controller's requests do not carry (`topics`: ids by name),
-    as this broker knows them. A topic is left out if the broker knows another topic by that name.
+    """Return the topic configs, which the controller's requests do not contain.
+
+    `topics` maps names to ids. A topic is omitted if the broker knows another topic by that name.
 
     Raises BrokerNotAvailable if the metadata store cannot be read: the request then gets no
     response, so that the controller sends it again.
@@ -103,8 +106,9 @@ async def configs_of(
 async def missed_deletions(
     context: Context, controller_epoch: int, broker_epoch: int
 ) -> Mapping[str, TopicImage]:
-    """Return the topics in the image that were deleted while this broker could not be notified;
-    none if the broker has already checked this under this controller and this registration.
+    """Return the topics in the image that were deleted while this broker could not be notified.
+
+    There are none if the broker has already checked this for this controller and registration.
 
     Raises like `configs_of`.
     """

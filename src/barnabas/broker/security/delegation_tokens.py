@@ -1,4 +1,4 @@
-"""Delegation tokens: secrets that let a client authenticate as the token's owner (KIP-48).
+"""Manages delegation tokens, secrets with which clients authenticate as their owner (KIP-48).
 
     HMAC-SHA-512(delegation.token.secret.key, token id)  = the secret, a password for SCRAM
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 _CHANGES_KEPT: Final = 1000
-_ATTEMPTS: Final = 5  # for writing a node that other brokers write too
+_ATTEMPTS: Final = 5  # for writing a node that other brokers also write
 _KEYS: Final = ("delegation.token.secret.key", "delegation.token.master.key")
 
 
@@ -79,7 +79,7 @@ class DelegationTokens:
         clock: WatchedClock,
         known: KnownTokens | None = None,
     ) -> None:
-        """`known` holds what the broker has read so far; None if it has read nothing."""
+        """`known` are the tokens that the broker has read so far; None if it has read none."""
         self._known = KnownTokens() if known is None else known
         self._store = store
         self._config = config
@@ -87,7 +87,7 @@ class DelegationTokens:
         self._key = token_key(config)
 
     def check_enabled(self) -> bytes:
-        """Return the key of all tokens. Raises DelegationTokenAuthDisabled."""
+        """Return the key for all tokens. Raises DelegationTokenAuthDisabled."""
         if self._key is None:
             raise DelegationTokenAuthDisabled(f"{_KEYS[0]} is not set on this broker")
         return self._key
@@ -124,8 +124,9 @@ class DelegationTokens:
         lifetime_ms: int,
         random: Random,
     ) -> TokenNode:
-        """Create a token that lives at most `lifetime_ms`; if that is not positive, as long as the
-        configuration allows.
+        """Create a token that lasts at most `lifetime_ms`.
+
+        If that is not positive, it lasts as long as the configuration allows.
 
         Raises DelegationTokenAuthDisabled, or PolicyViolation if the owner has too many tokens.
         """

@@ -17,8 +17,7 @@ _PARENTS: Final = ("/config", USER_CONFIGS, config_changes.CHANGES)
 async def ensure_users(
     store: MetadataStore, mechanism: str, passwords: Mapping[str, str]
 ) -> list[str]:
-    """Give each user a SCRAM credential for its password, unless it already has a credential.
-    Return the users that were given one.
+    """Create a SCRAM credential for each user that has none, and return these users.
 
     A user's other settings in the tree are kept. Raises MetadataError or CorruptData.
     """
@@ -41,7 +40,7 @@ async def _has(store: MetadataStore, user: str, mechanism: str, password: str) -
     try:
         return is_of_password(mechanism, parse_credential(mechanism, text), password)
     except CorruptData:
-        return False  # matches no password
+        return False  # an invalid credential matches no password
 
 
 async def _try_give(store: MetadataStore, user: str, mechanism: str, password: str) -> bool:

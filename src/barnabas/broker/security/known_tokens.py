@@ -1,8 +1,8 @@
 """Caches the delegation tokens that a broker has read.
 
 A token's owner never changes, but its expiry time does, so the cache is not used for
-authentication. It only says how many tokens a user has, and which tokens may have expired and must
-be read again.
+authentication. It is only used to find how many tokens a user has, and which tokens may have
+expired and must be reread.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AT_ONCE: Final = 500  # nodes in one request
 
 
 class KnownTokens:
-    """Holds the delegation tokens that one broker has read, and counts them by owner."""
+    """The delegation tokens that a broker has read, which are counted by owner."""
 
     __slots__ = ("_owned", "_tokens")
 
@@ -62,10 +62,10 @@ class KnownTokens:
 
     async def refresh(self, store: MetadataStore) -> None:
         """Read tokens that were added, and forget those that were removed. Raises MetadataError."""
-        from barnabas.cluster.token_nodes import TOKENS  # loaded with the first token
+        from barnabas.cluster.token_nodes import TOKENS  # imported with the first token
 
         names = await children(store, TOKENS)
-        # Another broker has removed it because it expired or was expired by a request.
+        # Another broker has removed the token, because it expired or was made to expire.
         for token_id in self._tokens.keys() - set(names):
             self.forget(token_id)
         missing = [name for name in names if name not in self._tokens]
@@ -77,7 +77,7 @@ async def read_tokens(
     store: MetadataStore, token_ids: Sequence[str]
 ) -> dict[str, TokenNode | None]:
     """Read those of the tokens that exist; None stands for a damaged node. Raises MetadataError."""
-    from barnabas.cluster.token_nodes import token_path  # loaded with the first token
+    from barnabas.cluster.token_nodes import token_path  # imported with the first token
 
     found = {}
     for start in range(0, len(token_ids), _AT_ONCE):
@@ -90,8 +90,9 @@ async def read_tokens(
 
 
 def decoded_token(token_id: str, data: bytes | None) -> TokenNode | None:
-    """Return the token in the data of its node; if the data is damaged, log an error and return
-    None.
+    """Return the token in the data of its node.
+
+    If the data is damaged, log an error and return None.
     """
     from barnabas.cluster.token_nodes import decode_token, token_path  # with the first token
 

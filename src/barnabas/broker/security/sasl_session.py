@@ -1,4 +1,4 @@
-"""The state machine for the SASL authentication of one connection.
+"""Implements the state machine for the SASL authentication of one connection.
 
     versions or handshake --ApiVersions--> handshake --SaslHandshake--> authenticate --> open
     open --SaslHandshake, if sessions end--> authenticate --> open, as the same user (KIP-368)
@@ -32,7 +32,8 @@ from barnabas.security.oauthbearer import TokenRefused
 from barnabas.security.sasl import Identity, InvalidCredentials, SaslServer
 
 _MIN_AGAIN_MS: Final = 1000  # between two authentications on one connection
-_HAS_REQUESTS: Final = 1  # from this version of SaslHandshake on, messages come in SaslAuthenticate
+# from this SaslHandshake version on, messages are in SaslAuthenticate requests
+_HAS_REQUESTS: Final = 1
 
 
 class Stage(Enum):
@@ -79,17 +80,17 @@ class SaslSession:
     )
 
     def __init__(self, mechanisms: Mapping[str, EnabledMechanism], clock: WatchedClock) -> None:
-        self._mechanisms = mechanisms  # which can change during the session
+        self._mechanisms = mechanisms  # these can change during the session
         self._clock = clock
-        self._max_reauth_ms = 0  # as it was when the authentication began
+        self._max_reauth_ms = 0  # the value when the authentication began
         self.mechanism = ""
         self._server: SaslServer | None = None
         self._has_requests = False
-        self._began_at_ms: int | None = None  # the last re-authentication
+        self._began_at_ms: int | None = None  # the time of the last reauthentication
         self.stage = Stage.VERSIONS_OR_HANDSHAKE
         self.identity: Identity | None = None
         self.expires_at_ms: int | None = None
-        """The end of an open session, by the monotonic clock; None: it does not end."""
+        """The end of an open session on the monotonic clock, or None if it does not end."""
 
     # --- what may come ---------------------------------------------------------------------------
 
@@ -100,15 +101,14 @@ class SaslSession:
 
     @property
     def is_over(self) -> bool:
-        """Return whether the open session has expired: then only another authentication is
-        allowed.
+        """Return whether the open session has expired.
+
+        If so, only another authentication is allowed.
         """
         return self.expires_at_ms is not None and self._clock.monotonic_ms() >= self.expires_at_ms
 
     def on_api_versions(self) -> None:
-        """Record ApiVersions, which is allowed once before the handshake. Raises
-        IllegalSaslState.
-        """
+        """Note ApiVersions, which is allowed once before the handshake. Raises IllegalSaslState."""
         if self.stage is not Stage.VERSIONS_OR_HANDSHAKE:
             raise IllegalSaslState(
                 f"Unexpected ApiVersions request received during SASL authentication state "
@@ -135,14 +135,14 @@ class SaslSession:
     # --- the exchange ----------------------------------------------------------------------------
 
     def handshake(self, mechanism: str, version: int) -> Reply:
-        """Choose the mechanism that a SaslHandshake names. Raises IllegalSaslState."""
+        """Choose the mechanism that a SaslHandshake requests. Raises IllegalSaslState."""
         if self.stage not in (Stage.VERSIONS_OR_HANDSHAKE, Stage.HANDSHAKE):
             raise IllegalSaslState(
                 "Unexpected Kafka request of type SASL_HANDSHAKE during SASL authentication."
             )
         names = list(self._mechanisms)
         enabled = self._mechanisms.get(mechanism)
-        # The response lists the available mechanisms, then the connection is closed.
+        # The response lists the available mechanisms, and then the connection is closed.
         if enabled is None:
             self.stage = Stage.REFUSED
             answer = SaslHandshakeResponse(

@@ -1,4 +1,4 @@
-"""A snapshot of one listener's SASL configuration.
+"""Provides a snapshot of a listener's SASL configuration.
 
 Everything is validated on creation, so that a listener with wrong settings never serves clients.
 """

@@ -51,7 +51,7 @@ SCRAM_MECHANISMS: Final = (SCRAM_SHA_256, SCRAM_SHA_512)
 
 
 Users = dict[str, Mapping[str, ScramCredential]]
-"""Credentials by user and mechanism."""
+"""The credentials, by user and mechanism."""
 
 
 class ScramCredentials:
@@ -61,10 +61,11 @@ class ScramCredentials:
         """`tokens` are the delegation tokens, if there are any."""
         self._store = store
         self._tokens = tokens
-        self._accounts: dict[str, Mapping[str, ScramAccount]] | None = None  # by user, mechanism
+        self._accounts: dict[str, Mapping[str, ScramAccount]] | None = None  # by user and mechanism
         self._loading = asyncio.Lock()
         self._decoy_key = new_salt()  # until the cluster's key is read
-        self._iterations: Counter[int] = Counter()  # the number of credentials by iterations
+        # the number of credentials with each iteration count
+        self._iterations: Counter[int] = Counter()
         self._on_deleted: Callable[[Principal, str], None] | None = None
 
     # --- authentication --------------------------------------------------------------------------
@@ -98,7 +99,8 @@ class ScramCredentials:
 
     def decoy(self, user: ScramUser) -> ScramCredential:
         """Return a fake credential for an unknown user, always the same for the same name."""
-        usual = self._iterations.most_common(1)  # the most common number among the credentials
+        # the most common iteration count among the credentials
+        usual = self._iterations.most_common(1)
         iterations = usual[0][0] if usual and not user.is_token else MIN_ITERATIONS
         return decoy_credential(self._decoy_key, user.name, iterations)
 
@@ -139,7 +141,7 @@ class ScramCredentials:
             return
         found = _credentials(user, await self._store.read(user_path(user)))
         before = self._accounts.pop(user, _NONE)
-        # The most common number of rounds among the credentials is used for decoys.
+        # Decoys use the most common iteration count among the credentials.
         for account in before.values():
             self._iterations[account.credential.iterations] -= 1
         if found:
@@ -194,9 +196,9 @@ class _Exchange:
 
 
 async def _decoy_key(store: MetadataStore) -> bytes | None:
-    """Return the key from which all brokers of the cluster derive decoys; the first broker that
-    needs it creates it. None if there is no such key. Raises MetadataError if the tree cannot be
-    read.
+    """Return the key for decoys, which all brokers share; None if there is none.
+
+    The first broker that needs the key creates it. Raises MetadataError if the tree cannot be read.
     """
     while True:
         node = await store.read(USER_CONFIGS)
@@ -208,7 +210,7 @@ async def _decoy_key(store: MetadataStore) -> bytes | None:
             made = new_salt()
             await store.commit([Set(USER_CONFIGS, encode_decoy_key(made), node.version)])
         except BadVersion:
-            continue  # another broker was faster
+            continue  # because another broker was faster
         except (MetadataError, CorruptData) as error:
             _log.warning(
                 "the brokers do not share a key for decoy credentials, so clients can find out "
@@ -220,8 +222,9 @@ async def _decoy_key(store: MetadataStore) -> bytes | None:
 
 
 async def load_credentials(store: MetadataStore, users: Sequence[str] | None = None) -> Users:
-    """Return the credentials of those of these users (None: of all) that have any. Raises
-    MetadataError.
+    """Return the credentials of these users (None: of all users) that have any.
+
+    Raises MetadataError.
     """
     if users is None:
         names = map(decoded_user, await children(store, USER_CONFIGS))
@@ -237,7 +240,7 @@ async def load_credentials(store: MetadataStore, users: Sequence[str] | None = N
 
 
 def _credentials(user: str, node: Znode | None) -> dict[str, ScramCredential]:
-    """Return the credentials in a user's node; nothing in it is logged."""
+    """Return the credentials in a user's node, without logging any of its content."""
     if node is None:
         return {}
     found: dict[str, ScramCredential] = {}

@@ -35,7 +35,7 @@ MECHANISM: Final = "SCRAM-SHA-512"
 PROTOCOL: Final = "SASL_SSL"
 
 _PASSWORD_BYTES = 24
-_MAX_REAUTH_MS = "3600000"  # limits how long a session outlives its user
+_MAX_REAUTH_MS = "3600000"  # limits how long a session lasts after its user was deleted
 _SECRETS: Final = (
     "ca.key",
     "server.pem",
@@ -47,7 +47,7 @@ _SECRETS: Final = (
 
 
 class SecureSetup(NamedTuple):
-    """The directory and its files, and the passwords of the users that the brokers must know."""
+    """The directory and its files, with the passwords of the users that the brokers must know."""
 
     directory: Path
     passwords: Mapping[str, str]
@@ -84,7 +84,7 @@ class SecureSetup(NamedTuple):
         return {
             "connections.max.reauth.ms": _MAX_REAUTH_MS,
             "barnabas.connections.end.with.user": "true",
-            # The metrics page needs no authentication and shows topics and users.
+            # The metrics page requires no authentication, and shows topics and users.
             "barnabas.metrics.host": "localhost",
         }
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_HANDSHAKE_MS = 10_000  # the longest, whatever connections.max.idle.ms says
+_HANDSHAKE_MS = 10_000  # the maximum, regardless of connections.max.idle.ms
 _LOOK_EVERY_S = 2.0
 _NEWEST = "TLSv1.3"
 _DAY_S = 86_400
@@ -60,12 +60,12 @@ class _State(NamedTuple):
     suites: frozenset[str]
     subject: str
     hosts: frozenset[bytes]
-    end: End  # of the certificate, or of an authority included with it
+    end: End  # the expiry of the certificate or of an authority included with it
     stamps: Stamps
 
 
 class ServerTls:
-    """The TLS of one listener; its files are watched between `start` and `close`."""
+    """Provides a listener's TLS contexts, and watches its files between `start` and `close`."""
 
     __slots__ = (
         "_clock",
@@ -201,7 +201,7 @@ class ServerTls:
 
     def _build(self, config: BrokerConfig) -> _State:
         settings = _settings_of(config, self._listener)
-        stamps = stamps_of(settings.files)  # first, so that later changes are seen next time
+        stamps = stamps_of(settings.files)  # done first, so that later changes are seen next time
         try:
             context = server_context(settings)
             store = load_key_store(settings)
@@ -223,7 +223,7 @@ class ServerTls:
         return state
 
     def _check_trust(self, state: _State) -> None:
-        """Raises ConfigError unless brokers with these settings can connect to each other."""
+        """Raise ConfigError unless brokers with these settings can connect to each other."""
         try:
             client = client_context(state.settings._replace(endpoint_identification_algorithm=""))
             _shake_hands(client, state.context)
@@ -280,8 +280,9 @@ class ServerTls:
                 accepted.close()
 
     def _on_opened(self, connection: Connection, state: _State, tls: ssl.SSLObject) -> None:
-        """Name the peer by its certificate. Raises TlsFailure if the certificate names no user
-        here.
+        """Set the peer's name from its certificate.
+
+        Raises TlsFailure if the certificate contains no user.
         """
         cipher = tls.cipher()
         # Python can restrict only the suites of TLS 1.2; those of 1.3 are checked after the
@@ -307,8 +308,10 @@ def _handshake_ms(config: BrokerConfig) -> int:
 
 
 def _settings_of(config: BrokerConfig, listener: Listener) -> TlsSettings:
-    """Return a listener's settings. With SASL, a client certificate is requested only if the
-    listener's own settings say so, as in Kafka.
+    """Return a listener's settings.
+
+    As in Kafka, with SASL, a client certificate is requested only if the listener's own settings
+    require it.
     """
 
     def text_of(name: str) -> str:
@@ -342,7 +345,7 @@ def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
 
 
 def certificate_families(tls: Sequence[ServerTls]) -> Iterator[Family]:
-    """Yield our own metric of the certificates, which Kafka does not have."""
+    """Yield the metric for certificates, which Kafka does not have."""
     yield gauge(
         "barnabas_certificate_days_left",
         "Days until a listener's certificate expires; negative after its expiry",

@@ -1,8 +1,8 @@
-"""SigningKeys: the public keys of an identity provider (JWKS), from a file or a URL.
+"""Provides the public keys of an identity provider (JWKS), from a file or a URL.
 
-They are read when first needed, again when they are old, and when a token names a key that is not
-among them, since the provider may have added it. If the provider does not answer, authentications
-fail and open connections stay.
+The keys are read when first needed, when they are old, and when a token refers to an unknown key,
+because the provider may have added it. If the provider does not answer, authentications fail, but
+open connections stay.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _log = logging.getLogger(__name__)
 _SETTING: Final = "sasl.oauthbearer.jwks.endpoint.url"
 _TIMEOUT_S: Final = 10.0
 _MOST_BYTES: Final = 1024 * 1024
-_NOT_SOONER_MS: Final = 10_000  # strangers must not make us query it constantly
+# unknown clients must not make the broker query the provider constantly
+_NOT_SOONER_MS: Final = 10_000
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
@@ -44,7 +45,7 @@ class SigningKeys:
     def __init__(
         self, url: str, refresh_ms: int, pause_ms: int, rules: TokenRules, clock: WatchedClock
     ) -> None:
-        """`pause_ms` is the pause after a failure. Raises ConfigError."""
+        """Check the settings; `pause_ms` is the pause after a failure. Raises ConfigError."""
         check_library()
         _check(url)
         self._url = url
@@ -66,8 +67,7 @@ class SigningKeys:
             raise InvalidCredentials("no keys are loaded to verify tokens")
         try:
             return self._verify_now(token)
-        # A provider has changed its keys. The token is verified once more after the keys have been
-        # reread once.
+        # The provider may have changed its keys. Reread them once, and verify the token once more.
         except UnknownKey:
             recently_ms = (self._read_at_ms or 0) + _NOT_SOONER_MS
             await self._read_again(max(recently_ms, self._not_before_ms))
@@ -81,8 +81,7 @@ class SigningKeys:
         callers.
         """
         if self._reading is None:
-            # Tokens with invented key ids must not make this broker query the provider for each of
-            # them.
+            # Tokens with invented key ids must not each make this broker query the provider.
             if self._clock.monotonic_ms() < not_before_ms:
                 return
             self._reading = asyncio.get_running_loop().create_task(self._read())
@@ -94,7 +93,7 @@ class SigningKeys:
             self._keys = parse_keys(await fetching)
             self._read_at_ms = self._clock.monotonic_ms()
         except (OSError, ValueError) as error:
-            # The old keys are used until there are new ones.
+            # The old keys are used until new ones are available.
             self._not_before_ms = self._clock.monotonic_ms() + self._pause_ms
             _log.error("%s=%s: cannot read the keys: %s", _SETTING, self._url, error)
         finally:

@@ -1,4 +1,4 @@
-"""Says which clients may request delegation tokens (KIP-48)."""
+"""Determines which clients may request delegation tokens (KIP-48)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def tokens_for(context: Context) -> DelegationTokens:
-    """Return the tokens, for a client that has authenticated by anything but a token.
+    """Return the tokens for a client that has authenticated, but not with a token.
 
     Raises DelegationTokenRequestNotAllowed.
     """
     client = context.client
-    # KIP-48: a token cannot be used to get another token, or access would never end. ANONYMOUS has
-    # not authenticated.
+    # KIP-48: a token cannot be used to get another token; otherwise, access would never end.
+    # ANONYMOUS has not authenticated.
     if client.by_token or client.principal == ANONYMOUS:
         raise DelegationTokenRequestNotAllowed
     node = context.node

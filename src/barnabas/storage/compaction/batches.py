@@ -68,9 +68,7 @@ def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
 def _retime(
     section: Section, sifted: Sifted, shift: int | None, delta: int
 ) -> Iterator[bytes | bytearray]:
-    """Yield the records kept with new timestamp deltas: the old delta plus `shift`, or `delta` for
-    all.
-    """
+    """Yield the kept records with new timestamp deltas: the old ones plus `shift`, or `delta`."""
     data = section.data
     for begin, end in sifted.runs:
         at = begin

@@ -91,9 +91,7 @@ class Survival:
         self._now_ms = now_ms
         self._horizon_ms = min(now_ms + delete_retention_ms, _LAST_MS)
         self.to_index: Aborted | None = None
-        """If the last batch given to `of` ended a transaction that readers still have to skip, its
-        entry.
-        """
+        """The index entry of a transaction that the last batch in `of` ended, if still needed."""
         self.records_kept = 0
         self.unopened = 0
         """The number of batches kept because they are too large to open."""

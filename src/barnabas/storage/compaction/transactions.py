@@ -28,9 +28,7 @@ class Transactions:
         self._committing: set[int] = set()
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Return whether a batch of data belongs to an aborted transaction, and note that data of
-        it was met.
-        """
+        """Return whether a data batch belongs to an aborted transaction, and note that it does."""
         self._begin_up_to(header.last_offset)
         # A batch outside a transaction is never aborted.
         if not header.is_transactional:

@@ -69,13 +69,13 @@ def _usable(environment: Mapping[str, str]) -> tuple[Path | None, list[str]]:
         version = java_version(java)
         if version >= OLDEST_JAVA:
             return java.resolve().parent.parent, refused
-        refused.append(f"{java} is {f'version {version}' if version else 'no working Java'}")
+        refused.append(f"{java} is {f'version {version}' if version else 'not a working Java'}")
     return None, refused
 
 
 def _none(refused: Collection[str]) -> str:
     found = f" ({'; '.join(refused)})" if refused else ""
-    return f"Spark needs Java {OLDEST_JAVA} or later and there is none{found}"
+    return f"Spark needs Java {OLDEST_JAVA} or later but there is none{found}"
 
 
 def java_version(java: Path) -> int:

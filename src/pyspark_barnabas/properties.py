@@ -45,8 +45,8 @@ _REFUSED = {
     "key.serializer": "cast the key column to string or binary",
     "value.serializer": "cast the value column to string or binary",
     "auto.offset.reset": "use startingOffsets",
-    "enable.auto.commit": "progress lives in the query's checkpoint",
-    "interceptor.classes": "there are no interceptors here",
+    "enable.auto.commit": "the query's checkpoint keeps its progress",
+    "interceptor.classes": "this format has no interceptors",
     "transactional.id": "it needs exactlyOnce=true",
 }
 _WITHOUT_EFFECT = frozenset(

@@ -152,7 +152,7 @@ def _is_deleted(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRa
         return False
     partition, position, end, _ = wanted
     report_loss(
-        f"offsets {position} to {end} of {partition} were to be read, but it was deleted",
+        f"offsets {position} to {end} of {partition} cannot be read: the partition was deleted",
         fail_on_data_loss=options.fail_on_data_loss,
     )
     return True
@@ -179,8 +179,8 @@ def _remainder(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRan
     if loss:
         partition, position, end, _ = wanted
         report_loss(
-            f"offsets {position} to {end} of {partition} were to be read, and its log has those"
-            f" from {log.start} to {log.end}: {loss}",
+            f"offsets {position} to {end} of {partition} cannot be read: its log has offsets from "
+            f"{log.start} to {log.end}: {loss}",
             fail_on_data_loss=options.fail_on_data_loss,
         )
     return left

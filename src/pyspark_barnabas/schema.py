@@ -88,7 +88,9 @@ def check_write_schema(given: StructType, topic: str | None) -> None:
         raise ConfigError("no topic to write to: give the option topic, or a column named topic")
     for name, allowed in _WRITE_TYPES.items():
         if name in columns and columns[name] not in allowed:
-            raise ConfigError(f"column {name} is {columns[name]}, must be {' or '.join(allowed)}")
+            raise ConfigError(
+                f"column {name} is {columns[name]}, but must be {' or '.join(allowed)}"
+            )
 
 
 _WRITE_TYPES = {

@@ -78,9 +78,9 @@ async def create(admin: Admin, topic: str) -> None:
             (found,) = await admin.describe_topics([topic])
             if len(found.partitions) != _PARTITIONS:
                 raise ConfigError(
-                    f"topic {topic} has {counted(len(found.partitions), 'partition')}, and a "
-                    f"staging topic {_PARTITIONS}: not created by this sink. Delete it, which also "
-                    "deletes the query's progress, and it is created again"
+                    f"topic {topic} has {counted(len(found.partitions), 'partition')}, but a "
+                    f"staging topic has {_PARTITIONS}: it was not created by this sink. Delete "
+                    "it, which also deletes the query's progress; it is then created again"
                 ) from None
 
 
@@ -110,7 +110,7 @@ async def copy(
             fetched = await consumer.fetch_batches(timeout_ms)
         if not fetched:
             missing = ", ".join(f"{place} at {min(each)}" for place, each in wanted.items())
-            raise StagingLost(f"no records for {timeout_ms} ms; still wanted: {missing}")
+            raise StagingLost(f"no records for {timeout_ms} ms; still missing: {missing}")
         for place, found in fetched.items():
             await _copy(producer, place, found, wanted[place])
             if not wanted[place]:
@@ -146,7 +146,7 @@ async def _copy(
         if header.record_count != staged.rows:
             raise StagingLost(
                 f"{place} has {counted(header.record_count, 'record')} at {header.base_offset}, "
-                f"and {staged.rows} were staged"
+                f"but {staged.rows} were staged"
             )
         await producer.send_batch(staged.target, fetched.records[at : at + header.size_bytes])
     # The fetch has passed the last place: what is still wanted does not exist.

@@ -111,8 +111,8 @@ def _require_cover(bound: Bound, given: Iterable[TopicPartition], found: Survey)
     given = set(given)
     if given != found.ends.keys():
         raise ConfigError(
-            f"option {bound.option} must name all subscribed partitions and no others:"
-            f" it has {_listed(given)}, subscribed are {_listed(found.ends)}"
+            f"option {bound.option} must name all subscribed partitions and no others: it has "
+            f"{_listed(given)}, but the subscribed partitions are {_listed(found.ends)}"
         )
 
 
@@ -153,7 +153,8 @@ def _at_timestamps(
             offsets[partition] = found.ends[partition]
         else:
             raise ConfigError(
-                f"option {bound.option}: no record of {partition} is as late as {timestamp_ms};"
-                " to start at the end there, set startingOffsetsByTimestampStrategy to latest"
+                f"option {bound.option}: {partition} has no record with the timestamp "
+                f"{timestamp_ms} or a later one; to start at the end there, set "
+                "startingOffsetsByTimestampStrategy to latest"
             )
     return offsets

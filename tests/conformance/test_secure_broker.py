@@ -87,11 +87,11 @@ def test_se_2_without_them_nobody_gets_in(broker: barnabas.Broker) -> None:
 @pytest.mark.parametrize(
     ("protocol", "wanted"),
     [
-        ("PLAINTEXT", "without an answer: if it speaks TLS there, set security.protocol=SSL"),
-        ("SASL_PLAINTEXT", "if it speaks TLS there, set security.protocol=SASL_SSL"),
+        ("PLAINTEXT", "without a response: if it uses TLS on this port, set security.protocol=SSL"),
+        ("SASL_PLAINTEXT", "if it uses TLS on this port, set security.protocol=SASL_SSL"),
         (
             "SSL",
-            "at the first request: if it wants a SASL authentication there, set "
+            "at the first request: if it requires SASL authentication on this port, set "
             "security.protocol=SASL_SSL, sasl.mechanism and sasl.jaas.config",
         ),
     ],

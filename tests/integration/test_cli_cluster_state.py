@@ -85,7 +85,7 @@ def test_log_directories_with_their_replicas(barnabas: InProcess, broker: Broker
     assert {each["topic"] for each in found["replicas"]} == {"t", "empty"}
     assert found["usable_bytes"] > 0
     errors = barnabas("log-dirs describe --broker 7", code=2)[1]
-    assert "--broker 7: no such broker is alive; there are 0" in errors
+    assert "--broker 7: this broker is not alive; the live brokers are 0" in errors
 
 
 @pytest.mark.foreign
@@ -147,7 +147,8 @@ def test_a_cluster_without_one_of_its_brokers(capfd: pytest.CaptureFixture[str])
         assert lines == [
             "missing-broker: broker 2 is not alive, and has replicas of 3 partitions",
             "offline: one-0 has no leader: it can be neither read nor written (in sync 2 of 2)",
-            "under-min-isr: two-0 refuses acks=all: in sync 1 of 1,2, min.insync.replicas is 2",
+            "under-min-isr: two-0 rejects writes with acks=all: in sync 1 of 1,2, "
+            "but min.insync.replicas is 2",
             "under-replicated: three-0 is under-replicated: in sync 1,3 of 1,2,3",
         ]
         assert main(["offsets", "--bootstrap-server", cluster.bootstrap_servers]) == 1

@@ -110,7 +110,7 @@ def test_what_is_refused_is_one_line(barnabas: InProcess, line: str, problem: st
         ("configs describe", "choose one of --topic"),
         ("configs alter --add a=1", "choose one of --topic"),
         ("configs alter --topic t --broker 0 --add a=1", "choose one of --topic"),
-        ("configs alter --topic t", "say what to change"),
+        ("configs alter --topic t", "nothing to change"),
         ("configs alter --topic t --add retention.ms", "not KEY=VALUE"),
         ("configs alter --topic t --add a=[1", "a [ without a ]"),
         ("configs alter --topic t --delete a=1", "not the name of a config"),
@@ -136,7 +136,7 @@ def test_tp_5_a_topic_gets_more_partitions(barnabas: InProcess) -> None:
     barnabas("topics create growing --partitions 2")
     output, stderr = barnabas("topics alter --topic growing --partitions 5")
     assert output == "Topic growing has 5 partitions, 3 of them new.\n"
-    assert "warning: keys may map to other partitions" in stderr
+    assert "warning: from now on, a key may map to a different partition" in stderr
     (topic,) = json.loads(barnabas("topics describe growing --json")[0])
     assert [each["leader"] for each in topic["partitions"]] == [0] * 5
     output, _ = barnabas("topics alter growing --partitions 6 --replica-assignment 0,0,0,0,0,0")
@@ -240,18 +240,24 @@ def test_se_5_quotas_are_set_shown_and_removed(barnabas: InProcess) -> None:
     [
         ("--user alice --delete producer_byte_rate", "producer_byte_rate: not set"),
         ("--client web --add producer_byte_rate=fast", "producer_byte_rate=fast: not a number"),
-        ("--client web --add retention.ms=1", "a quota here is one of producer_byte_rate, "),
+        (
+            "--client web --add retention.ms=1",
+            "not a quota of this owner; use one of producer_byte_rate, ",
+        ),
         ("--ip-defaults --add producer_byte_rate=1", "one of connection_creation_rate"),
-        ("--ip 10.0.0.1 --user alice --add a=1", "--ip stands alone"),
-        ("--user alice --user-defaults --add a=1", "--user and --user-defaults: choose one"),
+        ("--ip 10.0.0.1 --user alice --add a=1", "--ip cannot be combined with --user or --client"),
+        ("--user alice --user-defaults --add a=1", "give either --user or --user-defaults"),
         ("--client= --add a=1", "--client must not be empty"),
-        ("--topic t --client web --add a=1", "of --user, --client or --ip, and of nothing else"),
-        ("--client web --append request_percentage=1", "set by --add and removed by --delete"),
-        ("--client web", "say what to change"),
-        ("--client web --add SCRAM-SHA-256=[password=hush]", "credentials are of one user"),
+        (
+            "--topic t --client web --add a=1",
+            "--user, --client and --ip cannot be combined with a topic or broker",
+        ),
+        ("--client web --append request_percentage=1", "only be changed with --add and --delete"),
+        ("--client web", "nothing to change"),
+        ("--client web --add SCRAM-SHA-256=[password=hush]", "credentials belong to one user"),
         (
             "--user alice --add SCRAM-SHA-256=[password=hush],producer_byte_rate=1",
-            "users have SCRAM credentials",
+            "the SCRAM credentials of a user are",
         ),
     ],
 )

@@ -79,7 +79,7 @@ def test_a_command_that_waits_says_on_what(shell: Shell) -> None:
         while b"\n" not in said:
             said += os.read(ours, 1_000)
         assert said.startswith(b"waiting for group console-consumer-")
-        assert b" to form (group.initial.rebalance.delay.ms); Ctrl-C ends" in said
+        assert b" to form (group.initial.rebalance.delay.ms); press Ctrl-C to stop" in said
     finally:
         consumer.kill()
         consumer.communicate()

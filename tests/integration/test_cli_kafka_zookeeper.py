@@ -197,6 +197,9 @@ def test_ux_4_users_of_brokers_that_own_their_tree(
     for words in (alter, (*configs, "--describe", *FIRST)):
         errors = run(capfd, *words, code=1)[1].removeprefix(WARNING)
         assert errors.count("\n") == 1 and "planted" not in errors
-        assert "ZooKeeper refused it, NoAuthError; if only the brokers may, name a file" in errors
+        assert (
+            "ZooKeeper refused it, NoAuthError; if only the brokers have access, give a file"
+            in errors
+        )
     described = run(capfd, *configs, "--describe", *FIRST, "--zk-tls-config-file", str(file))[0]
     assert described.startswith("Configs for user-principal 'first user' are SCRAM-SHA-256=salt=")

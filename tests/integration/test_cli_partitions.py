@@ -274,7 +274,7 @@ def test_a_move_that_does_not_end_is_listed_and_taken_back(
         assert run("reassign --list")[0] == f"Current partition reassignments:\n{moving}"
         assert "stuck-0 is still in progress.\n" in run(f"reassign --verify {given}")[0]
         _, errors = run(f"reassign --execute {given}", code=1)
-        assert "others are under way (see --list)" in errors
+        assert "other reassignments are in progress (see --list)" in errors
         assert "Successfully started" in run(f"reassign --execute --additional {given}")[0]
         said, _ = run(f"reassign --cancel {given} --preserve-throttles")
         assert said == "Successfully cancelled partition reassignment for: stuck-0\n"

@@ -106,8 +106,8 @@ def test_too_few_records_are_said(broker: Broker) -> None:
     output, errors = perf(broker, "consume", "few", *words)
     assert output.split(", ")[4] == "10"
     assert errors == (
-        "barnabas perf consume: warning: 10 of 11 records came, then no more for 3000 ms; "
-        "--timeout waits longer\n"
+        "barnabas perf consume: warning: 10 of 11 records arrived, then no more for 3000 ms; "
+        "to wait longer, raise --timeout\n"
     )
 
 

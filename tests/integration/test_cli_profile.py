@@ -120,7 +120,7 @@ def test_a_command_config_is_for_every_client(run: Run, broker: Broker, tmp_path
     file.write_text("client.id=cli\nrequest.timeout=5000\n")
     output, warnings = run(line)
     assert output.endswith("order-lines\norders\n")
-    hint = "request.timeout is no config of a client, and has no effect; did you mean request.timeo"
+    hint = "request.timeout is not a client config and has no effect; did you mean request.timeo"
     assert f"topics list: warning: {file}: {hint}" in warnings and warnings.count("\n") == 1
     for tool in ("kafka-topics.sh --list", "kafka-consumer-groups.sh --list"):
         _, warnings = run(line.replace("topics list", tool, 1))

@@ -166,15 +166,18 @@ def test_the_oldest_records_are_deleted(
         ("transactions list --state Sleepy", "Sleepy"),
         ("transactions find-hanging --partition 0", "--partition needs --topic"),
         ("transactions abort", "name the transaction"),
-        ("transactions abort --transactional-id a --topic t", "stands alone"),
-        ("transactions abort --transactional-id a --producer-id 1", "stands alone"),
+        ("transactions abort --transactional-id a --topic t", "cannot be combined"),
+        ("transactions abort --transactional-id a --producer-id 1", "cannot be combined"),
         ("transactions abort --topic t --partition 0", "name the transaction"),
         ("transactions abort --topic t --partition 0 --producer-id 1", "--producer-epoch"),
-        ("transactions abort --topic t --partition 0 --start-offset 0 --producer-id 1", "itself"),
+        (
+            "transactions abort --topic t --partition 0 --start-offset 0 --producer-id 1",
+            "leave out",
+        ),
         ("produce t --transactional-id a --acks 1", "idempotence"),
         ("records delete --topic t --partition 0", "--offset"),
         ("records delete --topic t --partition 0 --offset -2", "-2"),
-        ("records delete --topic t --offset-json-file f", "leave out"),
+        ("records delete --topic t --offset-json-file f", "cannot be combined"),
     ],
 )
 def test_a_wrong_command_line_is_one_line_and_exit_2(

@@ -77,4 +77,4 @@ def test_ux_5_kafkas_scripts_run_it_in_front_and_in_the_background(config: Path)
 def test_ux_4_what_java_says_of_a_wrong_file_is_passed_on(config: Path) -> None:
     config.write_text(config.read_text() + "tickTime=soon\n")
     _, errors = typed("zkServer.sh", "start", str(config), code=1)
-    assert "ZooKeeper has ended: " in errors
+    assert "ZooKeeper exited: " in errors

@@ -79,7 +79,9 @@ def test_a_close_says_that_it_waits_for_its_commit(
             await read_one(consumer, "leaving")
             broker.pause()
             closing = asyncio.create_task(consumer.close())
-            await until(lambda: "close waits for the coordinator of group 'slow'" in caplog.text)
+            await until(
+                lambda: "close is waiting for the coordinator of group 'slow'" in caplog.text
+            )
             assert not closing.done()
             broker.resume()
             await closing

@@ -165,5 +165,5 @@ def test_a_fork_gets_an_error_for_the_producer_left_behind(broker: Broker) -> No
         child.start()
         child.join(60)
         assert child.exitcode == 0
-        assert f"belongs to process {os.getpid()}" in found.get()
+        assert f"belong to process {os.getpid()}" in found.get()
         assert producer.send("forked", b"v").result(60).offset == 1

@@ -65,7 +65,7 @@ def test_an_iteration_goes_on_until_the_consumer_is_closed(broker: Broker) -> No
                     closing = asyncio.create_task(consumer.close())
             assert closing is not None
             await closing
-            with pytest.raises(ClientClosed, match="make a new one"):
+            with pytest.raises(ClientClosed, match="create a new one"):
                 await consumer.poll(0)
             assert "closed" in repr(consumer)
         return got
@@ -215,7 +215,7 @@ def test_naive_misuse_is_refused_with_what_to_do(broker: Broker) -> None:
         with pytest.raises(ClientClosed, match=r"call start\(\) first"):
             await unstarted.poll(0)
         await unstarted.close()
-        with pytest.raises(ClientClosed, match="make a new one"):
+        with pytest.raises(ClientClosed, match="create a new one"):
             unstarted.assign(("naive", 0))
 
     asyncio.run(run())

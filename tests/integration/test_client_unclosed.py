@@ -142,7 +142,9 @@ def test_pr_8_what_cannot_be_sent_at_exit_is_counted(
     with broker.faults.add(api="Produce", drop=True):
         done = run(broker.bootstrap_servers, topic, program)
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("barnabas: ")]
-    assert line.startswith(f"barnabas: {COUNT} records were not acknowledged when the program let")
+    assert line.startswith(
+        f"barnabas: {COUNT} records were not acknowledged when the program dropped"
+    )
     assert done.returncode == 0
 
 

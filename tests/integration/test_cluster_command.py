@@ -187,5 +187,5 @@ def test_what_prevents_a_broker_from_starting_is_printed(tmp_path: Path) -> None
             recorded = read_pid_file(cluster.directory / name)
             assert recorded is None or not recorded.is_alive
         said = cluster.cluster("start --override broker.id=7", code=1)
-        assert "--override broker.id: the cluster sets it itself" in said
+        assert "--override broker.id: the cluster sets this config" in said
         assert "not KEY=VALUE" in cluster.cluster("start --override x", code=2)

@@ -212,8 +212,12 @@ def test_the_command_moves_and_waits(
     assert said == f"moving to {home} on broker 0: {name}\n"
     wait_until(lambda: places(admin, name.topic)[name] == {False: home})
     for words, code, problem in (
-        (f"{name.topic} --to /none", 2, f"broker 0 has no such log directory, but {paths[0]}"),
-        (f"{name.topic} --to {home} --broker 7", 2, "no such broker is alive; there are 0"),
+        (f"{name.topic} --to /none", 2, f"broker 0 has no such log directory; it has {paths[0]}"),
+        (
+            f"{name.topic} --to {home} --broker 7",
+            2,
+            "this broker is not alive; the live brokers are 0",
+        ),
         (f"{name.topic}:7 --to {home}", 1, "partitions 0 to 0, not 7"),
         (f"gone --to {home}", 1, "UNKNOWN_TOPIC_OR_PARTITION"),
     ):

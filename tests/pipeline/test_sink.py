@@ -79,8 +79,8 @@ def test_mistakes_are_named(spark: SparkSession, broker: Broker) -> None:
 
     fails("'k' as key", "a column named value is missing", topic="strict")
     fails("'v' as value", "no topic to write to")
-    fails("1 as value", "column value is int, must be binary or string", topic="strict")
-    fails("'v' as value, 1L as partition", "column partition is bigint, must be int", topic="x")
+    fails("1 as value", "column value is int, but must be binary or string", topic="strict")
+    fails("'v' as value, 1L as partition", "column partition is bigint, but must be int", topic="x")
     fails("'v' as value, cast(null as string) as topic", "a row's topic is null")
     fails("'v' as value", "has no option 'subscribe'", topic="strict", subscribe="strict")
     fails("'v' as value, 7 as partition", "7", topic="strict")

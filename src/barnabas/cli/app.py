@@ -45,7 +45,7 @@ _COMMANDS = {
     "dump": "Print or check the files of a log directory.",
     "table": "Merge and remove files of Delta tables.",
     "report": "Write a page about log files, without a broker and without Spark.",
-    "formats": "List the formats of logs that are known, and try them on a file.",
+    "formats": "List the known formats of logs, and try them on a file.",
     "alerts": "Find incidents in logs by rules, and send them.",
     "verify": "Check that outputs hold every record of a topic once.",
     "perf": "Measure how fast a cluster accepts and serves records.",
@@ -55,7 +55,7 @@ _COMMANDS = {
     "verifiable-consumer": "Consume in a group, and print each event as JSON.",
 }
 
-_KAFKA_TOOLS = ("kafka-*.sh", "Kafka's own command lines; --explain prints ours for them.")
+_KAFKA_TOOLS = ("kafka-*.sh", "Kafka's own command lines; --explain prints our equivalents.")
 
 
 _MOST_SUGGESTED = 3

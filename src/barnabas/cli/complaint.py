@@ -27,7 +27,7 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
         UnknownTopicOrPartition,
         "`barnabas topics list` shows what there is, `barnabas topics create` makes one",
     ),
-    (TopicAlreadyExists, "--if-not-exists accepts that"),
+    (TopicAlreadyExists, "to accept that, give --if-not-exists"),
     (InvalidReplicationFactor, "a topic cannot have more replicas than there are brokers"),
     (GroupIdNotFound, "`barnabas groups list` shows what there is"),
     (NonEmptyGroup, "stop its members first: `barnabas groups describe --members` shows them"),

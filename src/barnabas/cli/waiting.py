@@ -64,5 +64,5 @@ class Waiting:
 
     def _say(self) -> None:
         what = self._what if isinstance(self._what, str) else self._what()
-        sys.stderr.write(f"waiting for {what}; Ctrl-C ends\n")
+        sys.stderr.write(f"waiting for {what}; press Ctrl-C to stop\n")
         sys.stderr.flush()

@@ -66,7 +66,9 @@ async def dial_tcp(
             async with asyncio.timeout(None if is_last else _NEXT_ADDRESS_S):
                 return await _dial_address(make, (host, address), port, tls)
         except TimeoutError:
-            failures[address] = OSError(errno.ETIMEDOUT, f"no answer within {_NEXT_ADDRESS_S:g} s")
+            failures[address] = OSError(
+                errno.ETIMEDOUT, f"no response within {_NEXT_ADDRESS_S:g} s"
+            )
         except OSError as error:
             failures[address] = error
     # If all addresses failed in the same way, such as `localhost` on IPv4 and IPv6, report one
@@ -219,8 +221,8 @@ class Channel:
         chosen = min(highest, api.max_version if at_most is None else min(at_most, api.max_version))
         if chosen < max(lowest, api.min_version):
             raise UnsupportedVersion(
-                f"{self.node} offers {api.name} {lowest} to {highest}, "
-                f"this client speaks {api.min_version} to {api.max_version}"
+                f"{self.node} supports {api.name} versions {lowest} to {highest}, but this client "
+                f"supports {api.min_version} to {api.max_version}"
             )
         return chosen
 
@@ -317,7 +319,7 @@ class Channel:
             self._end(error)
             return
         except Exception as error:
-            self._end(ConnectionLost(f"{self.node}: the authentication failed: {error!r}"))
+            self._end(ConnectionLost(f"{self.node}: authentication failed: {error!r}"))
             raise
         held, self._held = self._held or [], None
         assert self._connection is not None
@@ -339,7 +341,7 @@ class Channel:
         if pending is None:
             self._end(
                 CorruptAnswer(
-                    f"{self.node} answered request {correlation_id}, which was never sent"
+                    f"{self.node} responded to request {correlation_id}, which was never sent"
                 )
             )
             return
@@ -375,13 +377,15 @@ class Channel:
             # A TLS listener treats a plaintext request as a failed handshake and closes the
             # connection.
             secured = "SASL_SSL" if ours.uses_sasl else "SSL"
-            return f" without an answer: if it speaks TLS there, set security.protocol={secured}"
+            return (
+                f" without a response: if it uses TLS on this port, set security.protocol={secured}"
+            )
         # Before authentication only ApiVersions is answered.
         if ours.uses_sasl or next(iter(self._pending), None) != self._first_correlation:
             return ""
         wanted = "SASL_SSL" if ours.uses_tls else "SASL_PLAINTEXT"
         return (
-            f" at the first request: if it wants a SASL authentication there, set "
+            " at the first request: if it requires SASL authentication on this port, set "
             f"security.protocol={wanted}, sasl.mechanism and sasl.jaas.config"
         )
 

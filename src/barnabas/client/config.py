@@ -205,7 +205,7 @@ def split(
         given = _with_underscores(options)
         if bootstrap_servers is not None:
             if "bootstrap_servers" in given:
-                raise ConfigError("bootstrap.servers is given twice: once is enough")
+                raise ConfigError("bootstrap.servers is set twice; set it once")
             given["bootstrap_servers"] = bootstrap_servers
     servers = given.pop("bootstrap_servers", None)
     if servers is None:
@@ -217,10 +217,10 @@ def _with_underscores(options: Mapping[str, Any]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for name, value in options.items():
         if not isinstance(name, str):
-            raise ConfigError(f"{name!r} is not an option's name, which is text")
+            raise ConfigError(f"{name!r} is not the name of an option: a name must be a string")
         own = name.strip().replace(".", "_")
         if own in given:
-            raise ConfigError(f"{own.replace('_', '.')} is given twice: once is enough")
+            raise ConfigError(f"{own.replace('_', '.')} is set twice; set it once")
         given[own] = value
     return given
 
@@ -382,7 +382,9 @@ def _settle_security(secured: Mapping[str, Any]) -> SecurityConfig:
 
         client_tls(security.tls_settings())
     elif any(name.startswith("ssl_") for name in secured):
-        _log.warning("ssl.* is without effect: security.protocol is %s", security.security_protocol)
+        _log.warning(
+            "ssl.* options have no effect: security.protocol is %s", security.security_protocol
+        )
     security.check()
     return security
 
@@ -425,9 +427,11 @@ def _settle_delivery(
     if "delivery_timeout_ms" in explicit:
         raise ConfigError(
             f"delivery.timeout.ms: {config.delivery_timeout_ms} is less than linger.ms + "
-            f"request.timeout.ms, {linger_ms} + {request_ms}: raise it, or lower one of these"
+            f"request.timeout.ms, {linger_ms} + {request_ms}; raise it, or lower one of these"
         )
-    _log.info("delivery.timeout.ms is %d, linger.ms + request.timeout.ms", least_ms)
+    _log.info(
+        "delivery.timeout.ms is raised to %d, the sum of linger.ms and request.timeout.ms", least_ms
+    )
     return config._replace(delivery_timeout_ms=least_ms)
 
 
@@ -437,12 +441,12 @@ def _settle_consumer(config: ConsumerConfig, explicit: Mapping[str, Any]) -> Con
         for name in ("enable_auto_commit", "group_instance_id"):
             if explicit.get(name):
                 kafka_name = name.replace("_", ".")
-                raise ConfigError(f"{kafka_name} is for consumers in a group: set group.id")
+                raise ConfigError(f"{kafka_name} needs a consumer group: set group.id")
         return config._replace(enable_auto_commit=False)
     if config.heartbeat_interval_ms >= config.session_timeout_ms:
         raise ConfigError(
             f"heartbeat.interval.ms: {config.heartbeat_interval_ms} is not less than "
-            f"session.timeout.ms, {config.session_timeout_ms}: a third of it is usual"
+            f"session.timeout.ms, {config.session_timeout_ms}; a third of it is usual"
         )
     return config
 

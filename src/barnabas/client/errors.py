@@ -122,8 +122,8 @@ class ConcurrentUse(BarnabasError):
 def closed_too_early() -> ClientClosed:
     """Return the error of a record without an outcome when the time limit of `close` expired."""
     return ClientClosed(
-        "the producer was closed before the record was acknowledged, after the timeout_ms of "
-        "close(): give it more; a record that was sent may be stored all the same"
+        "the producer was closed before the record was acknowledged, within the timeout_ms of "
+        "close(): raise it; a record that was sent may be stored anyway"
     )
 
 

@@ -115,9 +115,9 @@ def _made(given: object, methods: Sequence[str]) -> object:
         try:
             found = found()
         except Exception as error:  # a user's class may raise anything
-            raise ConfigError(f"{OPTION}: {given!r} cannot be made: {error}") from error
+            raise ConfigError(f"{OPTION}: {given!r} cannot be created: {error}") from error
     if not any(callable(getattr(found, method, None)) for method in methods):
-        raise ConfigError(f"{OPTION}: {given!r} has none of {', '.join(methods)}")
+        raise ConfigError(f"{OPTION}: {given!r} has none of the methods {', '.join(methods)}")
     return found
 
 

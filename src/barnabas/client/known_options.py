@@ -55,4 +55,4 @@ def unknown_options(names: Iterable[str]) -> Iterator[str]:
 
         near = get_close_matches(own.lower(), sorted(_KNOWN), n=1, cutoff=0.7)
         hint = f"; did you mean {near[0].replace('_', '.')}?" if near else ""
-        yield f"{name} is no config of a client, and has no effect{hint}"
+        yield f"{name} is not a client config and has no effect{hint}"

@@ -46,7 +46,7 @@ class LoopThread:
             limit_s = None if timeout_s is None else min(timeout_s, threading.TIMEOUT_MAX)
             result = future.result(limit_s)
         except CancelledError:
-            raise ClientClosed("the client was closed before this was done") from None
+            raise ClientClosed("the client was closed before this call completed") from None
         except BaseException as error:
             # After an interrupt or a timeout, the work would otherwise continue without a caller.
             self._drop_kept(error)
@@ -85,16 +85,16 @@ class LoopThread:
             raise ClientClosed("the client is closed")
         if threading.current_thread() is self._thread:
             raise ClientClosed(
-                "called on the client's own loop, which would wait for itself: call it "
-                "in another thread"
+                "called on the client's own event loop, which would wait for itself: call it in "
+                "another thread"
             )
 
     def check_process(self) -> None:
         """Raise an error in a forked process, which does not have the loop."""
         if not self.is_own:
             raise ClientClosed(
-                f"this client belongs to process {self._process_id}, as do its connections: "
-                "create another one after the fork"
+                f"this client and its connections belong to process {self._process_id}: create "
+                "another client after the fork"
             )
 
     @property

@@ -12,6 +12,6 @@ def say_lost(count: int, client: str) -> None:
     if count and sys.stderr is not None:
         records = f"{counted(count, 'record')} {'was' if count == 1 else 'were'}"
         sys.stderr.write(
-            f"barnabas: {records} not acknowledged when the program let go of {client}, which may "
-            "have lost them: call flush() and close(), or use it in a with block\n"
+            f"barnabas: {records} not acknowledged when the program dropped {client}, and may be "
+            "lost: call flush() and close(), or use a with block\n"
         )

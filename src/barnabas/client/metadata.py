@@ -114,8 +114,8 @@ class Metadata:
         """Raise ClientClosed unless called on the client's event loop."""
         if self._loop is not None and self._loop is not _running_loop():
             raise ClientClosed(
-                "this client was started on another event loop, which its connections belong to: "
-                "use it where it was started, within one asyncio.run, or make one for each loop"
+                "this client was started on another event loop, to which its connections belong: "
+                "use it there, within one asyncio.run, or create one client for each loop"
             )
 
     def add_listener(self, listener: Callable[[], None]) -> None:

@@ -71,9 +71,9 @@ class Tasks:
     def fail(self, name: str, cause: Exception) -> None:
         """Fail the client, because `name` has failed with this unexpected error."""
         if self.error is not None:
-            _log.error("client %r: %s failed, too", self._client_id, name, exc_info=cause)
+            _log.error("client %r: %s also failed", self._client_id, name, exc_info=cause)
             return
-        self.error = ClientFailed(f"{name} failed by a bug in the client: {cause!r}")
+        self.error = ClientFailed(f"{name} failed because of a bug in the client: {cause!r}")
         self.error.__cause__ = cause
         _log.critical("client %r: %s failed", self._client_id, name, exc_info=cause)
         for listener in self._listeners:

@@ -98,7 +98,7 @@ def without_unused(options: Mapping[str, Any]) -> dict[str, Any]:
             _check(name, value)
         ignored.append(name.replace("_", "."))
     if ignored:
-        _log.warning("options without an effect in this client: %s", ", ".join(sorted(ignored)))
+        _log.warning("options that have no effect in this client: %s", ", ".join(sorted(ignored)))
     return used
 
 
@@ -116,4 +116,4 @@ def _check(name: str, value: Any) -> None:
             f"{kafka_name}{shown} is not supported by this client: "
             f"{_INSTEAD.get(name, 'remove the option')}"
         )
-    raise ConfigError(f"{kafka_name}{shown} is not supported, only {_ONLY[name]}")
+    raise ConfigError(f"{kafka_name}{shown} is not supported; only {_ONLY[name]} is")

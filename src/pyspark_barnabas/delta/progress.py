@@ -45,9 +45,9 @@ def is_committed(found: Progress, wanted: MicroBatch) -> bool:
     app_id, query, batch, rows, begins = wanted
     if found.application is not None and found.application != found.query:
         raise NotExactlyOnce(
-            f"txnAppId {app_id!r} has version {found.application} in this table, and query {query} "
-            f"has {'none' if found.query is None else found.query}: another query writes, or wrote,"
-            " under that id. A query with a new checkpoint needs another txnAppId"
+            f"txnAppId {app_id!r} has version {found.application} in this table, and query "
+            f"{query} has {'none' if found.query is None else found.query}: another query writes "
+            "or has written with that id. A query with a new checkpoint needs another txnAppId"
         )
     if begins is not None and batch < begins:
         return True

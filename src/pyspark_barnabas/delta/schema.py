@@ -81,7 +81,8 @@ def _check_fields(path: str, fields: Sequence[pa.Field]) -> None:
         name = f"{path}{field.name}"
         if name.lower() in seen:
             raise ConfigError(
-                f"columns {seen[name.lower()]} and {name} are the same to Delta, which ignores case"
+                f"columns {seen[name.lower()]} and {name} have the same name in Delta, which "
+                "ignores case"
             )
         seen[name.lower()] = name
         _check_type(name, field.type)

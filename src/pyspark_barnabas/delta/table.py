@@ -176,8 +176,8 @@ class Table:
             name = info.base_name
             if not _OWN_NAME.fullmatch(name) and not name.startswith(tuple(own)):
                 raise ConfigError(
-                    f"{self._options.path} is no Delta table and not empty ({name}): name another "
-                    "place"
+                    f"{self._options.path} is neither a Delta table nor empty (it contains "
+                    f"{name}): choose another path"
                 )
 
     def _check_partitioning(self, table: DeltaTable) -> None:
@@ -283,7 +283,7 @@ class Table:
         # There was a concurrent change; the next time is early enough.
         except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
             _log.warning(
-                "%s: maintenance failed, and is retried later: %s",
+                "%s: maintenance failed and will be retried later: %s",
                 self._options.path,
                 in_one_line(error),
             )

@@ -138,8 +138,8 @@ def test_options_of_groups_fit_together() -> None:
     _, alone = configure(ConsumerConfig, {})
     assert not alone.enable_auto_commit, "there is no group to commit for"
     for options, complaint in (
-        ({"enable_auto_commit": True}, r"enable\.auto\.commit is for consumers in a group"),
-        ({"group_instance_id": "blue"}, r"group\.instance\.id is for consumers in a group"),
+        ({"enable_auto_commit": True}, r"enable\.auto\.commit needs a consumer group"),
+        ({"group_instance_id": "blue"}, r"group\.instance\.id needs a consumer group"),
         ({"group_id": "g", "session_timeout_ms": 3_000}, r"3000 is not less than session"),
         ({"group_id": "g", "max_poll_interval_ms": 0}, r"max\.poll\.interval\.ms: 0 is less"),
     ):
@@ -175,9 +175,9 @@ def test_options_come_as_a_mapping_as_keywords_or_mixed(
     [
         (None, {}, "bootstrap.servers is missing; give HOST:PORT"),
         ({"acks": "all"}, {}, "bootstrap.servers is missing"),
-        (A, {"bootstrap.servers": B}, "bootstrap.servers is given twice"),
-        (A, {"batch.size": 1, "batch_size": 2}, "batch.size is given twice"),
-        ({5: 1}, {}, "5 is not an option's name"),
+        (A, {"bootstrap.servers": B}, "bootstrap.servers is set twice"),
+        (A, {"batch.size": 1, "batch_size": 2}, "batch.size is set twice"),
+        ({5: 1}, {}, "5 is not the name of an option"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(
@@ -193,7 +193,7 @@ def test_kafkas_options_without_an_effect_are_named_once(caplog: pytest.LogCaptu
     with caplog.at_level(logging.WARNING):
         assert configure(ProducerConfig, options)[1].linger_ms == 5
     assert [record.getMessage() for record in caplog.records] == [
-        "options without an effect in this client: send.buffer.bytes"
+        "options that have no effect in this client: send.buffer.bytes"
     ]
 
 
@@ -205,7 +205,7 @@ def test_kafkas_options_without_an_effect_are_named_once(caplog: pytest.LogCaptu
         ("sasl.login.class", "a.B", r"sasl\.login\.class: 'a.B' is not supported"),
         ("ssl.unheard.of", "1", "remove the option"),
         ("ssl.ca.location", "/ca.pem", r"set ssl\.truststore\.location"),
-        ("partitioner.ignore.keys", True, "True is not supported, only false"),
+        ("partitioner.ignore.keys", True, "True is not supported; only false is"),
     ],
 )
 def test_an_option_that_would_change_security_is_refused(

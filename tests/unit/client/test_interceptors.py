@@ -98,8 +98,8 @@ def test_pr_10_interceptors_are_given_in_every_form() -> None:
         ("..Name", "'..Name' is not a class that can be imported"),
         ("..", "'..' is not a class that can be imported"),
         (f"{__name__}:Missing", "Missing"),
-        ([Suffix()], "has none of on_consume, on_commit"),
-        (5, "5 has none of"),
+        ([Suffix()], "has none of the methods on_consume, on_commit"),
+        (5, "5 has none of the methods"),
     ],
 )
 def test_pr_10_what_is_no_interceptor_is_refused(given: object, problem: str) -> None:

@@ -49,7 +49,7 @@ def test_ux_3_no_name_of_kafkas_clients_is_one() -> None:
 )
 def test_ux_3_a_mistyped_one_is_named_with_its_nearest(name: str, expected: str) -> None:
     (line,) = unknown_options([name])
-    assert line == f"{name} is no config of a client, and has no effect{expected}"
+    assert line == f"{name} is not a client config and has no effect{expected}"
 
 
 def test_a_name_that_is_warned_of_is_left_out() -> None:

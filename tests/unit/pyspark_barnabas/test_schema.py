@@ -41,9 +41,9 @@ def test_what_can_be_written(columns: dict[str, DataType], topic: str | None) ->
     [
         ({"key": BINARY}, "t", "named value is missing; there are key"),
         ({"value": BINARY}, None, "give the option topic, or a column named topic"),
-        ({"value": INT}, "t", "column value is int, must be binary or string"),
-        ({"value": BINARY, "topic": BINARY}, None, "column topic is binary, must be string"),
-        ({"value": BINARY, "partition": LONG}, "t", "column partition is bigint, must be int"),
+        ({"value": INT}, "t", "column value is int, but must be binary or string"),
+        ({"value": BINARY, "topic": BINARY}, None, "column topic is binary, but must be string"),
+        ({"value": BINARY, "partition": LONG}, "t", "column partition is bigint, but must be int"),
         ({"value": BINARY, "headers": T.MapType(TEXT, BINARY)}, "t", "column headers is map"),
     ],
 )

@@ -110,7 +110,7 @@ def add(
 @click.option(
     "--allow/--deny", "allow", default=None, help="Only rules with this permission: allow or deny."
 )
-@click.option("--force", is_flag=True, help="Do not ask for confirmation on a terminal.")
+@click.option("--force", is_flag=True, help="Delete without asking for confirmation on a terminal.")
 @bootstrap_server
 def delete(  # noqa: PLR0913  (a command's parameters are its options)
     principals: tuple[str, ...],
@@ -188,7 +188,9 @@ def list_(  # noqa: PLR0913  (a command's parameters are its options)
 
 @acls.command("explain")
 @options.principals
-@click.option("--operation", required=True, metavar="NAME", help="Such as read or write.")
+@click.option(
+    "--operation", required=True, metavar="NAME", help=("The operation, such as read or write.")
+)
 @options.resources(("literal",), "literal")
 @click.option("--host", default=WILDCARD, metavar="ADDRESS", help="The client's address.")
 @as_json

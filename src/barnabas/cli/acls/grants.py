@@ -64,7 +64,7 @@ def check_deeds(deeds: Deeds, patterns: Iterable[Pattern]) -> None:
     """Raises BadGrant for a role without the resources that it needs."""
     types = {each.resource_type for each in patterns}
     if deeds.is_role and deeds.operations:
-        raise BadGrant("--producer and --consumer imply their operations: leave out --operation")
+        raise BadGrant("--producer and --consumer already imply operations: leave out --operation")
     if deeds.is_producer and ResourceType.TOPIC not in types:
         raise BadGrant("With --producer you must specify a --topic")
     if deeds.is_idempotent and not deeds.is_producer:

@@ -44,7 +44,7 @@ def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
             multiple=True,
             metavar="NAME",
             shell_complete=topic_names,
-            help="A topic, or '*' for every one; may be repeated, as each of these.",
+            help="A topic, or '*' for every topic; may be repeated, like the following options.",
         ),
         click.option("--group", "groups", multiple=True, metavar="NAME", help="A consumer group."),
         click.option("--cluster", is_flag=True, help="The cluster."),
@@ -62,7 +62,7 @@ def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
             type=click.Choice(pattern_types, case_sensitive=False),
             default=default,
             show_default=True,
-            help="How names are read: as they are, as prefixes, or as what rules are about.",
+            help="How to match names: exactly, as prefixes, or by the rules that apply to them.",
         ),
     )
 
@@ -107,7 +107,7 @@ def principals(command: F) -> F:
         "named_principals",
         multiple=True,
         metavar="TYPE:NAME",
-        help="The same, with its type; User:* is everyone.",
+        help="The user with its type, such as User:alice; User:* is everyone.",
     )(chosen)
     return click.option(  # type: ignore[no-any-return]
         "--user",
@@ -129,7 +129,11 @@ def deeds(command: F) -> F:
             is_flag=True,
             help="All operations needed to read the topics in the group.",
         ),
-        click.option("--idempotent", is_flag=True, help="With --producer: for older brokers."),
+        click.option(
+            "--idempotent",
+            is_flag=True,
+            help=("With --producer: also allow idempotent writes, for older brokers."),
+        ),
         click.option(
             "--operation",
             "operations",
@@ -168,7 +172,7 @@ def operation(text: str) -> Operation:
     except ValueError as error:
         raise click.UsageError(f"--operation: {error}") from None
     if found is Operation.ANY:
-        raise click.UsageError("--operation any: say all, for every operation")
+        raise click.UsageError("--operation any: use all for every operation")
     return found
 
 

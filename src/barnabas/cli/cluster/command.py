@@ -38,7 +38,7 @@ def _default_directory() -> Path:
         return Path(_DEFAULT_DIRECTORY).expanduser()
     except RuntimeError:
         raise click.UsageError(
-            "the home directory is not known: name a directory with --dir"
+            "the home directory is unknown: name a directory with --dir"
         ) from None
 
 
@@ -77,7 +77,7 @@ cluster.add_command(health)
     "count",
     type=click.IntRange(1, 100),
     metavar="N",
-    help="Default: as many as before, or 3.",
+    help="The number of brokers; default: as many as before, or 3.",
 )
 @_directory
 @click.option(

@@ -72,7 +72,9 @@ def _of(
         yield Problem(OFFLINE, text, name)
     # The replication factor limits how many replicas can be in sync, regardless of the config.
     elif isr < min(min_isr, replicas):
-        text = f"{name} refuses acks=all: {in_sync}, min.insync.replicas is {min_isr}"
+        text = (
+            f"{name} rejects writes with acks=all: {in_sync}, but min.insync.replicas is {min_isr}"
+        )
         yield Problem(UNDER_MIN_ISR, text, name)
     elif isr < replicas:
         yield Problem(UNDER_REPLICATED, f"{name} is under-replicated: {in_sync}", name)

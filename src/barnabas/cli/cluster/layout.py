@@ -118,7 +118,9 @@ def check_overrides(overrides: Mapping[str, str]) -> None:
     """Raises CannotRun for a config that the cluster sets per broker."""
     for key in overrides:
         if key in _OWN_KEYS or key == "zookeeper.connect":
-            raise CannotRun(f"--override {key}: the cluster sets it itself, for each broker")
+            raise CannotRun(
+                f"--override {key}: the cluster sets this config for each broker itself"
+            )
 
 
 def read_plan(directory: Path) -> Plan | None:

@@ -54,13 +54,13 @@ def configs() -> None:
 @configs.command()
 @entity_options
 @click.option(
-    "--all", "everything", is_flag=True, help="Include configs that have their default values."
+    "--all", "everything", is_flag=True, help="Also show configs that have their default values."
 )
 @click.option("--quotas", is_flag=True, help="All client quotas.")
 @click.option(
     "--explain",
     metavar="KEY",
-    help="Explain a config, or list the configs whose names start with this; needs no broker.",
+    help="Explain a config, or list the configs whose names start with KEY; needs no broker.",
 )
 @as_json
 @bootstrap_server
@@ -92,7 +92,7 @@ def describe(
     entity = chosen.entity()
     if entity or quotas:
         if entity and quotas:
-            raise click.UsageError("--quotas shows those of all: leave out the name")
+            raise click.UsageError("--quotas shows the quotas of all owners: leave out the name")
         _describe_clients(entity, servers, as_json=as_json)
         return
     resource = chosen.resource()
@@ -163,7 +163,8 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
         # The APIs for quotas and credentials can only set and remove.
         if append or subtract or validate_only:
             raise click.UsageError(
-                "quotas and credentials are set by --add and removed by --delete, at once"
+                "quotas and credentials can only be changed with --add and --delete, which "
+                "take effect at once"
             )
         _alter_clients(entity, add, delete, servers)
         return
@@ -173,7 +174,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
     except BadChange as error:
         raise click.UsageError(str(error)) from error
     if not changes:
-        raise click.UsageError("say what to change: --add, --delete, --append or --subtract")
+        raise click.UsageError("nothing to change: give --add, --delete, --append or --subtract")
 
     async def work() -> None:
         async with Admin(servers, **client_options()) as admin:
@@ -225,7 +226,7 @@ def _alter_clients(
     except BadChange as error:
         raise click.UsageError(str(error)) from error
     if not change.quotas and not change.credentials:
-        raise click.UsageError("say what to change: --add or --delete")
+        raise click.UsageError("nothing to change: give --add or --delete")
 
     async def work() -> None:
         async with Admin(servers, **client_options()) as admin:

@@ -34,18 +34,28 @@ _OPTIONS = (
     click.option(
         "--user",
         metavar="NAME",
-        help="The quotas of this user, and its SCRAM credentials, which are no secrets.",
-    ),
-    click.option("--user-defaults", is_flag=True, help="The quotas of each user without its own."),
-    click.option(
-        "--client", metavar="ID", help="The quotas of this client id, or of a user's with it."
+        help="The quotas and SCRAM credentials of this user; no secret is shown.",
     ),
     click.option(
-        "--client-defaults", is_flag=True, help="The quotas of each client id without its own."
+        "--user-defaults", is_flag=True, help=("The quotas of each user that has none of its own.")
+    ),
+    click.option(
+        "--client",
+        metavar="ID",
+        help=(
+            "The quotas of this client id, or with --user those of the user's clients with this id."
+        ),
+    ),
+    click.option(
+        "--client-defaults",
+        is_flag=True,
+        help=("The quotas of each client id that has none of its own."),
     ),
     click.option("--ip", metavar="ADDRESS", help="The connection rate of this address."),
     click.option(
-        "--ip-defaults", is_flag=True, help="The connection rate of each address without its own."
+        "--ip-defaults",
+        is_flag=True,
+        help=("The connection rate of each address that has none of its own."),
     ),
 )
 
@@ -94,11 +104,16 @@ class EntityOptions(NamedTuple):
         # A missing flag is False, which would count as given here.
         others = (self.topic, self.broker, self.broker_loggers, self.broker_defaults or None)
         if any(each is not None for each in others):
-            raise click.UsageError("quotas are of --user, --client or --ip, and of nothing else")
+            raise click.UsageError(
+                "--user, --client and --ip cannot be combined with a topic or broker"
+            )
         # An address has only the quota connection_creation_rate (KIP-612), which applies before any
         # user is known.
         if "ip" in found and len(found) > 1:
-            raise click.UsageError("--ip stands alone: its rate is one of connections")
+            raise click.UsageError(
+                "--ip cannot be combined with --user or --client: its quota applies before a "
+                "user is known"
+            )
         return found
 
     def _entity(self) -> dict[str, str | None]:
@@ -109,7 +124,7 @@ class EntityOptions(NamedTuple):
             ("ip", "--ip", self.ip, self.ip_defaults),
         ):
             if name is not None and is_default:
-                raise click.UsageError(f"{option} and {option}-defaults: choose one")
+                raise click.UsageError(f"give either {option} or {option}-defaults, not both")
             if name == "":
                 raise click.UsageError(
                     f"{option} must not be empty; use {option}-defaults to set the default"

@@ -60,7 +60,9 @@ def parse_quota(name: str, value: str) -> float:
 def _check(name: str, entity: Mapping[str, str | None], option: str) -> None:
     known = names_for(entity)
     if name not in known:
-        raise BadChange(f"{option} {name}: a quota here is one of {', '.join(known)}")
+        raise BadChange(
+            f"{option} {name}: not a quota of this owner; use one of {', '.join(known)}"
+        )
 
 
 def quota_line(entity: QuotaEntity, quotas: Mapping[str, float]) -> str:

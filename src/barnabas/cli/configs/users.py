@@ -51,7 +51,8 @@ def _upsertion(user: str, name: str, value: str) -> UserScramCredentialUpsertion
 def _check(name: str, option: str) -> None:
     if name not in SCRAM_MECHANISMS:
         raise BadChange(
-            f"{option}: users have SCRAM credentials, {' and '.join(SCRAM_MECHANISMS)}, {_FORM}"
+            f"{option}: the SCRAM credentials of a user are {' and '.join(SCRAM_MECHANISMS)}, "
+            f"{_FORM}"
         )
 
 

@@ -56,7 +56,7 @@ def group_names(command: F) -> F:
     ) -> Any:
         names = arguments + named
         if all_groups and names:
-            raise click.UsageError("--all-groups and a group's name contradict each other")
+            raise click.UsageError("--all-groups cannot be combined with the name of a group")
         return command(*args, names=GroupNames(names, all_groups), **rest)
 
     return call  # type: ignore[return-value]

@@ -105,8 +105,8 @@ async def _execute(admin: Admin, moves: list[Move]) -> None:
         # While the group has members, a commit without a member id is rejected with this error.
         except UnknownMemberId:
             raise BadReset(
-                f"group {group_id!r} has gained members meanwhile: offsets can only be reset while "
-                "it has none"
+                f"group {group_id!r} has gained members in the meantime: offsets can only be "
+                "reset while it has none"
             ) from None
 
 

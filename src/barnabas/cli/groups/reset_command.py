@@ -79,9 +79,9 @@ def reset_offsets(  # noqa: PLR0913  (a command's parameters are its options)
     """
     names.require()
     if execute and dry_run:
-        raise click.UsageError("--execute and --dry-run contradict each other")
+        raise click.UsageError("--execute and --dry-run cannot be combined")
     if export and as_json:
-        raise click.UsageError("--export and --json contradict each other")
+        raise click.UsageError("--export and --json cannot be combined")
     given = {
         "--to-earliest": Target(Goal.EARLIEST) if to_earliest else None,
         "--to-latest": Target(Goal.LATEST) if to_latest else None,

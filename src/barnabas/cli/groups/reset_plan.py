@@ -129,7 +129,7 @@ def _wanted_offset(partition: TopicPartition, target: Target, log: Log) -> tuple
         case Goal.CURRENT:
             found, lacking = log.committed, "committed offset"
         case Goal.TIME:
-            found, lacking = log.at_time, "record that young"
+            found, lacking = log.at_time, "record at or after this time"
     if found is not None:
         return found, None
     # As in Kafka: without a record of that time, or a commit, the group reads what comes next.

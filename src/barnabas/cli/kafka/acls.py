@@ -70,7 +70,7 @@ _TYPES: Final = {
     "user-principal": ResourceType.USER,
 }
 _SIDES: Final = {"allow": PermissionType.ALLOW, "deny": PermissionType.DENY}
-_OF_KRAFT = Retired("there is no KRaft here: name a broker by --bootstrap-server", "")
+_OF_KRAFT = Retired("Barnabas has no KRaft controllers: name a broker with --bootstrap-server", "")
 
 
 def explain(given: Given) -> list[Line]:
@@ -78,7 +78,8 @@ def explain(given: Given) -> list[Line]:
     action = _action(given)
     if is_by_authorizer(given):
         raise NotCovered(
-            "our command for rules asks brokers; the line runs as it is without --explain"
+            "our command for rules sends requests to brokers only; without --explain, this "
+            "line runs unchanged"
         )
     patterns = _patterns(given)
     end = at_servers(given)
@@ -258,8 +259,8 @@ def _warn_of_hosts(rules: _Wanted) -> None:
     hosts = {entry.host: None for entries_ in rules.values() for entry in entries_}
     for host in filter(matches_no_client, hosts):
         click.echo(
-            f"warning: no client matches host {host}: a rule has the address of one client, and "
-            "neither a name nor a range",
+            f"warning: no client matches host {host}: a rule contains the address of one client, "
+            "not a name or a range",
             err=True,
         )
 

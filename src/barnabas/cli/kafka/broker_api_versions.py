@@ -74,7 +74,7 @@ def explain(given: Given) -> list[Line]:
     """Raise NotCovered, because there is no such command."""
     servers(given)
     raise NotCovered(
-        "barnabas has no command of its own for this: the line runs as it is, without --explain"
+        "`barnabas` has no command of its own for this; without --explain, this line runs unchanged"
     )
 
 

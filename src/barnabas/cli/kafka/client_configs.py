@@ -44,7 +44,7 @@ def explain(given: Given, action: str) -> list[Line]:
     if types:
         if action == "describe" and not entity:
             return [["configs", "describe", "--quotas", *at_servers(given)]]
-        raise NotCovered("our command shows one at a time, or all quotas: add its name")
+        raise NotCovered("our command shows one owner at a time, or all quotas: add a name")
     if action == "alter":
         _change(given, entity)
     options = repeated(given, "add-config", "add") + repeated(given, "delete-config", "delete")
@@ -92,7 +92,7 @@ async def change(given: Given) -> None:
 
 def _change(given: Given, entity: dict[str, str | None]) -> Change:
     if "add-config-file" in given:
-        raise NotCovered("--add-config-file: give quotas and credentials by --add-config")
+        raise NotCovered("--add-config-file: give quotas and credentials with --add-config")
     try:
         return change_of(entity, given.texts("add-config"), given.texts("delete-config"))
     except BadChange as error:

@@ -58,7 +58,9 @@ def _resources(given: Given) -> tuple[int, list[str] | None]:
     short = [name for name in (*_SHORT, "broker-defaults") if name in given]
     types = given.texts("entity-type")
     if len(types) + len(short) != 1:
-        raise BadCommandLine("name one kind: --topic, --broker, --broker-defaults or --entity-type")
+        raise BadCommandLine(
+            "name one kind of entity: --topic, --broker, --broker-defaults or --entity-type"
+        )
     if types and types[0] in _MISSING:
         raise NotCovered(
             f"--entity-type {types[0]}: `barnabas` has no command for {_MISSING[types[0]]}"
@@ -94,7 +96,9 @@ def _check(given: Given) -> str:
     if ("alter" in given) == ("describe" in given):
         raise BadCommandLine("Command must include exactly one action: --describe, --alter")
     if "bootstrap-controller" in given:
-        raise NotCovered("--bootstrap-controller: there is no KRaft quorum; ask a broker instead")
+        raise NotCovered(
+            "--bootstrap-controller: there is no KRaft quorum; use --bootstrap-server instead"
+        )
     if not is_by_zookeeper(given):
         servers(given)
     zookeeper_configs.check(given)
@@ -139,7 +143,7 @@ def explain(given: Given) -> list[Line]:
     kind, names = _resources(given)
     if names is None:
         raise NotCovered(
-            f"our command shows one {KINDS[kind]} at a time: add its name by --entity-name"
+            f"our command shows one {KINDS[kind]} at a time: add its name with --entity-name"
         )
     if action == "describe":
         options = flag_words(given, "all")

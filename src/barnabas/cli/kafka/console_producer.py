@@ -119,7 +119,9 @@ def _reader(given: Given) -> LineReader:
     """Return the reader. Raises BadCommandLine, or NotCovered for the user's own reader class."""
     named_class = given.text("line-reader")
     if named_class is not None and not named_class.endswith(_READER):
-        raise NotCovered(f"--line-reader {named_class}: readers are classes of Java; leave it out")
+        raise NotCovered(
+            f"--line-reader {named_class}: Java classes cannot be run; leave the option out"
+        )
     own = _properties(given)
 
     def separator(name: str, default: str) -> bytes:
@@ -281,13 +283,13 @@ TOOL = Tool(
     run,
     {
         "zookeeper": ZOOKEEPER,
-        "new-producer": Retired("every producer is a new producer now: leave it out", "", False),
+        "new-producer": Retired("there is only the new producer: leave the option out", "", False),
         "queue-size": Retired("Kafka removed it with the old producer: leave it out", ""),
         "queue-enqueuetimeout-ms": Retired(
             "Kafka removed it with the old producer", "max-block-ms"
         ),
-        "key-serializer": Retired("lines are sent as bytes: leave it out", ""),
-        "value-serializer": Retired("lines are sent as bytes: leave it out", ""),
+        "key-serializer": Retired("lines are sent as bytes: leave the option out", ""),
+        "value-serializer": Retired("lines are sent as bytes: leave the option out", ""),
     },
     OLD_SERVERS,
 )

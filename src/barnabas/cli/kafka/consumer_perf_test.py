@@ -22,8 +22,8 @@ from barnabas.config import load_properties
 
 _WHO = "kafka-consumer-perf-test.sh"
 _MISSING = {
-    "date-format": "times are as yyyy-MM-dd HH:mm:ss:SSS",
-    "print-metrics": "the summary is all that it prints",
+    "date-format": "times have the format yyyy-MM-dd HH:mm:ss:SSS",
+    "print-metrics": "it prints only the summary",
 }
 
 
@@ -32,7 +32,9 @@ def explain(given: Given) -> list[Line]:
     given.need("topic", "messages")
     for name, reason in _MISSING.items():
         if name in given:
-            raise NotCovered(f"--{name}: not in `barnabas perf consume`: {reason}; leave it out")
+            raise NotCovered(
+                f"--{name}: not supported by `barnabas perf consume`: {reason}; leave it out"
+            )
     line = ["perf", "consume", given.required_text("topic")]
     for option in ("messages", "timeout", "reporting-interval"):
         line += option_words(given, option)
@@ -60,7 +62,7 @@ def run(given: Given) -> int:
             "ignored by the test"
         )
     if "group" in given:
-        warn(_WHO, "--group: it reads all partitions, joins no group and commits nothing")
+        warn(_WHO, "--group: this tool reads all partitions, joins no group and commits nothing")
     # Kafka's tool prints this among its results.
     return min(run_ours(line), 1)
 

@@ -41,7 +41,8 @@ def explain(given: Given) -> list[Line]:
     """Raise NotCovered: we have no command for tokens."""
     _action(given)
     raise NotCovered(
-        "barnabas has no command of its own for tokens: the line runs as it is without --explain"
+        "`barnabas` has no command of its own for tokens; without --explain, this line runs "
+        "unchanged"
     )
 
 
@@ -132,7 +133,7 @@ def _users(given: Given, option: str) -> list[str]:
             raise BadCommandLine(f"--{option}: {error}") from None
         # Kafka's brokers reject other types too: INVALID_PRINCIPAL_TYPE.
         if principal.kind != "User":
-            raise NotCovered(f"--{option} {text}: tokens are for users here, as User:name")
+            raise NotCovered(f"--{option} {text}: only users can have tokens, written as User:name")
         users.append(principal.name)
     return users
 
@@ -140,7 +141,7 @@ def _users(given: Given, option: str) -> list[str]:
 def _period(given: Given, option: str) -> int:
     period_ms = given.number(option, -_LONG_MAX - 1, _LONG_MAX)
     if period_ms is None:
-        raise BadCommandLine(f"--{option}: give milliseconds, -1 for what the brokers have")
+        raise BadCommandLine(f"--{option}: give milliseconds, or -1 for the brokers' default")
     return period_ms
 
 
@@ -149,7 +150,7 @@ def _hmac(given: Given) -> bytes:
         # The HMAC is the token's password (KIP-48), so the error does not repeat it.
         return b64decode(given.text("hmac") or "", validate=True)
     except binascii.Error:
-        raise BadCommandLine("--hmac: not in base64, as --create prints it") from None
+        raise BadCommandLine("--hmac: not base64; give the value that --create printed") from None
 
 
 def _java_list(users: Sequence[str]) -> str:

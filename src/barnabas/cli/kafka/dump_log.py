@@ -11,8 +11,8 @@ _DECODERS = ("offsets-decoder", "transaction-log-decoder")
 _MISSING = {
     "cluster-metadata-decoder": "there are no logs of a KRaft quorum",
     "remote-log-metadata-decoder": "there is no tiered storage",
-    "key-decoder-class": "decoders are classes of Java",
-    "value-decoder-class": "decoders are classes of Java",
+    "key-decoder-class": "decoders are Java classes, which cannot be run",
+    "value-decoder-class": "decoders are Java classes, which cannot be run",
     "skip-record-metadata": "`barnabas consume` prints values alone",
     "max-bytes": "`barnabas dump FILE | head` prints the first batches",
 }

@@ -52,11 +52,11 @@ def template_of(name: str) -> str:
         return _TEMPLATES[name]
     if is_json(name):
         raise NotCovered(
-            f"--formatter {name}: our command has no such format; the line runs as it is without "
-            "--explain"
+            f"--formatter {name}: our command has no such format; without --explain, this line "
+            "runs unchanged"
         )
     raise NotCovered(
-        f"--formatter {name}: a class of Java; there are {DEFAULT}, {_OLD_PACKAGE}{_NOTHING}, "
+        f"--formatter {name}: Java classes cannot be run; use {DEFAULT}, {_OLD_PACKAGE}{_NOTHING}, "
         f"{', '.join(_TEMPLATES)}, and {', '.join(JSON_FORMATTERS)} of {_NEW_PACKAGE[:-1]}"
     )
 

@@ -135,13 +135,13 @@ def _names(given: Given) -> list[str]:
     if text is not None:
         if not all(re.fullmatch(r"[A-Za-z0-9._-]+(:\d+)?", rule) for rule in text.split(",")):
             raise NotCovered(
-                f"--topic-partitions {text}: our command takes TOPIC or TOPIC:0,1 only; the line "
-                "runs as it is without --explain"
+                f"--topic-partitions {text}: our command accepts only TOPIC or TOPIC:0,1; without "
+                "--explain, this line runs unchanged"
             )
         return text.split(",")
     topic, numbers = given.text("topic"), given.text("partitions")
     if topic is None and numbers:
-        raise NotCovered("--partitions without --topic: our command takes TOPIC:0,1 only")
+        raise NotCovered("--partitions without --topic: our command accepts only TOPIC:0,1")
     if topic is None:
         return []
     names = plain_names(topic, "topic")

@@ -23,7 +23,7 @@ _MARK = "# Written by `barnabas install-scripts`."
 
 @click.command("install-scripts")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--force", is_flag=True, help="Replace files that this command has not written.")
+@click.option("--force", is_flag=True, help="Replace files that this command did not write.")
 def install_scripts(directory: Path, force: bool) -> int:
     """Write scripts with the names of Kafka's into DIR, which run the commands of Barnabas.
 
@@ -48,8 +48,8 @@ def install_scripts(directory: Path, force: bool) -> int:
     if foreign and not force:
         complain(
             "barnabas install-scripts",
-            f"{foreign[0]} is not a script of ours{_others(len(foreign) - 1)}: nothing was "
-            "written; choose an empty directory, or replace what is there by --force",
+            f"{foreign[0]} is not one of our scripts{_others(len(foreign) - 1)}: nothing was "
+            "written; choose an empty directory, or replace the files with --force",
         )
         return EXIT_FAILURE
     directory.mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def _write_configs(config: Path) -> None:
             with (config / name).open("x", encoding="utf-8") as file:
                 file.write(text)
         except FileExistsError:
-            click.echo(f"Left {config / name} as it is.")
+            click.echo(f"Left {config / name} unchanged.")
         else:
             written.append(name)
     if written:

@@ -80,7 +80,8 @@ def deserializer(class_name: str | None) -> Text:
         return bytes
     if own not in _NUMBERS:
         raise NotCovered(
-            f"{class_name}: a class of Java; there are {', '.join((*_AS_THEY_ARE, *_NUMBERS))}"
+            f"{class_name}: Java classes cannot be run; use one of "
+            f"{', '.join((*_AS_THEY_ARE, *_NUMBERS))}"
         )
     form = struct.Struct(_NUMBERS[own])
 

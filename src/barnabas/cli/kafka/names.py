@@ -148,8 +148,8 @@ NOT_COVERED: Final = {
     "kafka-features": "Barnabas has no versioned features to upgrade",
     "kafka-client-metrics": "Barnabas has no tool for subscriptions to clients' metrics",
     "kafka-streams-application-reset": (
-        "reset its groups by `barnabas groups reset-offsets` and delete its internal topics by "
-        "`barnabas topics delete`"
+        "reset its groups with `barnabas groups reset-offsets` and delete its internal topics "
+        "with `barnabas topics delete`"
     ),
     "kafka-jmx": "Barnabas has no JMX: its metrics are text of Prometheus, served over HTTP",
     "kafka-e2e-latency": (

@@ -79,7 +79,7 @@ class Given:
         # MultipleArgumentsForOptionException.
         found = self.texts(name)
         if len(found) > 1:
-            raise BadCommandLine(f"--{name} is given {len(found)} times: leave out all but one")
+            raise BadCommandLine(f"--{name} is given {len(found)} times: give it only once")
         return found[0] if found else None
 
     def number(self, name: str, least: int = -(2**31), most: int = 2**31 - 1) -> int | None:
@@ -118,7 +118,9 @@ class Given:
     def only_with(self, name: str, *others: str) -> None:
         """Raises BadCommandLine if `name` is given without any of the others."""
         if name in self and not any(other in self for other in others):
-            raise BadCommandLine(f"--{name} goes only with {_alternatives(others)}: leave it out")
+            raise BadCommandLine(
+                f"--{name} can be used only with {_alternatives(others)}: leave it out"
+            )
 
     def not_with(self, name: str, *others: str) -> None:
         """Raises BadCommandLine if `name` is given together with one of the others."""
@@ -199,7 +201,7 @@ def _option(word: str, known: dict[str, Option], abbreviates: bool) -> tuple[Opt
 
 def _nearest(name: str, known: Iterable[str]) -> str:
     near = get_close_matches(name, list(known), 1, 0.5)
-    return f"; is --{near[0]} meant?" if near else "; --help lists those that are"
+    return f"; did you mean --{near[0]}?" if near else "; --help lists the options"
 
 
 def _value(option: Option, value: str | None, left: list[str]) -> str | None:

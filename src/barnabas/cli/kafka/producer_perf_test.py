@@ -11,9 +11,9 @@ _MISSING = {
     "payload-file": "payloads are random letters of --record-size",
     "payload-monotonic": "payloads are random letters of --record-size",
     "payload-delimiter": "payloads are random letters of --record-size",
-    "transactional-id": "it writes without transactions",
-    "transaction-duration-ms": "it writes without transactions",
-    "print-metrics": "the summary is all that it prints",
+    "transactional-id": "it does not use transactions",
+    "transaction-duration-ms": "it does not use transactions",
+    "print-metrics": "it prints only the summary",
 }
 
 
@@ -22,7 +22,9 @@ def explain(given: Given) -> list[Line]:
     given.need("topic", "num-records", "throughput")
     for name, reason in _MISSING.items():
         if name in given:
-            raise NotCovered(f"--{name}: not in `barnabas perf produce`: {reason}; leave it out")
+            raise NotCovered(
+                f"--{name}: not supported by `barnabas perf produce`: {reason}; leave it out"
+            )
     # After the options that we lack: Kafka accepts a payload file instead of a size.
     given.need("record-size")
     path = given.text("producer.config")

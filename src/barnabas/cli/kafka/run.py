@@ -71,7 +71,7 @@ def load(script: str) -> Tool:
         raise NotCovered(NOT_COVERED[script])
     near = get_close_matches(script, [*every_script(), *NOT_COVERED], 1)
     raise NotCovered(
-        f"Kafka has no such script; is {near[0]}.sh meant?"
+        f"Kafka has no such script; did you mean {near[0]}.sh?"
         if near
         else "Kafka has no such script; `barnabas --help` lists our own commands"
     )
@@ -97,7 +97,7 @@ def _run(typed: str, words: list[str]) -> int:
     check_options(script, tool, asked)
     given = parse(asked, tool.options, tool.abbreviates, tool.older)
     if given.others and not tool.operands:
-        raise BadCommandLine(f"{' '.join(given.others)}: belongs to no option; leave it out")
+        raise BadCommandLine(f"{' '.join(given.others)}: not the value of an option; leave it out")
     # --explain was on the line.
     if len(asked) < len(words):
         for line in tool.explain(given):
@@ -119,7 +119,7 @@ def _of_class(words: list[str]) -> tuple[str, list[str]]:
     name = left.pop(0)
     if name not in CLASSES:
         near = get_close_matches(name, CLASSES, 1, 0.7)
-        advice = f"is {near[0]} meant?" if near else "it runs Kafka's tools only"
+        advice = f"did you mean {near[0]}?" if near else "only Kafka's tools can be run"
         raise NotCovered(f"no class {name}: {advice}")
     return CLASSES[name], left
 
@@ -133,7 +133,7 @@ def _help(script: str, tool: Tool, *, is_asked: bool) -> int:
         "",
         *(f"  {_shown(option)}" for option in tool.options),
         *(f"  {f'--{old}':<40} Deprecated: --{new}." for old, new in tool.older.items()),
-        f"  {_EXPLAIN:<40} Print our own command for the line, and run nothing.",
+        f"  {_EXPLAIN:<40} Print our own command for this line instead of running it.",
     ]
     click.echo("\n".join(lines), err=not is_asked)
     return EXIT_OK if is_asked else EXIT_FAILURE

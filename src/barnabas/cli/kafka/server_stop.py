@@ -26,7 +26,7 @@ def explain(given: Given) -> list[Line]:
     for name in ("process-role", "node-id"):
         if name in given:
             raise NotCovered(
-                f"--{name}: choose a broker by `barnabas server stop --dir DIR` or --port PORT"
+                f"--{name}: choose a broker with `barnabas server stop --dir DIR` or --port PORT"
             )
     return [["server", "stop", *given.others[:1]]]
 

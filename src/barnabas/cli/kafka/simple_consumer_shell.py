@@ -34,8 +34,8 @@ def _partition(given: Given) -> TopicPartition:
     # the leader.
     if given.number("replica") not in (None, -1):
         raise NotCovered(
-            f"--replica {given.text('replica')}: records come from the partition's leader, whose "
-            "replicas have the same; leave it out"
+            f"--replica {given.text('replica')}: records are read from the partition's leader, "
+            "and other replicas have the same records; leave it out"
         )
     number = given.number("partition", 0)
     return TopicPartition(given.required_text("topic"), 0 if number is None else number)
@@ -49,7 +49,7 @@ def _offset(given: Given) -> int:
     if offset is None:
         return _EARLIEST
     if offset < _EARLIEST:
-        raise BadCommandLine(f"Invalid starting offset: {offset}; the least is -2, the beginning")
+        raise BadCommandLine(f"Invalid starting offset: {offset}; the minimum is -2, the beginning")
     return offset
 
 
@@ -64,7 +64,7 @@ def explain(given: Given) -> list[Line]:
         line += ["--format", template_of(name)]
     # No equivalent of the default formatter's properties is sure to print the same.
     elif "property" in given:
-        raise NotCovered("--property: choose the parts of a line by --format; leave it out")
+        raise NotCovered("--property: choose the parts of a line with --format; leave it out")
     most = given.number("max-messages")
     if most is not None and most < _MOST:
         line += ["--max-messages", str(max(most, 0))]

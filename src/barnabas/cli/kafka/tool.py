@@ -51,14 +51,14 @@ class Retired(NamedTuple):
 
 
 ZOOKEEPER = Retired(
-    "this tool asks brokers, not ZooKeeper: give the address of a broker",
+    "this tool connects to brokers, not to ZooKeeper: give the address of a broker",
     "bootstrap-server",
     is_address=True,
 )
 BROKER_LIST = Retired("Kafka's tool calls it --bootstrap-server", "bootstrap-server")
 OLD_SERVERS = {"broker-list": "bootstrap-server"}
 """The deprecated name of that option, in the tools of Kafka 3.9 that accept it."""
-NEW_CONSUMER = Retired("every consumer is a new consumer now: leave it out", "", False)
+NEW_CONSUMER = Retired("there is only the new consumer: leave the option out", "", False)
 
 
 def servers(given: Given) -> str:
@@ -143,8 +143,8 @@ def no_client_configs(given: Given, option: str = "command-config") -> None:
     path = given.text(option)
     if path is not None:
         raise NotCovered(
-            f"--{option} {path}: our command takes no file of client configs; the line runs as it "
-            "is without --explain"
+            f"--{option} {path}: our command accepts no file of client configs; without "
+            "--explain, this line runs unchanged"
         )
 
 
@@ -168,8 +168,8 @@ def plain_names(text: str, option: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or not all(_PLAIN_NAME.fullmatch(name) for name in names):
         raise NotCovered(
-            f"--{option} {text}: our command takes names, not patterns; the line runs as it is "
-            "without --explain"
+            f"--{option} {text}: our command accepts names, not patterns; without --explain, this "
+            "line runs unchanged"
         )
     return names
 

@@ -55,7 +55,7 @@ def explain_consumer(given: Given) -> list[Line]:
     protocol = given.text("group-protocol")
     # Barnabas does not have the protocol of KIP-848.
     if "group-remote-assignor" in given or (protocol or "classic").lower() != "classic":
-        raise NotCovered("there is only the classic protocol of groups: --group-protocol classic")
+        raise NotCovered("only the classic group protocol is supported: --group-protocol classic")
     line = ["verifiable-consumer", given.required_text("topic"), "--group-id"]
     line.append(given.required_text("group-id"))
     most = given.number("max-messages")

@@ -67,8 +67,8 @@ def _settings(given: Given) -> Settings:
     name = given.text(_CLASS)
     if name is not None and name not in _CLASSES:
         raise BadCommandLine(
-            f"--{_CLASS} {name}: a class of Java, of which none runs here; leave it out for "
-            f"{ACL_AUTHORIZER}, whose rules are in ZooKeeper"
+            f"--{_CLASS} {name}: Java classes cannot be run; leave it out for {ACL_AUTHORIZER}, "
+            "which keeps its rules in ZooKeeper"
         )
     file = given.text(_TLS_FILE)
     own: dict[str, str] = {}

@@ -97,7 +97,7 @@ def with_brokers(given: Given, found: Found, config_option: str = "command-confi
         others = sorted({e.security_protocol for b in found.brokers for e in b.endpoints})
         raise ConfigError(
             f"the brokers in ZooKeeper have no listener for {protocol}, only for "
-            f"{', '.join(others)}: set {_PROTOCOL} in a file and name it by --{config_option}"
+            f"{', '.join(others)}: set {_PROTOCOL} in a file and give it with --{config_option}"
         )
     return given.with_value("bootstrap-server", ",".join(addresses))
 
@@ -134,8 +134,8 @@ async def open_store(
         # Protected nodes (SE-6) are unreadable without the brokers' identity.
         if not settings.has_identity:
             error.add_note(
-                "if only the brokers may, name a file with their credentials or certificate by "
-                "--zk-tls-config-file"
+                "if only the brokers have access, give a file with their credentials or "
+                "certificate with --zk-tls-config-file"
             )
         raise
     except TimeoutError:

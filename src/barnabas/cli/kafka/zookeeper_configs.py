@@ -248,7 +248,7 @@ async def _write(settings: Settings, entity: Entity, edit: Edit) -> None:
             except (NodeExists, BadVersion, NoNode):
                 continue
             return
-    raise ConfigError(f"/config/{entity.path()} is being changed all the time: nothing was written")
+    raise ConfigError(f"/config/{entity.path()} keeps changing: nothing was written")
 
 
 async def _operations(store: MetadataStore, entity: Entity, edit: Edit) -> list[Operation]:
@@ -319,7 +319,7 @@ def _scram_edit(given: Given, entity: Entity) -> Edit:
     """Return the change to a user's credentials; no message shows a possible password."""
     user = decoded_user(entity.name or "")
     if entity.has_clients or user is None:
-        raise BadCommandLine("SCRAM credentials are of one user: name it, and no client")
+        raise BadCommandLine("SCRAM credentials belong to one user: name the user, and no client")
     # The brackets on the line were removed when it was split: a value has its own commas.
     pairs = [f"{name}=[{value}]" for name, value in _configs_to_add(given).items()]
     try:

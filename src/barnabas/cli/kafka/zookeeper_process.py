@@ -101,7 +101,7 @@ def start(server: ZooKeeper) -> int:
     # It is ready once it answers "srvr" with a mode; the port is open earlier.
     while not server.mode():
         if process.poll() is not None:
-            raise CannotRun(f"ZooKeeper has ended: {_tail(server.log, began_at)}")
+            raise CannotRun(f"ZooKeeper exited: {_tail(server.log, began_at)}")
         if time.monotonic() > ends_at:
             process.terminate()
             raise CannotRun(f"ZooKeeper does not answer on {server.address}; see {server.log}")
@@ -133,7 +133,9 @@ def stop_process(pid: int) -> bool:
     # Compare the start time, since another process may get the id as soon as this one has ended.
     while began_ticks is not None and process_began_ticks(pid) == began_ticks:
         if time.monotonic() > ends_at:
-            raise CannotRun(f"ZooKeeper, process {pid}, does not stop: kill it by kill -9 {pid}")
+            raise CannotRun(
+                f"ZooKeeper, process {pid}, does not stop; to kill it, run kill -9 {pid}"
+            )
         time.sleep(_POLL_SECONDS)
     return True
 
@@ -171,4 +173,4 @@ def _tail(log: Path, began_at: int) -> str:
     with log.open(encoding="utf-8", errors="replace") as output:
         output.seek(began_at)
         lines = [line.strip() for line in output if line.strip()]
-    return " | ".join(lines[-_TAIL_LINES:]) or f"it said nothing; see {log}"
+    return " | ".join(lines[-_TAIL_LINES:]) or f"it printed nothing; see {log}"

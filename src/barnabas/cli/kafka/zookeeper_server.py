@@ -14,7 +14,7 @@ from barnabas.cli.kafka.tool import Line, NotCovered, Tool
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 
 _NO_COMMAND = (
-    "`barnabas` has no command of its own for it: a broker needs no ZooKeeper, and `barnabas "
+    "`barnabas` has no command of its own for this: a broker needs no ZooKeeper, and `barnabas "
     "cluster start` starts the one that several brokers need"
 )
 _ZK_COMMANDS = ("start", "start-foreground", "stop", "status", "restart")
@@ -52,7 +52,7 @@ def _run_stop(given: Given) -> int:
         if len(found) > 1:
             raise zookeeper.CannotRun(
                 f"several ZooKeepers are running, processes {', '.join(map(str, found))}: choose "
-                "one by its file, zookeeper-server-stop.sh zookeeper.properties"
+                "one with its properties file: zookeeper-server-stop.sh zookeeper.properties"
             )
         has_stopped = bool(found) and zookeeper.stop_process(found[0])
     if not has_stopped:

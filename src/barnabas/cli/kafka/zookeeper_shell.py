@@ -34,8 +34,8 @@ def _read(given: Given) -> tuple[str, str, str]:
         )
     if command[0] not in _READS:
         raise NotCovered(
-            f"{command[0]}: only {' and '.join(_READS)} are here; topics, configs and offsets are "
-            "changed by their own commands, see barnabas --help"
+            f"{command[0]}: only {' and '.join(_READS)} are supported; other commands change "
+            "topics, configs and offsets, see barnabas --help"
         )
     if len(command) != 2:
         raise BadCommandLine(f"{command[0]}: give one path, such as /brokers/ids")
@@ -58,7 +58,9 @@ def run(given: Given) -> int:
     address, command, path = _read(given)
     # With these options ZooKeeper also prints the node's stat, and orders paths differently.
     if "s" in given or "R" in given:
-        raise NotCovered("-s and -R print another layout here; --explain gives our command for it")
+        raise NotCovered(
+            "-s and -R print a different layout here; --explain prints our command for them"
+        )
     click.echo(f"Connecting to {address}")
     node = run_client(_node(address, path))
     # ZooKeeper's client prints its connection event before the response.

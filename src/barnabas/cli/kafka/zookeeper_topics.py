@@ -84,7 +84,8 @@ def run(given: Given, action: str) -> None:
     if _WITHOUT_RACKS in given and any(broker.rack is not None for broker in found.brokers):
         warn(
             "kafka-topics.sh",
-            f"--{_WITHOUT_RACKS} has no effect: the brokers place replicas, and regard their racks",
+            f"--{_WITHOUT_RACKS} has no effect: the brokers place replicas, and take racks "
+            "into account",
         )
     at = with_brokers(given, found)
     work = {"create": _create, "list": _list, "describe": _describe, "alter": _alter}

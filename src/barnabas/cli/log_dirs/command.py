@@ -75,7 +75,7 @@ def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, s
     missing = set(brokers) - every.keys()
     if missing:
         raise click.UsageError(
-            f"--broker {min(missing)}: no such broker is alive; there are "
+            f"--broker {min(missing)}: this broker is not alive; the live brokers are "
             f"{', '.join(map(str, every))}"
         )
     # All brokers were asked, so that a broker that is not alive is named immediately.

@@ -28,9 +28,9 @@ _LOOK_EVERY_S = 0.5
 )
 @click.option("--to", "path", required=True, metavar="PATH", help="A log directory of the broker.")
 @click.option(
-    "--broker", "broker_id", type=INT32, metavar="ID", help="Need not be named if there is one."
+    "--broker", "broker_id", type=INT32, metavar="ID", help="Optional if there is only one broker."
 )
-@click.option("--wait", is_flag=True, help="Return when all of them are there.")
+@click.option("--wait", is_flag=True, help="Wait until all replicas have been moved.")
 @bootstrap_server
 def move(
     topics: tuple[str, ...], path: str, broker_id: int | None, wait: bool, servers: str
@@ -74,7 +74,7 @@ async def _move(
             if moved:
                 click.echo(f"moved to {path} on broker {broker}: {_join(moved)}")
             for name in sorted(set(moving) - set(moved)):
-                complain(_WHO, f"{name}: the move was given up; see the log of broker {broker}")
+                complain(_WHO, f"{name}: the move was abandoned; see the log of broker {broker}")
             return EXIT_FAILURE if failed or len(moved) < len(moving) else EXIT_OK
     return EXIT_FAILURE if failed else EXIT_OK
 
@@ -86,7 +86,9 @@ def _broker(found: Mapping[int, object], broker_id: int | None) -> int:
             raise click.UsageError(f"name one of the brokers with --broker: {known}")
         return next(iter(found))
     if broker_id not in found:
-        raise click.UsageError(f"--broker {broker_id}: no such broker is alive; there are {known}")
+        raise click.UsageError(
+            f"--broker {broker_id}: this broker is not alive; the live brokers are {known}"
+        )
     return broker_id
 
 
@@ -94,7 +96,7 @@ def _check_directory(broker: int, path: str, found: Collection[LogDirDescription
     paths = [each.path for each in found]
     if path not in paths:
         raise click.UsageError(
-            f"--to {path}: broker {broker} has no such log directory, but {', '.join(paths)}"
+            f"--to {path}: broker {broker} has no such log directory; it has {', '.join(paths)}"
         )
 
 

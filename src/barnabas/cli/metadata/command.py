@@ -246,7 +246,7 @@ def _check(path: str, directory: Path | None, source: TreeSource) -> None:
     if not path.startswith("/") or (path != "/" and "" in path[1:].split("/")):
         raise click.UsageError(f"{path} is not the path of a node, such as /brokers/topics")
     if directory is not None and source != NO_SOURCE:
-        raise click.UsageError("--dir contradicts --zookeeper-connect and --config")
+        raise click.UsageError("--dir cannot be combined with --zookeeper-connect or --config")
 
 
 async def _read(source: TreeSource, directory: Path | None, path: str) -> Znode:

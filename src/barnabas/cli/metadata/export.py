@@ -44,13 +44,13 @@ def export(file: Path, directories: tuple[Path, ...], source: TreeSource) -> Non
       barnabas metadata export - --config server.properties | gzip > tree.json.gz
     """
     if directories and source != NO_SOURCE:
-        raise click.UsageError("--dir contradicts --zookeeper-connect and --config")
+        raise click.UsageError("--dir cannot be combined with --zookeeper-connect or --config")
     # An export is often the only copy of its moment, so it is never overwritten.
     if file != _STANDARD_OUTPUT and file.exists():
-        raise ConfigError(f"{file} exists; choose another name, or delete it first")
+        raise ConfigError(f"{file} already exists; choose another name, or delete it first")
     found = asyncio.run(_read(source, directories))
     if not found.tree.keys() - {"/"}:
-        raise ConfigError("there is no tree of a cluster here; check the chroot, or --dir")
+        raise ConfigError("there is no metadata of a cluster here; check the chroot or --dir")
     content = json.dumps(found.tree, indent=1).encode() + b"\n"
     if file == _STANDARD_OUTPUT:
         sys.stdout.buffer.write(content)

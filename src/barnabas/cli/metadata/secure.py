@@ -73,7 +73,7 @@ async def set_rights(settings: Settings, *, is_protected: bool) -> Done:
     async with _open_store(settings) as store:
         paths = list(await nodes_below(store, CLUSTER_TOPS))
         if not paths:
-            raise ConfigError(f"{settings.connect} has no tree of a cluster; check the chroot")
+            raise ConfigError(f"{settings.connect} has no metadata of a cluster; check the chroot")
         others: list[str] = []
         if not hosts_and_chroot(settings.connect)[1]:
             root = await store.read("/")

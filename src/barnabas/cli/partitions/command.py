@@ -48,14 +48,14 @@ def partitions() -> None:
     help="Only this topic; may be repeated.",
 )
 @click.option("--internal", is_flag=True, help="Include Kafka's internal topics.")
-@click.option("--once", is_flag=True, help="Print the present state, and end.")
+@click.option("--once", is_flag=True, help="Print the current state and exit.")
 @click.option(
     "--interval-ms",
     type=click.IntRange(50),
     default=500,
     show_default=True,
     metavar="MS",
-    help="The time between two looks.",
+    help="The interval between updates.",
 )
 @as_json
 @bootstrap_server

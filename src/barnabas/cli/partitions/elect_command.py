@@ -43,7 +43,10 @@ _WHO = "barnabas elect-leaders"
     help='The partitions of {"partitions":[{"topic":"test","partition":0}]}.',
 )
 @click.option(
-    "--all-topic-partitions", "all_of_them", is_flag=True, help="All partitions that need it."
+    "--all-topic-partitions",
+    "all_of_them",
+    is_flag=True,
+    help=("All partitions that need an election."),
 )
 @bootstrap_server
 def elect_leaders(
@@ -71,7 +74,7 @@ def elect_leaders(
             "--all-topic-partitions"
         )
     if (topic is None) != (partition is None):
-        raise click.UsageError("--topic and --partition go together")
+        raise click.UsageError("--topic and --partition must be given together")
     names: list[TopicPartition] | None = None
     if topic is not None and partition is not None:
         names = [TopicPartition(topic, partition)]

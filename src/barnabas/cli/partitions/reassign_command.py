@@ -84,8 +84,8 @@ def _action(name: str, text: str) -> Callable[[F], F]:
 @_action("generate", "Propose a reassignment.")
 @_action("execute", "Start a reassignment.")
 @_action("verify", "Show the state of a reassignment.")
-@_action("cancel", "Undo a reassignment that is under way.")
-@_action("list", "List the reassignments under way.")
+@_action("cancel", "Undo a reassignment that is in progress.")
+@_action("list", "List the reassignments in progress.")
 @click.option(
     "--reassignment-json-file",
     "plan_file",
@@ -100,9 +100,13 @@ def _action(name: str, text: str) -> Callable[[F], F]:
     metavar="FILE",
     help="The topics to reassign: for --generate.",
 )
-@click.option("--broker-list", metavar="1,2,3", help="... to these brokers.")
-@click.option("--disable-rack-aware", is_flag=True, help="... regardless of racks.")
-@click.option("--additional", is_flag=True, help="With --execute: even if others are under way.")
+@click.option("--broker-list", metavar="1,2,3", help="With --generate: the brokers to use.")
+@click.option("--disable-rack-aware", is_flag=True, help="With --generate: ignore racks.")
+@click.option(
+    "--additional",
+    is_flag=True,
+    help=("With --execute: start even if other reassignments are in progress."),
+)
 @click.option(
     "--throttle",
     "bytes_per_s",
@@ -115,7 +119,7 @@ def _action(name: str, text: str) -> Callable[[F], F]:
     "log_dir_bytes_per_s",
     type=click.IntRange(min=0),
     metavar="BYTES_PER_S",
-    help="... and for moves between its log directories.",
+    help="With --execute: each broker's limit for moves between its log directories.",
 )
 @click.option(
     "--preserve-throttles",
@@ -167,7 +171,7 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
     action = actions[0]
     rates = _rates(action, bytes_per_s, log_dir_bytes_per_s)
     if preserve_throttles and action not in ("verify", "cancel"):
-        raise click.UsageError("--preserve-throttles goes with --verify or --cancel")
+        raise click.UsageError("--preserve-throttles needs --verify or --cancel")
     if action == "list":
         return run_client(_list(servers))
     if action == "generate":
@@ -190,7 +194,7 @@ def _rates(action: str, *given: int | None) -> Rates:
     options = ("--throttle", "--replica-alter-log-dirs-throttle")
     for option, rate in zip(options, given, strict=True):
         if rate is not None and action != "execute":
-            raise click.UsageError(f"{option} goes with --execute")
+            raise click.UsageError(f"{option} needs --execute")
     return Rates(*given)
 
 
@@ -231,7 +235,11 @@ async def _execute(servers: str, plan: Plan, additional: bool, rates: Rates) -> 
         moving = await admin.list_partition_reassignments()
         # As in Kafka, a further plan needs a confirmation while moves are in progress.
         if moving and not additional:
-            complain(_WHO, "others are under way (see --list): --additional accepts that")
+            complain(
+                _WHO,
+                "other reassignments are in progress (see --list); to add to them, give "
+                "--additional",
+            )
             return EXIT_FAILURE
         _print(
             [
@@ -271,7 +279,7 @@ async def _verify(servers: str, plan: Plan, preserve_throttles: bool) -> int:
         found = places(log_dirs, await admin.describe_log_dirs()) if log_dirs else {}
         _print([*status_lines(wanted, actual, moving), *(move_lines(log_dirs, found) or [""])])
         are_moving = bool(moving) or any(each.is_moving() for each in found.values())
-        # Clearing now would remove the limit from a move that is still under way.
+        # Clearing now would remove the limit from a move that is still in progress.
         if are_moving or preserve_throttles:  # including other moves: a broker has one rate for all
             return EXIT_OK
         return await _clear(admin, wanted, actual)

@@ -93,10 +93,12 @@ class Wanted(NamedTuple):
     default=10_000,
     show_default=True,
     metavar="MS",
-    help="End when no record comes for this long.",
+    help="Stop when no record arrives for this long.",
 )
 @click.option("--from-latest", is_flag=True, help="Read only records that arrive from now on.")
-@click.option("--show-detailed-stats", is_flag=True, help="A line every --reporting-interval.")
+@click.option(
+    "--show-detailed-stats", is_flag=True, help=("Print a line every --reporting-interval.")
+)
 @click.option(
     "--reporting-interval", type=click.IntRange(1), default=5000, show_default=True, metavar="MS"
 )
@@ -179,8 +181,8 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
                 if silence_ms <= 0:
                     warn(
                         "barnabas perf consume",
-                        f"{report.records:,} of {counted(wanted.records, 'record')} came, "
-                        f"then no more for {wanted.timeout_ms} ms; --timeout waits longer",
+                        f"{report.records:,} of {counted(wanted.records, 'record')} arrived, then "
+                        f"no more for {wanted.timeout_ms} ms; to wait longer, raise --timeout",
                     )
                     break
                 # No longer than until the next line of the report, or until the time limit.

@@ -148,7 +148,7 @@ _STANDARD_INPUT = "-"
     type=click.IntRange(1),
     default=10_080,
     show_default=True,
-    help="Forget the positions of files that have been gone for so long.",
+    help="Forget the positions of files that have been missing for this long.",
 )
 @click.option(
     "--include",
@@ -161,13 +161,13 @@ _STANDARD_INPUT = "-"
     "--exclude",
     multiple=True,
     metavar="PATTERN",
-    help="Leave out the files and directories that match. May be repeated.",
+    help="Leave out files and directories that match. May be repeated.",
 )
 @click.option(
     "--recursive",
     "is_recursive",
     is_flag=True,
-    help="Search each DIR with all directories below it; '**' in a GLOB does the same.",
+    help="Search each DIR and all directories below it; '**' in a GLOB does the same.",
 )
 @click.option(
     "--ignore-older",
@@ -209,7 +209,7 @@ _STANDARD_INPUT = "-"
     help="Serve /metrics for Prometheus, /healthz and /readyz on this port of 127.0.0.1. Port 0: "
     "any free one.",
 )
-@click.option("--once", is_flag=True, help="Send the present lines, and end.")
+@click.option("--once", is_flag=True, help="Send the lines that exist now, and exit.")
 def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
     """Send the lines of log files to a topic as they are written, each of them once.
 
@@ -313,8 +313,8 @@ def _name_of_machine(*, is_shown: bool) -> str:
     name = socket.gethostname()
     if is_shown:
         click.echo(
-            f"positions are kept under this machine's name, {name}; where that changes with each"
-            " start, as in a container, everything is sent again: give --name",
+            f"positions are kept under this machine's name, {name}; if the name changes with each "
+            "start, as in a container, everything is sent again: give --name",
             err=True,
         )
     return name

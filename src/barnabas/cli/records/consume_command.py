@@ -45,7 +45,9 @@ class Limits(NamedTuple):
 
 @click.command()
 @topic_name
-@click.option("--include", metavar="REGEX", help="Instead of a topic: all whose full name matches.")
+@click.option(
+    "--include", metavar="REGEX", help=("Instead of a topic: all topics whose full name matches.")
+)
 @click.option(
     "--group",
     metavar="NAME",
@@ -63,7 +65,7 @@ class Limits(NamedTuple):
     type=int,
     multiple=True,
     metavar="N",
-    help="Only this one; repeatable.",
+    help="Only this partition; may be repeated.",
 )
 @click.option(
     "--offset",
@@ -83,7 +85,7 @@ class Limits(NamedTuple):
     "--timeout-ms",
     type=click.IntRange(0),
     metavar="MS",
-    help="End when no record comes for this long; time to join a group counts.",
+    help="Stop when no record arrives for this long, including the time to join a group.",
 )
 @click.option(
     "--format",
@@ -309,6 +311,6 @@ def _options(plan: Plan, isolation_level: str) -> dict[str, Any]:
 def _layout(template: str | None, as_json: bool) -> Layout:
     if as_json:
         if template is not None:
-            raise BadFormat("--json and --format contradict each other")
+            raise BadFormat("--json and --format cannot be combined")
         return json_layout
     return value_layout if template is None else template_layout(template)

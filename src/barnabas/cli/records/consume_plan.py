@@ -82,7 +82,7 @@ def _topic(place: Place) -> str | None:
     if place.include is None:
         return one_topic(place.topic_argument, place.topic_option)
     if place.topic_argument or place.topic_option:
-        raise click.UsageError("--include and a topic contradict each other")
+        raise click.UsageError("--include cannot be combined with a topic")
     return None
 
 

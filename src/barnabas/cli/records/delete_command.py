@@ -108,7 +108,9 @@ def _offsets(
     given = [value is not None for value in (topic, partition, offset)]
     if path is not None:
         if any(given):
-            raise click.UsageError("--offset-json-file stands alone: leave out the others")
+            raise click.UsageError(
+                "--offset-json-file cannot be combined with --topic, --partition and --offset"
+            )
         return parse_offsets(Path(path).read_text(encoding="utf-8", errors="replace"))
     if topic is None or partition is None or offset is None:
         raise click.UsageError("name the records: --topic, --partition and --offset, or a file")

@@ -101,8 +101,8 @@ class FileFeed:
                     # memory.
                     if size_bytes > LONGEST_LINE_BYTES:
                         raise BadLine(
-                            f"{source.name}: more than {LONGEST_LINE_BYTES:,} bytes are no record: "
-                            "without --format file each line is one"
+                            f"{source.name}: a file of more than {LONGEST_LINE_BYTES:,} bytes "
+                            "cannot be a record; without --format file, each line is a record"
                         )
                 yield Block(source.name, 0, size_bytes, [], [self._record(b"".join(pieces))])
 

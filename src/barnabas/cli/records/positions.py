@@ -164,7 +164,7 @@ def start_of(
 ) -> Start | Subscribed:
     """Return the start for a topic or a pattern, alone or in a group. Raises UsageError."""
     if group_id is not None and partitions:
-        raise click.UsageError("a group assigns the partitions by itself: leave out --partition")
+        raise click.UsageError("the group assigns the partitions: leave out --partition")
     if include is not None:
         return Subscribed(_pattern(include))
     assert topic is not None
@@ -182,7 +182,7 @@ def beginning(
     }
     named = [option for option, is_given in given.items() if is_given]
     if len(named) > 1:
-        raise click.UsageError(f"{' and '.join(named)} contradict each other")
+        raise click.UsageError(f"{' and '.join(named)} cannot be combined")
     if since_ms is not None:
         return Since(since_ms)
     if text is None:

@@ -91,7 +91,7 @@ class Shape(NamedTuple):
     multiple=True,
     type=_FILE,
     metavar="FILE",
-    help="The same as FILE: read it instead of standard input, which is -; repeatable.",
+    help="The same as FILE: read it instead of standard input, which is -; may be repeated.",
 )
 @click.option(
     "--format",
@@ -112,7 +112,7 @@ class Shape(NamedTuple):
     "headers",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A header for each record; repeatable.",
+    help="A header for each record; may be repeated.",
 )
 @click.option(
     "--headers-separator",
@@ -136,7 +136,7 @@ class Shape(NamedTuple):
     metavar="KEY=VALUE",
     help="Any producer config, such as linger.ms=5; may be repeated.",
 )
-@click.option("--quiet", is_flag=True, help="No progress, no summary; errors only.")
+@click.option("--quiet", is_flag=True, help="Print only errors: no progress and no summary.")
 @bootstrap_server
 def produce(  # noqa: PLR0913  (a command's parameters are its options)
     topic_argument: str | None,
@@ -196,7 +196,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
     sending = Sending(producer, topic, records.partition, feed, in_transaction, quick)
     is_typed = (not names or "-" in names) and sys.stdin.isatty()
     if is_typed and not quiet:
-        click.echo("Each line is a record; Ctrl-D ends.", err=True)
+        click.echo("Each line is a record; press Ctrl-D to end.", err=True)
     return _produce(sending, Progress(total_bytes, wanted=not quiet and not is_typed), quiet)
 
 

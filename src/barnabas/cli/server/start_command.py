@@ -228,7 +228,7 @@ def parse(words: Sequence[str]) -> StartArguments:
             else:
                 given[option] = value
         elif file is not None:
-            raise UsageError(f"two properties files, {file} and {word}: name one")
+            raise UsageError(f"two properties files are given, {file} and {word}: give only one")
         else:
             file = word
     host, port = given.get(_HOST), given.get(_PORT)
@@ -236,7 +236,9 @@ def parse(words: Sequence[str]) -> StartArguments:
         raise UsageError("--host needs an address; 0.0.0.0 stands for all")
     if host is not None or port is not None:
         if "listeners" in settings:
-            raise UsageError("--host and --port contradict listeners: leave out one or the other")
+            raise UsageError(
+                "--host and --port cannot be combined with listeners: leave out one or the other"
+            )
         # The port would be the default, not the port in the file that the user has in mind.
         if file is not None and port is None:
             raise UsageError("--host with a properties file needs --port, too")

@@ -156,19 +156,25 @@ def list_(exclude_internal: bool, as_json: bool, servers: str) -> None:
     "--under-replicated-partitions",
     "under_replicated",
     is_flag=True,
-    help="Only those with replicas out of sync.",
+    help="Only partitions with replicas out of sync.",
 )
 @click.option(
-    "--unavailable-partitions", "unavailable", is_flag=True, help="Only those without a leader."
+    "--unavailable-partitions",
+    "unavailable",
+    is_flag=True,
+    help=("Only partitions without a leader."),
 )
 @click.option(
     "--under-min-isr-partitions",
     "under_min_isr",
     is_flag=True,
-    help="Only those below min.insync.replicas.",
+    help="Only partitions below min.insync.replicas.",
 )
 @click.option(
-    "--at-min-isr-partitions", "at_min_isr", is_flag=True, help="Only those at min.insync.replicas."
+    "--at-min-isr-partitions",
+    "at_min_isr",
+    is_flag=True,
+    help=("Only partitions at min.insync.replicas."),
 )
 @click.option("--exclude-internal", is_flag=True, help="Leave out Kafka's internal topics.")
 @as_json
@@ -241,8 +247,8 @@ def alter(
     # The option lists all partitions, although only the new ones are sent.
     if assignment is not None and len(assignment) != partitions:
         raise click.UsageError(
-            f"--replica-assignment names {counted(len(assignment), 'partition')}, "
-            f"--partitions {partitions}"
+            f"--replica-assignment names {counted(len(assignment), 'partition')}, but "
+            f"--partitions is {partitions}"
         )
 
     async def work() -> int:
@@ -268,7 +274,7 @@ def alter(
     )
     warn(
         "barnabas topics alter",
-        "keys may map to other partitions than their earlier records from now on",
+        "from now on, a key may map to a different partition than its earlier records",
     )
 
 

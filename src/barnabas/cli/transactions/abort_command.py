@@ -32,10 +32,15 @@ class _Numbers(NamedTuple):
 @click.option("--topic", metavar="NAME", shell_complete=topic_names)
 @click.option("--partition", type=INT32, metavar="N")
 @click.option("--start-offset", type=INT64, metavar="N", help="The transaction's first offset.")
-@click.option("--producer-id", type=INT64, metavar="ID", help="Instead of --start-offset.")
+@click.option(
+    "--producer-id", type=INT64, metavar="ID", help=("The producer; instead of --start-offset.")
+)
 @click.option("--producer-epoch", type=click.IntRange(0, 2**15 - 1), metavar="N", help="Its epoch.")
 @click.option(
-    "--coordinator-epoch", type=click.IntRange(-1, 2**31 - 1), metavar="N", help="For the marker."
+    "--coordinator-epoch",
+    type=click.IntRange(-1, 2**31 - 1),
+    metavar="N",
+    help=("The coordinator epoch of the marker."),
 )
 @click.option("--transactional-id", metavar="ID", help="Fence this id's producer instead.")
 @bootstrap_server
@@ -60,7 +65,9 @@ def abort(
     """
     if transactional_id is not None:
         if any(value is not None for value in (topic, partition, start_offset, *numbers.values())):
-            raise click.UsageError("--transactional-id stands alone")
+            raise click.UsageError(
+                "--transactional-id cannot be combined with other options of this command"
+            )
         run_client(_fence(servers, transactional_id))
         click.echo(f"Fenced {transactional_id}: its open transaction, if any, is aborted.")
         return
@@ -87,7 +94,10 @@ def _which(start_offset: int | None, numbers: dict[str, int | None]) -> int | _N
     given = [value for value in numbers.values() if value is not None]
     if start_offset is not None:
         if given:
-            raise click.UsageError("--start-offset finds the producer and its epochs by itself")
+            raise click.UsageError(
+                "--start-offset already identifies the producer and its epochs: leave out the "
+                "others"
+            )
         return start_offset
     if len(given) != len(_Numbers._fields):
         raise click.UsageError(

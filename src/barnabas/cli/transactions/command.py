@@ -73,7 +73,7 @@ transactions.add_command(abort)
     "states",
     type=click.Choice(_STATES, case_sensitive=False),
     multiple=True,
-    help="Only those in this state; may be repeated.",
+    help="Only transactions in this state; may be repeated.",
 )
 @click.option(
     "--producer-id",
@@ -81,10 +81,13 @@ transactions.add_command(abort)
     type=INT64,
     multiple=True,
     metavar="ID",
-    help="Only those of this producer.",
+    help="Only transactions of this producer.",
 )
 @click.option(
-    "--duration-filter", type=INT64, metavar="MS", help="Only those open for longer than this."
+    "--duration-filter",
+    type=INT64,
+    metavar="MS",
+    help=("Only transactions open for longer than this."),
 )
 @as_json
 @bootstrap_server
@@ -181,7 +184,7 @@ def describe_producers(topic: str, partition: int, as_json: bool, servers: str) 
     default=15,
     show_default=True,
     metavar="MINUTES",
-    help="Only those without a write for longer than this.",
+    help="Only transactions without a write for longer than this.",
 )
 @as_json
 @bootstrap_server

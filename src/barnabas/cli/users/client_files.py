@@ -65,7 +65,7 @@ class ClientFiles(NamedTuple):
             raise PasswordLost(
                 f"the brokers have the password of user {wanted.user}, but "
                 f"{error.filename or self.path} cannot be written: {error.strerror}; "
-                f"`barnabas users rotate {wanted.user}` makes another password"
+                f"`barnabas users rotate {wanted.user}` generates another password"
             ) from error
         named = "" if self.authority is None else f"; both name {self.authority_path}"
         return (

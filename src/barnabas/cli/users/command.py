@@ -183,7 +183,9 @@ def list_(servers: str, as_json: bool) -> None:
 
 @users.command()
 @click.argument("user", metavar="NAME")
-@click.option("--revoke", is_flag=True, help="Also delete the rules that allow the user something.")
+@click.option(
+    "--revoke", is_flag=True, help=("Also delete the rules that grant permissions to the user.")
+)
 @click.option(
     "--force", is_flag=True, help="Delete the user even if it is one of the brokers' super.users."
 )
@@ -257,7 +259,9 @@ async def _set(servers: str, wanted: UserScramCredentialUpsertion, *, is_new: bo
                 f"user {wanted.user} has a password already: `barnabas users rotate` changes it"
             )
         if not is_new and not known:
-            raise ResourceNotFound(f"user {wanted.user} does not exist; `barnabas users add` adds")
+            raise ResourceNotFound(
+                f"user {wanted.user} does not exist; `barnabas users add` creates it"
+            )
         await admin.alter_user_scram_credentials(wanted)
 
 
@@ -276,7 +280,7 @@ async def _delete(servers: str, user: str, *, revokes: bool, is_forced: bool) ->
         if not is_forced and f"User:{user}" in settings.get(_SUPER, "").split(";"):
             raise UserNeeded(
                 f"user {user} is one of the brokers' {_SUPER}: it administers the cluster, or "
-                "brokers connect to each other as it. --force deletes it all the same"
+                "brokers connect to each other as it. to delete it anyway, give --force"
             )
         await admin.alter_user_scram_credentials(
             [UserScramCredentialDeletion(user, mechanism) for mechanism in mechanisms]
@@ -325,6 +329,6 @@ def _client_files(file: Path | None, servers: str) -> ClientFiles | None:
 def _hand_over(wanted: UserScramCredentialUpsertion, files: ClientFiles | None, done: str) -> None:
     """Print the password, or write it with everything else that a client needs."""
     if files is None:
-        click.echo(f"{done}; the password, shown this once: {wanted.password}")
+        click.echo(f"{done}; the password, which is shown only once: {wanted.password}")
     else:
         click.echo(f"{done}; {files.write(wanted)}")

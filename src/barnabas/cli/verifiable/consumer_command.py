@@ -32,11 +32,13 @@ _POLL_MS = 200
     shell_complete=group_ids,
     help="The consumer's group.",
 )
-@click.option("--group-instance-id", metavar="ID", help="Makes it a static member.")
+@click.option(
+    "--group-instance-id", metavar="ID", help=("The instance id, which makes it a static member.")
+)
 @click.option("--max-messages", type=INT64, metavar="N", help="End after N; default: at Ctrl-C.")
 @click.option("--session-timeout", type=INT64, default=30_000, show_default=True, metavar="MS")
 @click.option("--verbose", is_flag=True, help="Print each record as well.")
-@click.option("--enable-autocommit", is_flag=True, help="Commit by time, not after each poll.")
+@click.option("--enable-autocommit", is_flag=True, help="Commit periodically, not after each poll.")
 @click.option(
     "--reset-policy",
     type=click.Choice(("earliest", "latest", "none")),

@@ -40,7 +40,7 @@ class Numbers(NamedTuple):
 @click.command("verifiable-producer")
 @topic_name
 @click.option("--max-messages", type=INT64, metavar="N", help="End after N; default: at Ctrl-C.")
-@click.option("--throughput", type=INT64, metavar="N", help="At most so many a second.")
+@click.option("--throughput", type=INT64, metavar="N", help="At most this many records per second.")
 @click.option(
     "--acks", type=click.Choice(("all", "-1", "0", "1")), default="all", show_default=True
 )
@@ -50,7 +50,7 @@ class Numbers(NamedTuple):
     "keys",
     type=click.IntRange(1),
     metavar="N",
-    help="Keys are 0 to N - 1, over and over; default: none.",
+    help="Keys repeat from 0 to N - 1; default: no keys.",
 )
 @click.option(
     "--message-create-time",

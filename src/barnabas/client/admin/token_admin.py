@@ -97,7 +97,7 @@ class TokenAdmin(AdminCalls):
         answer = await self._cluster.call_any(
             CREATE_DELEGATION_TOKEN, request, CreateDelegationTokenResponse
         )
-        check(answer.error_code, "making a delegation token")
+        check(answer.error_code, "creating a delegation token")
         return DelegationToken(
             answer.token_id,
             bytes(answer.hmac),
@@ -137,7 +137,7 @@ class TokenAdmin(AdminCalls):
         answer = await self._cluster.call_any(
             EXPIRE_DELEGATION_TOKEN, request, ExpireDelegationTokenResponse
         )
-        check(answer.error_code, "ending a delegation token")
+        check(answer.error_code, "expiring a delegation token")
         return answer.expiry_timestamp_ms
 
     async def describe_delegation_tokens(

@@ -120,7 +120,7 @@ class TransactionAdmin(AdminCalls):
             check(answer.error_code, f"listing transactions of {node}")
             if answer.unknown_state_filters:
                 unknown = ", ".join(answer.unknown_state_filters)
-                raise ValueError(f"transactions have no such state: {unknown}")
+                raise ValueError(f"not a state of transactions: {unknown}")
             for each in answer.transaction_states:
                 found[each.transactional_id] = TransactionListing(
                     each.transactional_id, each.producer_id, each.transaction_state, node.node_id

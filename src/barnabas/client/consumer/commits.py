@@ -274,7 +274,9 @@ class Commits:
         for topic in dict.fromkeys(name.topic for name in unknown):
             if self._refusals.is_news(topic, UnknownTopicOrPartition, now_ms):
                 why = reason(UnknownTopicOrPartition)
-                _log.warning("auto commit left out topic %r, all others are done: %s", topic, why)
+                _log.warning(
+                    "auto commit skipped topic %r and committed all others: %s", topic, why
+                )
 
     def _uncommitted_positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return {

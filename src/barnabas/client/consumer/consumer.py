@@ -171,8 +171,8 @@ class Consumer(Polls):
         # the user's side towards the network, so that no task outlives what it uses.
         try:
             with self._cluster.tasks.slow(
-                f"close waits for the coordinator of group {self._config.group_id!r}: to commit, "
-                "for request.timeout.ms at most, then a second to leave"
+                f"close is waiting for the coordinator of group {self._config.group_id!r}: at "
+                "most request.timeout.ms to commit, then a second to leave"
             ):
                 await self._let_go("the consumer was closed")
         finally:

@@ -172,7 +172,7 @@ class Group:
         except MEMBERSHIP_OVER as error:
             # This happens only if the member kept partitions. Other members read them now, so tell
             # the listener that they are lost; the next iteration joins as a new member.
-            _log.warning("group %r: partitions are lost: %s", self._group_id, error)
+            _log.warning("group %r: partitions were lost: %s", self._group_id, error)
             await self._give_up()
             return
         except BarnabasError:
@@ -388,7 +388,9 @@ class Group:
         }
         if subscription.match(known):
             _log.info(
-                "group %r: %s match now", self._group_id, counted(len(subscription.names), "topic")
+                "group %r: the pattern now matches %s",
+                self._group_id,
+                counted(len(subscription.names), "topic"),
             )
             self._on_news()
 

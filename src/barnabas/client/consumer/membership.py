@@ -140,7 +140,7 @@ class Membership:
     def ask_rejoin(self, reason: str) -> None:
         """Make the next poll rejoin."""
         if not self.rejoin_reason:
-            _log.info("group %r: joining again: %s", self._config.group_id, reason)
+            _log.info("group %r: rejoining: %s", self._config.group_id, reason)
             self.rejoin_reason = reason
             self._on_news()
 
@@ -167,7 +167,7 @@ class Membership:
             raise FencedInstanceId(
                 f"group {self._config.group_id!r}: another consumer has taken over the "
                 f"group.instance.id {self._instance_id!r}: close this one, and give each process "
-                "an id of its own"
+                "its own id"
             )
 
     def _fence(self) -> None:
@@ -295,7 +295,9 @@ class Membership:
         """Compute the assignment, as the leader, with the assignor that the group chose."""
         assignor = ASSIGNORS.get(joined.protocol_name or "")
         if assignor is None:
-            raise InconsistentGroupProtocol(f"the group chose {joined.protocol_name!r}")
+            raise InconsistentGroupProtocol(
+                f"the group chose the unsupported assignor {joined.protocol_name!r}"
+            )
         members = [decode_member(assignor.name, member) for member in joined.members]
         topics = sorted({topic for member in members for topic in member.topics})
         # Topics that do not exist count as having 0 partitions, so that their creation is also a
@@ -457,9 +459,9 @@ class Membership:
             async with asyncio.timeout(_LEAVE_S):
                 await self._ask_to_leave(group_id, reason)
         except TimeoutError:
-            _log.info("group %r: leaving it without an answer", group_id)
+            _log.info("group %r: left without waiting for the response", group_id)
         except (Unreachable, KafkaError) as error:
-            _log.info("group %r: leaving it: %s", group_id, error)
+            _log.info("group %r: could not leave: %s", group_id, error)
 
     async def _ask_to_leave(self, group_id: str, reason: str) -> None:
         version = (await self._coordinators.channel(group_id)).version(LEAVE_GROUP)

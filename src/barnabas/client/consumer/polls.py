@@ -256,7 +256,9 @@ class Polls(Lookups):
         """Return the result of `take` as soon as it is not empty, or when time is up."""
         arguments.duration(timeout_ms, "timeout_ms")
         if self._poller is not None:
-            raise ConcurrentUse("another task is polling with this consumer: one at a time")
+            raise ConcurrentUse(
+                "another task is polling this consumer: only one task may poll at a time"
+            )
         self._check_open()
         if not self._has_started:
             raise ClientClosed("the consumer is not running: call start() first, or `async with`")
@@ -281,7 +283,7 @@ class Polls(Lookups):
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise ClientClosed("the consumer is closed: make a new one")
+            raise ClientClosed("the consumer is closed: create a new one")
 
     async def _poll_in_group(self, take: Callable[[], T], deadline_ms: int) -> T:
         """Poll, and tell the group when the poll starts and ends (`max.poll.interval.ms`)."""

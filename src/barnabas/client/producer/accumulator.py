@@ -444,8 +444,8 @@ def _attempts(batch: ProducerBatch, missing: str) -> str:
         return f"never sent (no {missing})"
     sent = f"sent {counted(batch.attempts, 'time')}"
     if isinstance(batch.last_failure, KafkaError):
-        return f"{sent}, last refused with {reason(batch.last_failure)}"
-    return f"{sent}, no answer to the last attempt ({batch.last_failure})"
+        return f"{sent}, last rejected with {reason(batch.last_failure)}"
+    return f"{sent}, no response to the last attempt ({batch.last_failure})"
 
 
 def _ratio(whole: float, parts: int) -> float:

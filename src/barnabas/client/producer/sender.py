@@ -268,7 +268,10 @@ class Sender:
         try:
             version = channel.version(PRODUCE, _HIGHEST_PRODUCE)
             if version < _LOWEST_PRODUCE:
-                raise UnsupportedVersion(f"{channel.node} knows no record batches (Kafka 0.11)")
+                raise UnsupportedVersion(
+                    f"{channel.node} does not support record batches; it must be Kafka 0.11 or "
+                    "later"
+                )
             if self._config.acks == 0:
                 # No response will arrive (PR-4), so records that were written count as sent,
                 # without an offset.

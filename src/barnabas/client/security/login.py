@@ -132,7 +132,7 @@ def _user(config: SecurityConfig) -> tuple[str, str, bool]:
             )
         return (*own, False)
     if any(own):
-        raise ConfigError(f"{_JAAS} and sasl.plain.username are both given: one is enough")
+        raise ConfigError(f"{_JAAS} and sasl.plain.username are both set; set only one of them")
     try:
         user, password = module.options["username"], module.options["password"]
     except KeyError as error:
@@ -159,8 +159,8 @@ def _token_provider(config: SecurityConfig) -> Callable[[], Any]:
     if config.sasl_oauthbearer_token_endpoint_url:
         if given is not None:
             raise ConfigError(
-                "sasl.oauth.token.provider and sasl.oauthbearer.token.endpoint.url are both given: "
-                "one is enough"
+                "sasl.oauth.token.provider and sasl.oauthbearer.token.endpoint.url are both set; "
+                "set only one of them"
             )
         return _endpoint(config, {} if module is None else module.options).token
     provider = getattr(given, "token", given)
@@ -209,6 +209,7 @@ async def _token(provider: Callable[[], Any]) -> str:
         ) from error
     if not isinstance(token, str) or not token:
         raise SaslAuthenticationFailed(
-            f"sasl.oauth.token.provider returned {type(token).__name__}, not a token as text"
+            f"sasl.oauth.token.provider returned {type(token).__name__}; it must return "
+            "the token as a nonempty string"
         )
     return token

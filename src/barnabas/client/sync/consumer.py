@@ -43,8 +43,8 @@ def _alone(method: Method[P, T]) -> Method[P, T]:
     def call(self: SyncConsumer, /, *args: P.args, **kwargs: P.kwargs) -> T:
         if not self._use.acquire(blocking=False):
             raise ConcurrentUse(
-                f"{method.__name__}: another thread is using this consumer, which is for one at a "
-                "time: give each thread a consumer of its own"
+                f"{method.__name__}: another thread is using this consumer, which only one thread "
+                "may use at a time: give each thread its own consumer"
             )
         try:
             return method(self, *args, **kwargs)

@@ -317,8 +317,8 @@ class SyncProducer(BlockingClient[Producer]):
     def _wait_for_callbacks(self) -> None:
         if not self._callbacks.wait_for_room(self._max_block_s):
             raise BufferFull(
-                f"too many callbacks are due, for {self._max_block_s} s (max.block.ms): "
-                "earlier ones take too long"
+                f"too many callbacks are pending for {self._max_block_s} s (max.block.ms): "
+                "earlier callbacks take too long"
             )
 
     def call_at_end(self, delivery: SyncDelivery, callback: Callable[[SyncDelivery], Any]) -> None:
@@ -362,7 +362,9 @@ class SyncProducer(BlockingClient[Producer]):
             async with asyncio.timeout_at(ends_at):
                 await self._outbox.wait_until_drained()
         except TimeoutError:
-            raise TimeoutError("records wait for brokers after timeout_ms; they stay") from None
+            raise TimeoutError(
+                "records are still waiting for brokers after timeout_ms, and stay queued"
+            ) from None
         await self._client.flush(_left_ms(ends_at))
 
     async def _purge(self) -> int:
@@ -409,7 +411,7 @@ async def _finish(producer: Producer, outbox: Outbox, callbacks: CallbackThread)
         async with asyncio.timeout(MOST_S):
             await callbacks.all_called()
     except TimeoutError:
-        _log.warning("callbacks of %r take too long, and are given up", producer)
+        _log.warning("callbacks of %r took too long and were abandoned", producer)
     finally:
         callbacks.end()
     return max(0, owed - (producer.intake.acknowledged_count() - before))

@@ -91,7 +91,7 @@ def test_one_of_three_may_die(brokers: int, replicas: str, min_isr: str) -> None
 
 @pytest.mark.parametrize("key", ["broker.id", "listeners", "log.dirs", "zookeeper.connect"])
 def test_what_every_broker_has_for_itself_cannot_be_given(key: str, tmp_path: Path) -> None:
-    with pytest.raises(CannotRun, match=f"--override {key}: the cluster sets it"):
+    with pytest.raises(CannotRun, match=f"--override {key}: the cluster sets this"):
         make_plan(tmp_path, 3, {key: "x"}, free_port())
 
 

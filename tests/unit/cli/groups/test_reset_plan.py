@@ -37,7 +37,7 @@ LOG = Log(start=5, end=10, committed=7, at_time=8)
         (Target(Goal.CURRENT), LOG._replace(committed=None), 10, "no committed offset"),
         (Target(Goal.CURRENT), LOG._replace(committed=2), 5, "lower than earliest"),
         (Target(Goal.TIME, 123), LOG, 8, None),
-        (Target(Goal.TIME, 123), LOG._replace(at_time=None), 10, "no record that young"),
+        (Target(Goal.TIME, 123), LOG._replace(at_time=None), 10, "no record at or after this time"),
         (Target(Goal.SHIFT, 2), LOG, 9, None),
         (Target(Goal.SHIFT, -2), LOG, 5, None),
         (

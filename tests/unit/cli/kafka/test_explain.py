@@ -211,9 +211,9 @@ def test_internal_topics_are_dumped_as_kafka_does_it(capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (f"kafka-topics --describe --topic 'a.*' {AT}", "takes names, not patterns"),
+        (f"kafka-topics --describe --topic 'a.*' {AT}", "accepts names, not patterns"),
         (f"kafka-configs --describe --entity-type topics {AT}", "one topic at a time"),
-        (f"kafka-get-offsets --topic-partitions t:0-3 {AT}", "TOPIC:0,1 only"),
+        (f"kafka-get-offsets --topic-partitions t:0-3 {AT}", "accepts only TOPIC or TOPIC:0,1"),
         (f"kafka-console-producer --topic t --property ignore.error=true {AT}", "ignore.error"),
         (f"kafka-broker-api-versions {AT}", "no command of its own"),
         (f"kafka-delegation-tokens --describe --command-config c {AT}", "no command of its own"),
@@ -221,7 +221,7 @@ def test_internal_topics_are_dumped_as_kafka_does_it(capsys: pytest.CaptureFixtu
         (f"kafka-console-producer --topic t --producer.config c {AT}", "no file of client configs"),
         (
             f"kafka-verifiable-consumer --topic t --group-id g --group-protocol consumer {AT}",
-            "only the classic protocol",
+            "only the classic group protocol",
         ),
     ],
 )

@@ -48,7 +48,7 @@ def test_a_foreign_file_is_replaced_only_by_force(
     (tmp_path / "kafka-configs.sh").symlink_to(elsewhere)
     assert main(["install-scripts", str(tmp_path)]) == 1
     said = capsys.readouterr().err
-    assert "kafka-configs.sh is not a script of ours, and 1 more: nothing was written" in said
+    assert "kafka-configs.sh is not one of our scripts, and 1 more: nothing was written" in said
     assert "--force" in said
     assert len(list(tmp_path.iterdir())) == 3, "neither scripts nor config"
     assert main(["install-scripts", str(tmp_path), "--force"]) == 0
@@ -64,7 +64,7 @@ def test_ux_5_config_files_are_written_once(
     (config / "server.properties").write_text("broker.id=7\n")
     assert main(["install-scripts", str(tmp_path / "bin"), "--force"]) == 0
     said = capsys.readouterr().out
-    assert f"Left {config}/server.properties as it is.\n" in said
+    assert f"Left {config}/server.properties unchanged.\n" in said
     assert (
         f"Wrote zookeeper.properties, producer.properties, consumer.properties into {config}.\n"
         in said

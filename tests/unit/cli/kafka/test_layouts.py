@@ -74,7 +74,7 @@ def test_numbers_are_decoded() -> None:
     assert shown(record, **properties) == b"5\t-2\n"
     with pytest.raises(BadCommandLine, match="Size of data received by LongDeserializer is not 8"):
         shown(RECORD, **properties)
-    with pytest.raises(NotCovered, match="a class of Java"):
+    with pytest.raises(NotCovered, match="Java classes cannot be run"):
         default_layout({"value.deserializer": "com.example.Mine"})
     with pytest.raises(BadCommandLine, match="not one of"):
         default_layout({"print.kye": "true"})

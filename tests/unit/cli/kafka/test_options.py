@@ -49,9 +49,9 @@ def test_optional_values_and_lists() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("--tpoic t", "tpoic is not a recognized option; is --topic meant?"),
-        ("--topi t", "topi is not a recognized option; is --topic meant?"),
-        ("--xyzzy", "xyzzy is not a recognized option; --help lists those that are"),
+        ("--tpoic t", "tpoic is not a recognized option; did you mean --topic?"),
+        ("--topi t", "topi is not a recognized option; did you mean --topic?"),
+        ("--xyzzy", "xyzzy is not a recognized option; --help lists the options"),
         ("--topic", "Option topic requires an argument: --topic VALUE"),
         ("--props --list", "Option props requires an argument: --props VALUE"),
         ("--list=yes", "--list=yes: --list takes no value"),
@@ -65,7 +65,7 @@ def test_what_is_wrong_is_said_with_the_nearest_name(line: str, said: str) -> No
 
 def test_only_some_tools_take_shortened_names() -> None:
     assert given("--top t", abbreviates=True).text("topic") == "t"
-    with pytest.raises(BadCommandLine, match="is --topic meant"):
+    with pytest.raises(BadCommandLine, match="did you mean --topic"):
         given("--top t")
     with pytest.raises(BadCommandLine):  # the start of two names
         parse(["--to"], values("topic=T total=N"), True)
@@ -95,7 +95,7 @@ def test_options_that_need_or_exclude_each_other() -> None:
         found.need("topic", "partitions")
     with pytest.raises(BadCommandLine, match="can't be used with option"):
         found.not_with("topic", "list")
-    with pytest.raises(BadCommandLine, match="--topic goes only with --describe"):
+    with pytest.raises(BadCommandLine, match="--topic can be used only with --describe"):
         found.only_with("topic", "describe")
     with pytest.raises(BadCommandLine, match="exactly one of --list or --topic"):
         found.one_of("list", "topic")

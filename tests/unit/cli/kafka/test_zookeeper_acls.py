@@ -18,9 +18,12 @@ Capture = pytest.CaptureFixture[str]
         ("--authorizer-properties zookeeper.connect=", "not of the form NAME=VALUE"),
         ("--authorizer-properties super.users=User:a", "names no ZooKeeper: add"),
         ("--authorizer-properties zookeeper.connect=h:x", "'h:x' is not an address"),
-        ("--authorizer no.such.Class --authorizer-properties zookeeper.connect=h:1", "of Java"),
-        ("--authorizer kafka.security.authorizer.AclAuthorizer", "goes only with"),
-        ("--zk-tls-config-file f", "goes only with"),
+        (
+            "--authorizer no.such.Class --authorizer-properties zookeeper.connect=h:1",
+            "Java classes",
+        ),
+        ("--authorizer kafka.security.authorizer.AclAuthorizer", "can be used only with"),
+        ("--zk-tls-config-file f", "can be used only with"),
         ("--zk-tls-config-file f --bootstrap-server h:1", "can't be used with"),
         ("--authorizer-properties zookeeper.connect=h:1 --explain", "without --explain"),
         (

@@ -33,7 +33,7 @@ def test_where_to_begin(text: str | None, from_beginning: bool, expected: str | 
         ("--5", False, (0,), "--5"),
         ("\u0661", False, (0,), "not a number"),
         ("9" * 19, False, (0,), "not a number"),
-        ("1", True, (0,), "contradict"),
+        ("1", True, (0,), "cannot be combined"),
         ("-0x5", False, (), "not a number"),
         ("1", False, (), "needs --partition"),
     ],

@@ -136,7 +136,10 @@ def test_an_unknown_profile_is_one_line_with_the_known_ones(
         (["--port"], "--port needs a value"),
         (["--port", "many"], "--port many: not a port"),
         (["--port=70000"], "not a port, 0 to 65535"),
-        (["--port=1", "--override", "listeners=PLAINTEXT://:1"], "contradict listeners"),
+        (
+            ["--port=1", "--override", "listeners=PLAINTEXT://:1"],
+            "cannot be combined with listeners",
+        ),
         (["--host="], "--host needs an address; 0.0.0.0 stands for all"),
         (["--host=a", "a.properties"], "--host with a properties file needs --port"),
         (["--override", "num.partitions"], "not KEY=VALUE"),

@@ -74,5 +74,5 @@ def test_what_cannot_be_written_asks_for_another_password(
     tmp_path: Path, options: dict[str, str]
 ) -> None:
     files = client_files(tmp_path / "missing" / "alice", "h:1", options)
-    with pytest.raises(PasswordLost, match=r"`barnabas users rotate al\\ice` makes another"):
+    with pytest.raises(PasswordLost, match=r"`barnabas users rotate al\\ice` generates another"):
         files.write(USER)

@@ -181,7 +181,7 @@ def test_an_unknown_sequence_needs_another_producer_id() -> None:
     assert accumulator.expire(1_000) == [batch]
     assert isinstance(batch.error, DeliveryTimedOut)
     assert "t-0" in str(batch.error)
-    assert "sent 1 time, no answer to the last attempt (gone)" in str(batch.error)
+    assert "sent 1 time, no response to the last attempt (gone)" in str(batch.error)
     assert accumulator.needs_producer_id
     accumulator.identify(10, 0)
     younger = take(accumulator, 1_000)

@@ -43,7 +43,7 @@ def test_se_3_a_java_clients_file_goes_in_as_it_is(mechanism: str) -> None:
         ({**SASL, "sasl.mechanism": "PLAIN", "sasl.jaas.config": JAAS}, "mechanism is PLAIN"),
         (
             {**SASL, **USER, "sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": JAAS},
-            "one is enough",
+            "set only one of them",
         ),
         (
             {

@@ -136,8 +136,8 @@ async def of_nobody() -> str:
     ("provider", "error", "text"),
     [
         (Provider(OSError("planted-secret-6")), Unreachable, "provider raised OSError"),
-        (Provider(7), SaslAuthenticationFailed, "returned int, not a token"),
-        (Provider(""), SaslAuthenticationFailed, "not a token"),
+        (Provider(7), SaslAuthenticationFailed, "returned int; it must return the token"),
+        (Provider(""), SaslAuthenticationFailed, "as a nonempty string"),
         (lambda: "a.b.c", SaslAuthenticationFailed, "invalid_token"),
         (of_nobody, SaslAuthenticationFailed, "invalid_token"),
     ],

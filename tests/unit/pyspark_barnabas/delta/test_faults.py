@@ -321,10 +321,10 @@ def test_a_table_is_not_made_around_files_of_others(tmp_path: Path) -> None:
     options = options_of(tmp_path / "t", partitionBy="day")
     files(options, rows(0, 3))  # of a task that failed: no obstacle
     Table(options).check(SCHEMA)
-    with pytest.raises(ConfigError, match="not empty"):
+    with pytest.raises(ConfigError, match="neither a Delta table nor empty"):
         Table(options_of(tmp_path / "t")).check(SCHEMA)
     (tmp_path / "t" / "part-00000-1234-c000.snappy.parquet").write_bytes(b"somebody's")
-    with pytest.raises(ConfigError, match="not empty"):
+    with pytest.raises(ConfigError, match="neither a Delta table nor empty"):
         Table(options).check(SCHEMA)
 
 

@@ -172,6 +172,7 @@ class Coordinators(ReplicaListener):
             _ANSWER_TIMEOUT_MS,
             _LOAD_BYTES,
             MarkerWriting(broker).send,
+            broker.replicas.events,
         )
         self._transactions: Shards[Transactions] = Shards(
             TRANSACTION_TOPIC,

@@ -151,7 +151,7 @@ class SimBroker:
         self.failure_reports = FailureReports(
             self.failures.queue, logs, self._report_lost, self.loop.create_future()
         )
-        self.alter_partition = AlterPartition(proposals, self._isr_approval())
+        self.alter_partition = AlterPartition(proposals, self._isr_approval(), self.replicas.events)
         self._control_answers = ControlAnswers(self)
         self.configs = ConfigWatch(self)
         self.serving = Serving(self)

@@ -52,7 +52,7 @@ class Driver:
             self.log.append(encode_record(*record))
             self.machine.apply(record, len(self.log) - 1)
         self.pending += decision.markers
-        self.log_lines += decision.log_lines
+        self.log_lines += [event.text for event in decision.events]
         return [reply.message for reply in decision.replies]
 
     def answer(self, decision: Decision) -> Any:

@@ -244,7 +244,7 @@ class Stage:
             else:
                 yield f"{client} <- {api} {self.shown(client, api, message)}".strip()
         if not is_refused:
-            yield from (f"log: {line}" for line in decision.log_lines)
+            yield from (f"log: {event.text}" for event in decision.events)
         if ticket in self.owed:
             yield f"{self.owed[ticket][0]} waits"
 

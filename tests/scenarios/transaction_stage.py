@@ -243,7 +243,7 @@ class Stage:
             owner = Owner(markers.producer_id, markers.producer_epoch)
             places = " ".join(map(str, markers.partitions))
             yield f"markers: {kind} {shown(owner)} {places} (coordinator {self.machine.epoch})"
-        yield from (f"log: {line}" for line in decision.log_lines)
+        yield from (f"log: {event.text}" for event in decision.events)
 
 
 def error(code: int) -> str:

@@ -69,6 +69,7 @@ from barnabas.clock import Random
 from barnabas.cluster.config_changes import USERS
 from barnabas.cluster.store import MetadataStore
 from barnabas.config import BrokerConfig
+from barnabas.events import EventLog
 from barnabas.metrics import Family, Registry
 from barnabas.named_tuple import NamedTuple
 from barnabas.replication.fetch_session import FetchSessions
@@ -107,6 +108,8 @@ class Ground(NamedTuple):
     failure: asyncio.Future[str]
     metrics: Registry
     """The registry in which all parts declare their metrics."""
+    events: EventLog
+    """The log to which each part adds its decisions that clients can see."""
 
 
 class InterBroker:
@@ -158,7 +161,9 @@ class PartitionParts:
         seams, clock, view, logs = ground.seams, ground.clock, ground.view, ground.logs
         self.threads = seams.threads()
         self.throttles = Throttles(config.value)
-        self.replicas = Replicas(view, logs, config, clock, ground.metrics, self.threads)
+        self.replicas = Replicas(
+            view, logs, config, clock, ground.metrics, self.threads, ground.events
+        )
         others = self.others = (
             InterBroker(ground, config, self.replicas, self.throttles) if view.has_peers else None
         )
@@ -223,6 +228,7 @@ class ControllerParts:
             partitions.replicas.on_registered,
             strays=self.strays,
             metrics=ground.metrics,
+            events=ground.events,
         )
         self.failure_reports = FailureReports(
             partitions.failures.queue, logs, self.controller.replicas_offline, ground.failure
@@ -242,7 +248,7 @@ class ControllerParts:
             approval = ZkAlterPartition(view, store, clock)
         else:
             approval = ControllerApproval(view, config, self.controller, others.links)
-        self.alter_partition = AlterPartition(partitions.proposals, approval)
+        self.alter_partition = AlterPartition(partitions.proposals, approval, ground.events)
         self.shutdown = ControlledShutdown(
             view, config, clock, store, self.controller, others.links
         )

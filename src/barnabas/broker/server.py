@@ -41,6 +41,7 @@ from barnabas.cluster.journal_copies import JOURNAL_NAME, accept_loss
 from barnabas.cluster.store import MetadataStore
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
+from barnabas.events import EventLog
 from barnabas.metrics import Registry
 from barnabas.storage.loading import Loading
 from barnabas.storage.seen_time import read_seen_ms, write_seen_ms
@@ -108,6 +109,7 @@ class Server:
             "1 starting, 2 loading logs, 3 running, 6 shutting down",
             self._broker_state,
         )
+        self.events = EventLog(self.clock.wall_ms, self.metrics)
         self._metrics_listener: MetricsListener | None = None
         self._process_metrics: ProcessMetrics | None = None
         self._parts: Parts | None = None
@@ -368,6 +370,7 @@ class Server:
             self._authorizer,
             failure,
             self.metrics,
+            self.events,
         )
         bound, self._bound = self._bound, []  # from here on, the acceptors close the sockets
         return Parts.make(ground, bound)

@@ -20,6 +20,7 @@ from barnabas.types import TopicPartition, uuid_text
 
 if TYPE_CHECKING:
     from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal
+    from barnabas.controller.decision import PartitionChange
     from barnabas.replication.partition import Partition
 
 T = TypeVar("T")
@@ -53,6 +54,11 @@ def role_lines(broker_id: int, changes: Sequence[RoleChange]) -> list[str]:
     return lines
 
 
+def role_line(change: RoleChange) -> str:
+    """Return the line about one replica."""
+    return _leader_line(change) if change.partition.is_leader else _follower_line(change)
+
+
 def shrink_lines(shrinks: Sequence[tuple[Partition, IsrProposal]]) -> list[str]:
     """Return the lines about leaders' proposals to remove lagging replicas from ISRs."""
     count = len(shrinks)
@@ -75,7 +81,7 @@ def update_lines(updates: Sequence[tuple[Partition, IsrAnswer]]) -> list[str]:
     broker_id = updates[0][0].broker_id if updates else -1
     return _few_or_one(
         updates,
-        lambda update: _update_line(*update),
+        lambda update: update_line(*update),
         f"[Broker id={broker_id}] ISR updated of {len(updates)} partition(s)",
         lambda update: f"{update[0].topic_partition} to {_ids(update[1].isr)}",
     )
@@ -112,6 +118,32 @@ def reassignment_lines(
             lambda step: f"{step[0]} to {_ids(step[2].replicas)}",
         ),
     ]
+
+
+def election_lines(who: str, changes: Sequence[PartitionChange]) -> list[str]:
+    """Return the lines about leaders and ISRs that the controller has changed."""
+    return _few_or_one(
+        changes,
+        lambda change: election_line(who, change),
+        f"{who} Changed {len(changes)} partition(s)",
+        lambda change: f"{change.name} to leader {change.became.leader} ({change.cause})",
+    )
+
+
+def election_line(who: str, change: PartitionChange) -> str:
+    """Return the line about one of them, with the cause."""
+    was, became = change.was, change.became
+    recovery = "RECOVERING" if change.is_unclean else "RECOVERED"
+    return (
+        f"{who} Changed partition {change.name} from {_state(was)} to {_state(became)} with state "
+        f"LeaderAndIsr(leader={became.leader}, leaderEpoch={became.leader_epoch}, "
+        f"isr=List({', '.join(map(str, became.isr))}), leaderRecoveryState={recovery}, "
+        f"partitionEpoch={became.partition_epoch}): {change.cause}"
+    )
+
+
+def _state(partition: PartitionImage) -> str:
+    return "OfflinePartition" if partition.leader == NO_LEADER else "OnlinePartition"
 
 
 def _few_or_one(
@@ -166,7 +198,8 @@ def _shrink_line(partition: Partition, proposal: IsrProposal) -> str:
     )
 
 
-def _update_line(partition: Partition, answer: IsrAnswer) -> str:
+def update_line(partition: Partition, answer: IsrAnswer) -> str:
+    """Return the line about one accepted ISR change."""
     return (
         f"{_who(partition)} ISR updated to {_ids(answer.isr)}{_under_min_isr(partition)} and "
         f"version updated to {answer.partition_epoch}"

@@ -28,6 +28,7 @@ _COMMANDS = {
     "offsets": "Show where partitions begin and end, and their offsets at a time.",
     "log-dirs": "Show the log directories of brokers, and the replicas in them.",
     "partitions": "Watch the replicas of partitions: leader, ISR and lag.",
+    "events": "Show what the brokers decided, and why.",
     "elect-leaders": "Elect the preferred replica of partitions, or any live one.",
     "reassign": "Move partitions to other brokers.",
     "produce": "Send lines to a topic.",

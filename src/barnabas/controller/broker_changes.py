@@ -34,6 +34,7 @@ def brokers_changed(draft: Draft, gone: Set[int], come: Set[int], trusted: Set[i
             if touched.isdisjoint((*partition.replicas, *partition.offline_replicas)):
                 continue
             name = TopicPartition(topic.name, number)
+            draft.because = _why(draft, partition, gone, come)
             if gone:
                 partition = _fail(draft, name, partition, gone, staying)
             if partition.leader == NO_LEADER:
@@ -50,13 +51,17 @@ def fail_over(draft: Draft, name: TopicPartition, doubtful: Set[int]) -> None:
     """Bring a partition up to date under a new controller."""
     partition = draft.get(name)
     assert partition is not None
+    dead = [replica for replica in partition.isr if replica not in draft.brokers]
+    draft.because = f"controller {draft.image.controller_id} took over"
+    if dead:
+        draft.because += f" and found {_brokers(dead)} not registered"
     # Do this before dead brokers leave the ISR: if any member can be trusted, the remaining one
     # must be a trusted one.
     trusted = distrust(partition, doubtful, draft.epoch)
     if trusted is not None:
         draft.change(name, trusted)
         partition = trusted
-    dead = [replica for replica in partition.isr if replica not in draft.brokers]
+    dead = [replica for replica in dead if replica in partition.isr]
     for replica in leader_last(partition, dead):
         partition = without(partition, replica, draft.epoch)
         draft.change(name, partition)
@@ -67,6 +72,7 @@ def fail_over(draft: Draft, name: TopicPartition, doubtful: Set[int]) -> None:
 
 def replicas_offline(draft: Draft, broker_id: int, names: Iterable[TopicPartition]) -> None:
     """Remove replicas from their ISRs after a live broker has lost them with a log directory."""
+    draft.because = f"broker {broker_id} lost its replica with a log directory or a damaged log"
     for name in names:
         partition = draft.get(name)
         if partition is None or broker_id in partition.offline_replicas:
@@ -85,6 +91,7 @@ def replicas_offline(draft: Draft, broker_id: int, names: Iterable[TopicPartitio
 
 def replicas_online(draft: Draft, broker_id: int, names: Iterable[TopicPartition]) -> None:
     """Treat these replicas as available again, because a live broker hosts them again."""
+    draft.because = f"broker {broker_id} hosts its replica again"
     for name in names:
         partition = draft.get(name)
         if partition is None or broker_id not in partition.offline_replicas:
@@ -98,6 +105,7 @@ def replicas_online(draft: Draft, broker_id: int, names: Iterable[TopicPartition
 
 def leave(draft: Draft, broker_id: int) -> list[TopicPartition]:
     """Move leadership off the broker, and return the replicated partitions that it still leads."""
+    draft.because = f"controlled shutdown of broker {broker_id}"
     remaining = []
     for topic in draft.topics():
         for number, partition in topic.partitions.items():
@@ -120,6 +128,21 @@ def leave(draft: Draft, broker_id: int) -> list[TopicPartition]:
             if broker_id in partition.isr and len(partition.isr) > 1:
                 draft.change(name, without(partition, broker_id, draft.epoch))
     return remaining
+
+
+def _why(draft: Draft, partition: PartitionImage, gone: Set[int], come: Set[int]) -> str:
+    """Return which brokers of this partition are gone, or else which have registered."""
+    losses = [draft.losses[each] for each in partition.replicas if each in gone]
+    if losses:
+        return ", ".join(losses)
+    registered = [each for each in partition.replicas if each in come]
+    return (
+        f"{_brokers(registered)} registered" if registered else "its replicas may be trusted again"
+    )
+
+
+def _brokers(ids: list[int]) -> str:
+    return f"broker{'s' * (len(ids) > 1)} {', '.join(map(str, ids))}"
 
 
 def _fail(

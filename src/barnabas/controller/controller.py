@@ -140,11 +140,11 @@ class Controller:
 
     def topics_added(self, topics: Sequence[TopicImage]) -> Decision:
         """Elect the first leader of each partition of these new topics."""
-        return self._lead(topics, notifies_all=True)
+        return self._lead(topics, "the topic is new", notifies_all=True)
 
     def partitions_added(self, topics: Sequence[TopicImage]) -> Decision:
         """Elect leaders for partitions added to these topics, without changing other partitions."""
-        return self._lead(topics, notifies_all=False)
+        return self._lead(topics, "partitions were added", notifies_all=False)
 
     def configs_changed(self, configs: Mapping[str, Mapping[str, str]]) -> Decision:
         """Send topics' changed configs to every broker.
@@ -153,6 +153,7 @@ class Controller:
         """
         return self._lead(
             [self.image.topics[name]._replace(config=config) for name, config in configs.items()],
+            "the topic's configs allow it now",
             notifies_all=False,
         )
 
@@ -230,6 +231,7 @@ class Controller:
             if broker.may_have_lost and broker_id in live and not live[broker_id].may_have_lost
         }
         draft = self._draft(live)
+        draft.losses = {each: self._why_gone(before[each], live) for each in sorted(gone)}
         # A broker that is gone cannot confirm. Logs that it still has will be strays when it
         # returns.
         draft.on_departed(gone, list(self._departing))
@@ -241,6 +243,16 @@ class Controller:
         leaving = [self.image.topics[each] for each in names]
         _stop_replicas(draft, leaving, come)
         return draft.decision(newcomers=come)
+
+    def _why_gone(self, broker: BrokerImage, live: Mapping[int, BrokerImage]) -> str:
+        broker_id = broker.broker_id
+        if broker_id in self._left_out and self._left_out[broker_id][0] == broker.epoch:
+            return f"broker {broker_id} is left out because of its version"
+        if self._leaving.get(broker_id) == broker.epoch:
+            return f"broker {broker_id} has stopped after its controlled shutdown"
+        if broker_id in live:
+            return f"broker {broker_id} failed and re-registered"
+        return f"broker {broker_id} failed: its session ended"
 
     def versions_known(self, broker_id: int, broker_epoch: int, versions: Versions) -> Decision:
         """Note a broker's supported versions.
@@ -383,6 +395,8 @@ class Controller:
         requested = (
             preferred_leader.all_partitions(draft) if names is None else dict.fromkeys(names)
         )
+        kind = "unclean" if unclean else "preferred"
+        draft.because = f"an administrator requested an election of {kind} leaders"
         elect = preferred_leader.elect_any if unclean else preferred_leader.elect_preferred
         outcomes = {name: elect(draft, name) for name in requested}
         if names is None:
@@ -397,6 +411,7 @@ class Controller:
     def rebalance_leaders(self, max_imbalance_percent: int) -> Decision:
         """Elect preferred leaders for brokers that lead too few of their own partitions."""
         draft = self._draft()
+        draft.because = "its preferred leader led too few of its partitions (automatic rebalance)"
         preferred_leader.rebalance(draft, max_imbalance_percent)
         return _decision_of(draft)
 
@@ -407,6 +422,11 @@ class Controller:
         draft = self._draft()
         outcomes: dict[TopicPartition, KafkaError | None] = {}
         for name, replicas in requested.items():
+            draft.because = (
+                "an administrator canceled the reassignment"
+                if replicas is None
+                else "an administrator requested a reassignment"
+            )
             try:
                 targets = None if replicas is None else tuple(replicas)
                 reassignment.reassign(draft, name, targets)
@@ -434,6 +454,7 @@ class Controller:
         When all of a partition's are known, the largest one leads.
         """
         draft = self._draft()
+        draft.because = "the log ends of all replicas are known, and the longest log leads"
         for name in sorted(self.ends_wanted):
             # Use the order of names, because a set's order would differ from run to run.
             if name in ends:
@@ -464,12 +485,13 @@ class Controller:
             self._counted = (self.image, count(self._draft()))
         return self._counted[1]
 
-    def _lead(self, topics: Sequence[TopicImage], *, notifies_all: bool) -> Decision:
+    def _lead(self, topics: Sequence[TopicImage], because: str, *, notifies_all: bool) -> Decision:
         """Elect leaders where none is live, and send these topics to the brokers.
 
         LeaderAndIsr is sent for partitions with an election or, with `notifies_all`, for all.
         """
         draft = self._draft()
+        draft.because = because
         for topic in topics:
             # A topic that is being deleted never gets a leader again.
             if topic.name in self._deleting:

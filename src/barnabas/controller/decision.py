@@ -35,6 +35,17 @@ class Send(NamedTuple):
     request: ControlRequest
 
 
+class PartitionChange(NamedTuple):
+    """A partition whose leader, ISR or replicas a decision changes, with the reasons."""
+
+    name: TopicPartition
+    was: PartitionImage
+    became: PartitionImage
+    cause: str
+    is_unclean: bool
+    """The new leader was not in sync."""
+
+
 class Decision(NamedTuple):
     """A decision: commit `operations` (if any), apply, then send `requests` in order.
 
@@ -49,6 +60,9 @@ class Decision(NamedTuple):
     notes: tuple[str, ...] = ()
     departing: Mapping[TopicPartition, tuple[int, ...]] = MappingProxyType({})
     """Changes to the set of brokers that still have to delete their logs, by partition."""
+    changes: tuple[PartitionChange, ...] = ()
+    losses: Mapping[int, str] = MappingProxyType({})
+    """Why brokers are no longer live, by broker id."""
 
 
 def split(operations: Sequence[Operation], max_bytes: int = 500_000) -> list[tuple[Operation, ...]]:

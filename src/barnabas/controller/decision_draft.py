@@ -29,6 +29,7 @@ from barnabas.controller.decision import (
     Changed,
     Decision,
     New,
+    PartitionChange,
     Send,
     all_roles,
     note,
@@ -75,11 +76,15 @@ class Draft:
         "_notes",
         "_notified",
         "_operations",
+        "_reasons",
         "_state",
         "_stopped",
+        "_unclean",
+        "because",
         "brokers",
         "electable",
         "image",
+        "losses",
         "unclean_elections",
     )
 
@@ -98,6 +103,12 @@ class Draft:
             if state.leaving.get(broker.broker_id) != broker.epoch
         )
         self.unclean_elections = 0
+        self.because = ""
+        """Why the next partitions change; empty for a change that another machine explains."""
+        self.losses: Mapping[int, str] = {}
+        """Why brokers are no longer live, by broker id."""
+        self._reasons: dict[TopicPartition, list[str]] = {}
+        self._unclean: set[TopicPartition] = set()
         self._state = state
         self._operations: list[store.Operation] = []
         self._changed: Changed = {}
@@ -157,6 +168,10 @@ class Draft:
         self, name: TopicPartition, partition: PartitionImage, *, unclean: bool = False
     ) -> None:
         """Write one change. With `unclean`, the leader may lack acknowledged records."""
+        if self.because:
+            reasons = self._reasons.setdefault(name, [])
+            if self.because not in reasons:
+                reasons.append(self.because)
         version = partition.partition_epoch
         # Before the first step, there is no state node (ZK-4).
         if version == NEVER_LED + 1:
@@ -259,6 +274,8 @@ class Draft:
         self.write(name, elected, unclean=True)
         self.notify(name)
         self.unclean_elections += 1
+        self._unclean.add(name)
+        self._reasons.setdefault(name, []).append("no in-sync replica is live (unclean election)")
         what = "led by a replica that was not in sync (unclean election); records may be lost"
         self.note(what, name)
         return True
@@ -400,8 +417,26 @@ class Draft:
             fenced = (fence, *self._operations)
         notes = tuple(note(what, names) for what, names in self._notes.items())
         return Decision(
-            fenced, image, tuple(requests), self.unclean_elections, notes, self._departing
+            fenced,
+            image,
+            tuple(requests),
+            self.unclean_elections,
+            notes,
+            self._departing,
+            tuple(self._partition_changes(image)),
+            self.losses,
         )
+
+    def _partition_changes(self, image: ClusterImage) -> Iterator[PartitionChange]:
+        for name, reasons in self._reasons.items():
+            before, after = self.image.topics.get(name.topic), image.topics.get(name.topic)
+            if before is None or after is None:
+                continue
+            was, became = before.partitions.get(name.partition), after.partitions[name.partition]
+            # The first leader is part of the topic's creation.
+            if was is None or was.partition_epoch == NEVER_LED:
+                continue
+            yield PartitionChange(name, was, became, ", ".join(reasons), name in self._unclean)
 
     def _update(
         self, topics: Sequence[TopicImage], removed: tuple[str, ...] = ()

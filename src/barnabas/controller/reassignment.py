@@ -80,6 +80,8 @@ def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -
     leader = _leader_among(draft, partition, targets)
     if leader == NO_LEADER:
         return False
+    earlier = draft.because
+    draft.because = "all target replicas of the reassignment are in sync"
     removing = partition.removing
     partition = partition._replace(replicas=targets, adding=(), removing=())
     partition = succeed(partition, leader, partition.isr, draft.epoch)
@@ -95,6 +97,7 @@ def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -
     # must not list a broker that is already gone, because nothing waits for that one.
     if writes_topic and (not departing or not set(removing).issubset(departing)):
         draft.write_topic(name.topic)
+    draft.because = earlier
     return True
 
 

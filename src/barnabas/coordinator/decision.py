@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.events import Event
 from barnabas.protocol.message import Message
 from barnabas.types import TopicPartition
 
@@ -86,8 +87,8 @@ class Decision(NamedTuple):
     markers: tuple[Markers, ...] = ()
     batch: TransactionalBatch | None = None
     """None if the records are not transactional."""
-    log_lines: tuple[str, ...] = ()
-    """Lines to write to the broker's log once the records are committed."""
+    events: tuple[Event, ...] = ()
+    """Events for the broker's log once the records are committed."""
 
 
 NOTHING = Decision()
@@ -100,7 +101,7 @@ class Turn:
     their responses.
     """
 
-    __slots__ = ("config", "log_lines", "now", "now_ms", "records", "replies", "timers")
+    __slots__ = ("config", "events", "now", "now_ms", "records", "replies", "timers")
 
     def __init__(self, config: GroupConfig, timers: Timers, now: Now) -> None:
         self.config = config
@@ -109,17 +110,17 @@ class Turn:
         self.now_ms = now.monotonic_ms
         self.records: list[StateRecord] = []
         self.replies: list[Reply] = []
-        self.log_lines: list[str] = []
+        self.events: list[Event] = []
 
     def reply(self, ticket: int, message: Message, after: int | None = None) -> None:
         self.replies.append(Reply(ticket, message, after))
 
     def decision(self) -> Decision:
         # This value is shared by the many timers that have nothing left to do.
-        if not (self.records or self.replies or self.log_lines):
+        if not (self.records or self.replies or self.events):
             return NOTHING
         return Decision(
             records=tuple(self.records),
             replies=tuple(self.replies),
-            log_lines=tuple(self.log_lines),
+            events=tuple(self.events),
         )

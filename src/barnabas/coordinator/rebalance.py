@@ -24,6 +24,9 @@ from barnabas.protocol.consumer_protocol import CONSUMER_PROTOCOL
 from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
+_UNRESPONSIVE = "check whether the member's process is running and reaches the broker"
+_SLOW = "let the member poll more often, or raise its max.poll.interval.ms"
+
 if TYPE_CHECKING:
     from barnabas.coordinator.decision import Turn
     from barnabas.coordinator.member import Member, Parked
@@ -107,7 +110,8 @@ def on_phase_expired(turn: Turn, group: Group) -> None:
     elif group.unsynced:
         for member_id in sorted(group.unsynced):
             member = group.members[member_id]
-            note_cause(turn, group, cause(member, "did not send its SyncGroup in time"))
+            why = cause(member, "did not send its SyncGroup in time", advice=_UNRESPONSIVE)
+            note_cause(turn, group, why)
             _drop(turn, group, member)
         _prepare(turn, group)
         complete_if_all_joined(turn, group)
@@ -125,7 +129,8 @@ def on_session_expired(turn: Turn, group: Group, member_id: str) -> None:
         return
     member = group.members[member_id]
     if member.is_new or not (member.joining or member.syncing):
-        expel(turn, group, member, cause(member, "session timed out"))
+        why = cause(member, "session timed out", advice=_UNRESPONSIVE)
+        expel(turn, group, member, why)
 
 
 def forget_pending(turn: Turn, group: Group, member_id: str) -> None:
@@ -140,7 +145,7 @@ def _complete(turn: Turn, group: Group) -> None:
     for member in [one for one in group.members.values() if one.joining is None]:
         # KIP-345: a static member stays until its session ends.
         if member.instance_id is None:
-            note_cause(turn, group, cause(member, "did not rejoin in time"))
+            note_cause(turn, group, cause(member, "did not rejoin in time", advice=_SLOW))
             _drop(turn, group, member)
     if not group.members:
         _become_empty(turn, group)
@@ -200,9 +205,10 @@ def _conclude(turn: Turn, group: Group, after: dict[str, bytes]) -> None:
     rebalance = group.rebalance
     assert rebalance is not None, "no rebalance without a cause"
     moved = movement(group.protocol_type == CONSUMER_PROTOCOL, rebalance.before, after)
-    event = rebalance.end(turn.now, group.group_id, group.generation, len(after), moved)
-    group.ended = event
-    turn.log_lines.append(event.story)
+    group.ended = ended = rebalance.end(
+        turn.now, group.group_id, group.generation, len(after), moved
+    )
+    turn.events.append(rebalance.event(group.group_id, ended))
 
 
 def _enter(turn: Turn, group: Group, state: GroupState) -> None:

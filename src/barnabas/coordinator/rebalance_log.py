@@ -20,6 +20,7 @@ from barnabas.coordinator.decision import Now
 from barnabas.coordinator.member import short_name
 from barnabas.coordinator.movement import UNKNOWN, Assignments, Movement
 from barnabas.counted import counted
+from barnabas.events import Event
 from barnabas.protocol.messages.describe_groups import RebalanceEvent
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Cause(NamedTuple):
 
     who: str
     what: str
+    advice: str = ""
+    """What to do about it, if that is known."""
 
     def __str__(self) -> str:
         return f"{self.who} {self.what}"
@@ -67,13 +70,10 @@ class RebalanceLog:
     ) -> RebalanceEvent:
         """Return the event to store and log, once the group is stable or empty."""
         duration_ms = now.monotonic_ms - self.begun_ms
-        causes = ", ".join(map(str, self._causes))
-        if self._more:
-            causes += f" and {self._more} more"
         count = counted(members, "member") if members else "empty"
         line = (
             f"group {group_id}: generation {self.generation} -> {generation}"
-            f" in {duration_ms} ms, {count}: {causes}; {_movement(moved)}"
+            f" in {duration_ms} ms, {count}: {self._why()}; {_movement(moved)}"
         )
         return RebalanceEvent(
             ended_at_ms=now.wall_ms,
@@ -85,18 +85,34 @@ class RebalanceLog:
             story=_one_line(line),
         )
 
+    def event(self, group_id: str, ended: RebalanceEvent) -> Event:
+        """Return the event for the broker's log, from what `end` returned."""
+        advice = next((each.advice for each in self._causes if each.advice), "")
+        return Event(
+            "group-generation",
+            ended.story,
+            _one_line(self._why()),
+            group=group_id,
+            is_harmless=ended.is_harmless,
+            advice=advice,
+        )
+
+    def _why(self) -> str:
+        causes = ", ".join(map(str, self._causes))
+        return f"{causes} and {self._more} more" if self._more else causes
+
 
 def _one_line(line: str) -> str:
     """Escape untrusted names and reasons so that the text is one safe line."""
     return "".join(c if c.isprintable() else " " for c in line[:_LINE_CHARACTERS])
 
 
-def cause(member: Member, what: str, reason: str | None = None) -> Cause:
+def cause(member: Member, what: str, reason: str | None = None, advice: str = "") -> Cause:
     """Return a cause with the member's name and the reason that it sent (KIP-800)."""
     who = f"{short_name(member.name)} ({member.client_host})"
     if reason:
         what = f"{what} ({reason[:_REASON_CHARACTERS]})"
-    return Cause(who, what)
+    return Cause(who, what, advice)
 
 
 def _movement(moved: Movement) -> str:

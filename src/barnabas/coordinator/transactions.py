@@ -45,6 +45,7 @@ from barnabas.errors import (
     TransactionAbortable,
     TransactionalIdNotFound,
 )
+from barnabas.events import Event
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
@@ -70,6 +71,8 @@ _RETRY_MS = 1_000
 # The maximum number of tombstones per decision, limited by the batch size and the time on the event
 # loop.
 _FORGOTTEN_AT_ONCE, _FORGOTTEN_CHARACTERS = 1_000, 200_000
+
+_SLOW_TRANSACTION = "commit more often, or raise transaction.timeout.ms of the producer"
 
 
 class _Continued(NamedTuple):
@@ -204,8 +207,8 @@ class Transactions:
         answer = answers.init_failed(ConcurrentTransactions(), version=0)
         decision = self._decide(transaction.with_fenced_producer(now.wall_ms))
         lasted_ms = self._lasted_ms(transaction, now)
-        line = _abort_line(transaction, lasted_ms, "a new producer took its place")
-        return decision._replace(replies=(Reply(ticket, answer),), log_lines=(line,))
+        event = _aborted(transaction, lasted_ms, "a new producer took its place")
+        return decision._replace(replies=(Reply(ticket, answer),), events=(event,))
 
     # --- partitions ------------------------------------------------------------------------------
 
@@ -491,10 +494,9 @@ class Transactions:
 
     def _time_out(self, transaction: Transaction, now: Now) -> Decision:
         lasted_ms = self._lasted_ms(transaction, now)
-        line = _abort_line(transaction, lasted_ms, f"its timeout is {transaction.timeout_ms} ms")
-        return self._decide(transaction.with_fenced_producer(now.wall_ms))._replace(
-            log_lines=(line,)
-        )
+        why = f"its timeout is {transaction.timeout_ms} ms"
+        event = _aborted(transaction, lasted_ms, why, _SLOW_TRANSACTION)
+        return self._decide(transaction.with_fenced_producer(now.wall_ms))._replace(events=(event,))
 
     def _forget(self, now: Now) -> list[Decision]:
         """Return tombstones for the ids that have been unused for the longest time (KIP-98)."""
@@ -531,9 +533,10 @@ def _claimed_owner(request: InitProducerIdRequest) -> Owner | None:
     return claimed
 
 
-def _abort_line(transaction: Transaction, lasted_ms: int, reason: str) -> str:
-    return (
+def _aborted(transaction: Transaction, lasted_ms: int, reason: str, advice: str = "") -> Event:
+    line = (
         f"transaction of {transaction.transactional_id!r} (producer {transaction.producer_id}, "
         f"epoch {transaction.producer_epoch}) aborted after {lasted_ms} ms "
         f"with {counted(len(transaction.partitions), 'partition')}: {reason}"
     )
+    return Event("transaction-aborted", line, reason, is_harmless=False, advice=advice)

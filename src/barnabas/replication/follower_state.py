@@ -25,6 +25,18 @@ class FollowerFetch(NamedTuple):
     broker_epoch: int = UNKNOWN_EPOCH
 
 
+class Lag(NamedTuple):
+    """How far a replica was behind when its leader decided about its place in the ISR."""
+
+    replica: int
+    records: int
+    """Behind the leader's log end; -1: the replica has not fetched in this leader epoch."""
+    behind_ms: int
+    """The time since it last had all of the leader's records; -1: it never had in this epoch."""
+    allowed_ms: int
+    """The leader's `replica.lag.time.max.ms`."""
+
+
 class FollowerState:
     """The leader's state of one follower."""
 
@@ -69,6 +81,16 @@ class FollowerState:
         self.log_end_offset = offset
         self.leader_end_at_fetch = leader_end
         self.fetched_at_ms = now_ms
+
+    def lag(self, replica: int, leader_end: int, now_ms: int, allowed_ms: int) -> Lag:
+        """Return how far it is behind."""
+        end, since_ms = self.log_end_offset, self.caught_up_at_ms
+        return Lag(
+            replica,
+            UNKNOWN_OFFSET if end == UNKNOWN_OFFSET else max(0, leader_end - end),
+            -1 if since_ms == NEVER_MS else max(0, now_ms - since_ms),
+            allowed_ms,
+        )
 
     def is_caught_up(self, leader_end: int, now_ms: int, lag_time_max_ms: int) -> bool:
         """Return whether the follower has everything now, or had everything recently enough."""

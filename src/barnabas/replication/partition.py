@@ -44,6 +44,7 @@ from barnabas.replication.follower_state import (
     UNKNOWN_OFFSET,
     FollowerFetch,
     FollowerState,
+    Lag,
 )
 from barnabas.replication.replica_selector import InSync
 from barnabas.types import TopicPartition
@@ -109,6 +110,7 @@ class Partition:
         "high_watermark",
         "is_leader",
         "isr",
+        "lags",
         "leader",
         "leader_epoch",
         "log_end_offset",
@@ -153,6 +155,8 @@ class Partition:
         self._log_start_offset = 0
         self._followers: dict[int, FollowerState] = {}
         self._proposed: IsrProposal | None = None
+        self.lags: tuple[Lag, ...] = ()
+        """The replicas that the last proposal adds or removes, as they were when it was made."""
         self._now_ms = NEVER_MS
 
     @property
@@ -422,6 +426,13 @@ class Partition:
             self.topic_partition, self.topic_id, self.leader_epoch, members, self.partition_epoch
         )
         self.maximal_isr = tuple(dict.fromkeys((*self.isr, *isr)))
+        self.lags = tuple(
+            self._followers[replica].lag(
+                replica, self.log_end_offset, self._now_ms, self._lag_time_max_ms
+            )
+            for replica in self.maximal_isr
+            if (replica in isr) != (replica in self.isr)
+        )
         return ProposeIsr(self._proposed)
 
     def _broker_epoch_of(self, replica: int) -> int:

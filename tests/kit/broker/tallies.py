@@ -152,6 +152,7 @@ class Node:
             200,
             1 << 20,
             self.send_markers,
+            replicas.events,
         )
         self.shards: Shards[Tally] = Shards(
             GROUP_TOPIC, self.make, decode_group_record, context, lambda: PARTITIONS

@@ -25,7 +25,7 @@ from barnabas.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from barnabas.replication.follower_state import FollowerFetch
+from barnabas.replication.follower_state import FollowerFetch, Lag
 from barnabas.replication.partition import Advance, Partition, ProposeIsr
 from barnabas.types import TopicPartition
 
@@ -434,6 +434,21 @@ def test_a_new_epoch_begins_with_the_whole_of_the_lag_s_time() -> None:
     assert partition.expire(501 + LAG_MS) == [
         ProposeIsr(_proposal(LEADER)),
     ]
+
+
+def test_a_proposal_says_how_far_behind_the_replicas_are() -> None:
+    """IN-1: those that leave and those that join, as they were at the decision."""
+    partition = _leader(LEADER, FOLLOWER, THIRD, end=10)
+    partition.on_fetch(_fetch(THIRD, 7), 1_000)
+    partition.on_fetch(_fetch(FOLLOWER, 10), 40_000)
+    assert partition.expire(40_000)
+    assert partition.lags == (Lag(THIRD, 3, 40_000, LAG_MS),)
+    partition = _leader(LEADER, FOLLOWER, end=10)
+    assert partition.expire(LAG_MS + 1)
+    assert partition.lags == (Lag(FOLLOWER, -1, LAG_MS + 1, LAG_MS),)
+    partition = _leader(LEADER, replicas=(LEADER, FOLLOWER), end=10)
+    assert partition.on_fetch(_fetch(FOLLOWER, 10), 5)
+    assert partition.lags == (Lag(FOLLOWER, 0, 0, LAG_MS),)
 
 
 # --- what the controller answers -----------------------------------------------------------------

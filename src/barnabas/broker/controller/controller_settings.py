@@ -12,6 +12,7 @@ from barnabas.cluster.image import ClusterImage
 from barnabas.cluster.loading import LatestEpochOf
 from barnabas.cluster.store import MetadataStore
 from barnabas.controller.controller import Controller, Settings
+from barnabas.events import EventLog
 from barnabas.metrics import Counter
 from barnabas.named_tuple import NamedTuple
 
@@ -58,3 +59,4 @@ class ControllerContext(NamedTuple):
     peers: Peers | None
     new_machine: NewMachine
     unclean_elections: Counter
+    events: EventLog

@@ -27,8 +27,9 @@ from barnabas.broker.controller.event_queue import EventQueue, Request
 from barnabas.broker.controller.registration import Elected, elected_term
 from barnabas.broker.controller.state_change_log import (
     log_brokers,
+    log_changes,
     log_election,
-    log_reassignments,
+    log_topics,
 )
 from barnabas.broker.controller.tool_requests import ToolRequests
 from barnabas.broker.controller.topic_deletion import TopicDeletions
@@ -190,7 +191,7 @@ class ControllerTerm:
         known_live = self._context.view.image.brokers
         deleting = await children(store, layout.DELETE_TOPICS)
         await self._carry_out(lambda machine: machine.on_elected(deleting))
-        log_election(image, self.image, known_live)
+        log_election(self._context.events, image, self.image, known_live)
         await self._channels.send(self._removed_topics(), self.image)
         self._query_log_ends()
         # The first round processes notifications left before this term.
@@ -364,8 +365,8 @@ class ControllerTerm:
                 if broker_id not in live or live[broker_id].epoch != broker.epoch
             }
         )
-        await self._carry_out(lambda machine: machine.brokers_changed(live))
-        log_brokers(before, self.image)
+        decision = await self._carry_out(lambda machine: machine.brokers_changed(live))
+        log_brokers(self._context.events, before, self.image, decision.losses)
         self._query_log_ends()
 
     async def _process_versions(self) -> None:
@@ -419,6 +420,7 @@ class ControllerTerm:
         self._machine.topic_nodes_read(self._topics.take_versions())
         if added:
             await self._carry_out(lambda machine: machine.topics_added(list(added.values())))
+            log_topics(self._context.events, self.image, "topic-created", added)
 
     async def _process_changed_topics(self) -> None:
         """Read new partitions of topics whose nodes have changed."""
@@ -432,6 +434,8 @@ class ControllerTerm:
         self._machine.topic_nodes_read(self._topics.take_versions())
         if grown:
             await self._carry_out(lambda machine: machine.partitions_added(grown))
+            names = [each.name for each in grown]
+            log_topics(self._context.events, self.image, "partitions-added", names)
 
     async def _process_configs(self) -> None:
         names, self.events.changed_configs = self.events.changed_configs, {}
@@ -525,9 +529,13 @@ class ControllerTerm:
         if paths:
             await self._carry_out(lambda machine: machine.replicas_deleted(names, paths))
         self._deletions.on_removed(names)
+        log_topics(self._context.events, self.image, "topic-deleted", names)
 
-    async def _carry_out(self, decide: Callable[[Controller], Decision]) -> None:
-        """Decide, commit, apply and send, in this order; if the commit fails, change nothing."""
+    async def _carry_out(self, decide: Callable[[Controller], Decision]) -> Decision:
+        """Decide, commit, apply and send, in this order; if the commit fails, change nothing.
+
+        Return the decision.
+        """
         # RE-9: if a leader has written its ISR since the state was read, decide again.
         for attempt in range(1, _MAX_ATTEMPTS + 1):
             decision = decide(self._machine)
@@ -536,14 +544,14 @@ class ControllerTerm:
                 break
             if attempt == _MAX_ATTEMPTS or not await self._caught_up(decision):
                 raise overtaken
-        before = self.image
         # Apply only committed decisions, and send only applied ones.
         self._machine.apply(decision)
-        log_reassignments(isr_notifications.states_written(decision.operations), before, self.image)
+        log_changes(self._context.events, self.image.controller_id, decision)
         self._context.unclean_elections.increment(decision.unclean_elections)
         for note in decision.notes:
             _log.warning("%s", note)
         await self._channels.send(decision.requests, self.image)
+        return decision
 
     async def _commit(self, decision: Decision) -> BadVersion | None:
         """Commit.

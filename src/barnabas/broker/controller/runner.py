@@ -32,6 +32,7 @@ from barnabas.cluster.store import MetadataError, MetadataStore, SessionExpired
 from barnabas.controller.controller import Controller
 from barnabas.controller.counts import Counts
 from barnabas.errors import KafkaError, NotController
+from barnabas.events import EventLog
 from barnabas.metrics import Family, Registry, Sample, gauge
 from barnabas.types import TopicPartition
 
@@ -66,7 +67,7 @@ class ControllerRunner:
         "_topic_admin",
     )
 
-    def __init__(  # noqa: PLR0913  (the last six are options)
+    def __init__(  # noqa: PLR0913  (the last seven are options)
         self,
         store: MetadataStore,
         view: ClusterView,
@@ -80,13 +81,15 @@ class ControllerRunner:
         new_machine: NewMachine = Controller,
         strays: StrayLogs | None = None,
         metrics: Registry | None = None,
+        events: EventLog | None = None,
     ) -> None:
         """`deliver` applies a request on this broker: see `broker_channels`.
 
         `latest_epoch_of` returns the latest leader epoch in this broker's log of a partition; the
         store may have lost it. `peers` connects to other brokers; None if there are none.
         `registered` is called with each new broker epoch, right after `view` is updated. `strays`
-        are this broker's stray logs, for which no topic is created automatically.
+        are this broker's stray logs, for which no topic is created automatically. `events` is the
+        broker's log of events; without one, this controller has its own.
         """
         metrics = Registry() if metrics is None else metrics
         metrics.declare(self._families)
@@ -105,6 +108,7 @@ class ControllerRunner:
             peers,
             new_machine,
             unclean_elections,
+            EventLog(clock.wall_ms, metrics) if events is None else events,
         )
         self._election = ControllerElection(self._context, clock, settings, registered)
         self._topic_admin: TopicAdmin | None = None

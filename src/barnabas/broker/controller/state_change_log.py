@@ -1,85 +1,175 @@
-"""Logs the controller's state changes: elections, failed and new brokers, and reassignments."""
+"""Reports the controller's decisions: elections, failed and new brokers, topics, reassignments.
+
+The causes come from the controller's machine, with its decisions.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from barnabas.broker.state_changes import reassignment_lines
+from barnabas.broker.state_changes import election_line, election_lines, reassignment_lines
+from barnabas.broker.state_events import MOST_EVENTS, report
 from barnabas.cluster.image import NO_LEADER, ClusterImage, PartitionImage
-from barnabas.types import TopicPartition
+from barnabas.counted import counted
+from barnabas.events import Event
+
+if TYPE_CHECKING:
+    from barnabas.controller.decision import Decision, PartitionChange
+    from barnabas.events import EventLog
 
 _log = logging.getLogger(__name__)
 
+_NOT_REGISTERED = "it was not registered when this controller was elected"
+_OFFLINE = (
+    "start a broker with an in-sync replica; as a last resort, barnabas elect-leaders "
+    "--election-type unclean elects another replica and may lose records"
+)
 
-def log_election(found: ClusterImage, after: ClusterImage, known_live: Container[int]) -> None:
-    """Log that this broker has been elected; `found` is the cluster before its first decision.
+
+def log_election(
+    events: EventLog, found: ClusterImage, after: ClusterImage, known_live: Container[int]
+) -> None:
+    """Report that this broker has been elected; `found` is the cluster before its first decision.
 
     `known_live` contains the brokers that this broker has seen live; other leaders may not have
     started yet, for example when the whole cluster restarts.
     """
-    _log.info(
-        "controller elected in epoch %d: broker %d; live brokers: %d, topics: %d",
-        after.controller_epoch,
-        after.controller_id,
-        len(after.brokers),
-        len(after.topics),
+    text = (
+        f"controller elected in epoch {after.controller_epoch}: broker {after.controller_id}; "
+        f"live brokers: {len(after.brokers)}, topics: {len(after.topics)}"
+    )
+    cause = "there was no controller, and this broker was the first to apply"
+    events.add(
+        Event("controller-elected", text, cause, broker=after.controller_id, is_harmless=True),
+        _log,
     )
     led = {each.leader for topic in found.topics.values() for each in topic.partitions.values()}
     for broker_id in sorted(led.difference(after.brokers, [NO_LEADER])):
         was_live = broker_id in known_live
-        event = "has failed" if was_live else "has not registered"
-        _log_absence(broker_id, event, found, after, is_failure=was_live)
+        what = "has failed" if was_live else "has not registered"
+        absence = _absence(broker_id, what, found, after)
+        events.add(
+            absence._replace(cause=_NOT_REGISTERED, is_warning=was_live and absence.is_warning),
+            _log,
+        )
 
 
-def log_brokers(before: ClusterImage, after: ClusterImage) -> None:
-    """Log changes to the list of live brokers."""
+def log_brokers(
+    events: EventLog, before: ClusterImage, after: ClusterImage, losses: Mapping[int, str]
+) -> None:
+    """Report changes to the list of live brokers, with the machine's reasons for losses."""
     for broker_id, broker in before.brokers.items():
         now = after.brokers.get(broker_id)
         if now is not None and now.epoch == broker.epoch:
             continue
-        event = "has failed" if now is None else "failed and re-registered"
-        _log_absence(broker_id, event, before, after, is_failure=True)
+        what = "has failed" if now is None else "failed and re-registered"
+        absence = _absence(broker_id, what, before, after)
+        events.add(absence._replace(cause=losses.get(broker_id, "")), _log)
     for broker_id in after.brokers:
         if broker_id not in before.brokers:
-            _log.info("broker %d registered; live brokers: %d", broker_id, len(after.brokers))
+            text = f"broker {broker_id} registered; live brokers: {len(after.brokers)}"
+            event = Event("broker-registered", text, "it started or reconnected", broker=broker_id)
+            events.add(event._replace(is_harmless=True), _log)
 
 
-def log_reassignments(
-    names: Iterable[TopicPartition], before: ClusterImage, after: ClusterImage
-) -> None:
-    """Log which of these partitions' reassignments have begun or ended (KIP-455)."""
-    steps = []
-    for name in names:
-        was, became = _partition(before, name), _partition(after, name)
-        if was is not None and became is not None:
-            steps.append((name, was, became))
-    for line in reassignment_lines(after.controller_id, steps):
-        _log.info("%s", line)
+def log_changes(events: EventLog, controller_id: int, decision: Decision) -> None:
+    """Report the partitions whose leader, ISR or replicas a decision has changed."""
+    epoch = decision.image.controller_epoch
+    moved = [each for each in decision.changes if _is_move(each)]
+    lines = reassignment_lines(
+        controller_id, [(each.name, each.was, each.became) for each in moved]
+    )
+    report(events, _log, lines, (_move_event(controller_id, each) for each in moved))
+    elected = [
+        each
+        for each in decision.changes
+        if each.was.leader != each.became.leader
+        or (set(each.was.isr) != set(each.became.isr) and not _is_move(each))
+    ]
+    who = f"[Controller id={controller_id} epoch={epoch}]"
+    report(
+        events,
+        _log,
+        election_lines(who, elected),
+        (_election_event(who, each) for each in elected),
+    )
 
 
-def _partition(image: ClusterImage, name: TopicPartition) -> PartitionImage | None:
-    topic = image.topics.get(name.topic)
-    return None if topic is None else topic.partitions.get(name.partition)
+def log_topics(events: EventLog, image: ClusterImage, kind: str, names: Iterable[str]) -> None:
+    """Report topics that were created, got more partitions, or were deleted."""
+    names = list(names)
+    what, cause = _TOPICS[kind]
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    _log.info("[Controller id=%d] %s: %s", image.controller_id, what, shown)
+    for name in names[:MOST_EVENTS]:
+        topic = image.topics.get(name)
+        size = f" with {counted(len(topic.partitions), 'partition')}" if topic else ""
+        text = f"[Controller id={image.controller_id}] {what}: {name}{size}"
+        events.add(Event(kind, text, cause, topic=name, is_harmless=kind != "topic-deleted"))
 
 
-def _log_absence(
-    broker_id: int, event: str, before: ClusterImage, after: ClusterImage, *, is_failure: bool
-) -> None:
+_TOPICS = {
+    "topic-created": ("New topics", "its node was created in the metadata store"),
+    "partitions-added": ("New partitions of topics", "its node lists more partitions"),
+    "topic-deleted": (
+        "Deleted topics",
+        "its deletion was requested, and all live replicas are deleted",
+    ),
+}
+
+
+def _is_move(change: PartitionChange) -> bool:
+    was, became = change.was, change.became
+    return (was.adding, was.removing) != (became.adding, became.removing) or set(
+        was.replicas
+    ) != set(became.replicas)
+
+
+def _move_event(controller_id: int, change: PartitionChange) -> Event:
+    name = change.name
+    lines = reassignment_lines(controller_id, [(name, change.was, change.became)])
+    text = lines[0] if lines else f"[Controller id={controller_id}] Reassignment of {name} changed"
+    return Event("reassignment", text, change.cause, name.topic, name.partition, is_harmless=True)
+
+
+def _election_event(who: str, change: PartitionChange) -> Event:
+    was, became = change.was, change.became
+    if was.leader != became.leader:
+        kind = "election"
+    else:
+        kind = "isr-shrink" if set(was.isr) - set(became.isr) else "isr-expand"
+    is_offline = became.leader == NO_LEADER
+    return Event(
+        kind,
+        election_line(who, change),
+        change.cause,
+        change.name.topic,
+        change.name.partition,
+        broker=became.leader,
+        is_harmless=False if is_offline or change.is_unclean else None,
+        advice=_OFFLINE if is_offline else "",
+        is_warning=is_offline or change.is_unclean,
+    )
+
+
+def _absence(broker_id: int, what: str, before: ClusterImage, after: ClusterImage) -> Event:
     elected = leaderless = 0
     for was, became in _led_by(broker_id, before, after):
         if became.leader == NO_LEADER:
             leaderless += 1
         elif became.leader_epoch != was.leader_epoch:
             elected += 1
-    _log.log(
+    return Event(
+        "broker-failed",
+        f"broker {broker_id} {what}: partitions with a new leader: {elected}, "
+        f"with none: {leaderless}",
+        broker=broker_id,
+        is_harmless=not leaderless and not elected,
+        advice=_OFFLINE if leaderless else "",
         # If the broker led no partitions, clients do not notice the failure.
-        logging.WARNING if is_failure and (elected or leaderless) else logging.INFO,
-        "broker %d %s: partitions with a new leader: %d, with none: %d",
-        broker_id,
-        event,
-        elected,
-        leaderless,
+        is_warning=bool(elected or leaderless),
     )
 
 

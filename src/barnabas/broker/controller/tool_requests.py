@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 ELECTION: Final = "/admin/preferred_replica_election"
 MOVES: Final = "/admin/reassign_partitions"
 
-CarryOut = Callable[[Callable[[Controller], Decision]], Awaitable[None]]
+CarryOut = Callable[[Callable[[Controller], Decision]], Awaitable[object]]
 _Outcomes = dict[TopicPartition, KafkaError | None]
 
 

@@ -197,6 +197,7 @@ class Coordinators(ReplicaListener):
             config.int("offsets.commit.timeout.ms"),
             config.int(load_bytes),
             MarkerWriter(routes).send,
+            replicas.events,
         )
 
     def _partition_count(self, topic: str) -> int:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from barnabas.broker.coordinator.state_replica import ShardClock, StateReplica
+    from barnabas.events import EventLog
 
 _log = logging.getLogger(__name__)
 
@@ -89,6 +90,7 @@ class ShardContext(NamedTuple):
     load_bytes: int
     """The bytes per read when a partition is loaded."""
     send_markers: Callable[[Shard[Any], Markers], None]
+    events: EventLog
 
 
 class Shard(Generic[M]):
@@ -196,7 +198,7 @@ class Shard(Generic[M]):
             reply = self._owed.pop(ticket, None)
             if reply is not None:
                 reply.give(message, self._visible_from if after is None else after)
-        if decision.markers or decision.log_lines:
+        if decision.markers or decision.events:
             self._when_committed(decision)
         self._set_timer(now.monotonic_ms)
         return None
@@ -255,8 +257,8 @@ class Shard(Generic[M]):
             )
 
     def _on_committed(self, decision: Decision) -> None:
-        for line in decision.log_lines:
-            _log.info("%s", line)
+        for event in decision.events:
+            self._context.events.add(event, _log)
         if not self.is_dropped:
             for markers in decision.markers:
                 self._context.send_markers(self, markers)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.security.authorized_operations import authorized_operations
-from barnabas.errors import UnsupportedEndpointType
+from barnabas.errors import NONE, ClusterAuthorizationFailed, UnsupportedEndpointType
+from barnabas.events import Event
 from barnabas.protocol.messages.describe_cluster import (
+    NO_EVENTS,
+    ClusterEvent,
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
 from barnabas.security.acl import CLUSTER_NAME, ResourceType
 
+_MOST_EVENTS = 500
 _BROKERS = 1  # endpoint type: brokers; 2 means KRaft controllers, which do not exist here
 
 
@@ -45,4 +49,34 @@ def handle(context: Context, request: DescribeClusterRequest) -> DescribeCluster
         if context.is_allowed(CLUSTER_NAME):
             operations = authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)
         response.cluster_authorized_operations = operations
+    if request.events_after != NO_EVENTS:
+        _add_events(context, request.events_after, response)
     return response
+
+
+def _add_events(context: Context, after: int, response: DescribeClusterResponse) -> None:
+    """Add this broker's events after that one (IN-1)."""
+    # They name topics, groups and members, so they need what the cluster's operations need.
+    if not context.is_allowed(CLUSTER_NAME):
+        response.events_error = ClusterAuthorizationFailed.code
+        return
+    log = context.node.replicas.events
+    response.events_error, response.first_event, response.last_event = NONE, log.first, log.last
+    response.events = [_wire_event(each) for each in log.after(after, _MOST_EVENTS)]
+
+
+def _wire_event(event: Event) -> ClusterEvent:
+    return ClusterEvent(
+        sequence=event.sequence,
+        at_ms=event.at_ms,
+        kind=event.kind,
+        is_warning=event.is_warning,
+        topic=event.topic,
+        partition=event.partition,
+        group=event.group,
+        broker=event.broker,
+        text=event.text,
+        cause=event.cause,
+        harm=-1 if event.is_harmless is None else int(not event.is_harmless),
+        advice=event.advice,
+    )

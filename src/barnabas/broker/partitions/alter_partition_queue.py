@@ -16,6 +16,7 @@ from barnabas.named_tuple import NamedTuple
 if TYPE_CHECKING:
     from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal
     from barnabas.metrics import Registry
+    from barnabas.replication.follower_state import Lag
     from barnabas.replication.partition import Partition
     from barnabas.types import TopicPartition
 
@@ -29,6 +30,8 @@ class PendingProposal(NamedTuple):
     partition: Partition
     proposal: IsrProposal
     answer: asyncio.Future[IsrAnswer]
+    lags: tuple[Lag, ...] = ()
+    """The replicas that the proposal adds or removes, from the leader's machine."""
 
     @property
     def is_led(self) -> bool:
@@ -67,7 +70,9 @@ class AlterPartitionQueue:
         answer: asyncio.Future[IsrAnswer] = asyncio.get_running_loop().create_future()
         # This replaces any older proposal for the partition. The machine has one proposal at a
         # time, so nothing waits for the older response.
-        self._pending[proposal.topic_partition] = PendingProposal(partition, proposal, answer)
+        self._pending[proposal.topic_partition] = PendingProposal(
+            partition, proposal, answer, partition.lags
+        )
         self._arrived.set()
         return answer
 

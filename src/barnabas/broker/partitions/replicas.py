@@ -29,6 +29,7 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
     is_out_of_descriptors,
 )
+from barnabas.events import EventLog
 from barnabas.metrics import Family, Registry, Sample, gauge
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
@@ -87,6 +88,7 @@ class Replicas:
         "config",
         "converting",
         "dirty",
+        "events",
         "read_failures",
         "start_flush",
         "threads",
@@ -96,7 +98,7 @@ class Replicas:
         "write_staged",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (the last two are options)
         self,
         view: ClusterView,
         store: LogStore,
@@ -104,10 +106,13 @@ class Replicas:
         clock: Clock,
         metrics: Registry,
         threads: DiskThreads = LOOP_THREADS,
+        events: EventLog | None = None,
     ) -> None:
+        """`events` is the broker's log of events; without one, these replicas have their own."""
         metrics.declare(self._families)
         metrics.declare(self._log_families)
         self.traffic = Traffic(metrics, self._count_traffic)
+        self.events = EventLog(clock.wall_ms, metrics) if events is None else events
         self.view = view
         self.clock = clock
         self.threads = threads

@@ -20,7 +20,8 @@ from barnabas.broker.partitions.replica_removal import follows
 from barnabas.broker.partitions.replicas import Replicas
 from barnabas.broker.partitions.unplaced_logs import UnplacedLogs
 from barnabas.broker.runtime.steps import Steps, at_once, in_turns
-from barnabas.broker.state_changes import RoleChange, role_lines
+from barnabas.broker.state_changes import RoleChange
+from barnabas.broker.state_events import report_roles
 from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState, StopReplica
 from barnabas.cluster.image import NO_LEADER, PartitionImage, TopicImage
 from barnabas.errors import (
@@ -184,8 +185,7 @@ class RoleChanges:
             codes[state.topic_partition] = self._apply(state, role_changes)
             if done % _PARTITIONS_PER_TURN == 0:
                 yield None
-        for line in role_lines(view.broker_id, role_changes):
-            _log.info("%s", line)
+        report_roles(self._replicas.events, _log, request, role_changes)
         # A directory may have failed after the role of one of its partitions was taken.
         gone = self._replicas.offline & codes.keys()
         codes.update(dict.fromkeys(gone, KafkaStorageError.code))

@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
 from barnabas.broker.inter_broker import alter_partition_wire as wire
-from barnabas.broker.state_changes import is_shrink, shrink_lines, update_lines
+from barnabas.broker.state_changes import is_shrink, shrink_lines
+from barnabas.broker.state_events import IsrUpdate, report_isrs
 from barnabas.errors import NONE, BarnabasError, NotController
 from barnabas.protocol.api import ALTER_PARTITION
 from barnabas.protocol.messages.alter_partition import AlterPartitionResponse
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         PendingProposal,
     )
     from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal
+    from barnabas.events import EventLog
     from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -103,11 +105,12 @@ class ControllerApproval:
 class AlterPartition:
     """Sends proposals between `start` and `close`."""
 
-    __slots__ = ("_approval", "_logged", "_queue", "_task")
+    __slots__ = ("_approval", "_events", "_logged", "_queue", "_task")
 
-    def __init__(self, queue: AlterPartitionQueue, approval: IsrApproval) -> None:
+    def __init__(self, queue: AlterPartitionQueue, approval: IsrApproval, events: EventLog) -> None:
         self._queue = queue
         self._approval = approval
+        self._events = events
         # logged shrinks that are not answered yet
         self._logged: dict[TopicPartition, IsrProposal] = {}
         self._task: asyncio.Task[None] | None = None
@@ -161,18 +164,17 @@ class AlterPartition:
             answer = answers[each.proposal.topic_partition]
             # Do not log partitions that another broker leads by now.
             if answer.error_code == NONE and each.is_led:
-                updates.append((each.partition, answer))
+                updates.append(IsrUpdate(each.partition, answer, each.lags))
             if not each.answer.done():
                 each.answer.set_result(answer)
         await asyncio.sleep(0)  # let the leaders process the responses before logging
-        for line in update_lines(updates):
-            _log.info("%s", line)
+        report_isrs(self._events, _log, updates)
         return all(answers[each.proposal.topic_partition].error_code == NONE for each in pending)
 
     def _log_shrinks(self, pending: Sequence[PendingProposal]) -> None:
         """Log each shrink once, even if the request is retried."""
         shrinks = []
-        for partition, proposal, _ in pending:
+        for partition, proposal, *_ in pending:
             if self._logged.get(proposal.topic_partition) != proposal:
                 self._logged[proposal.topic_partition] = proposal
                 if is_shrink(partition, proposal):

@@ -80,7 +80,7 @@ class ZkAlterPartition:
         for first in range(0, len(pending), _AT_ONCE):
             left = {
                 proposal.topic_partition: (proposal, self._state(partition, proposal))
-                for partition, proposal, _ in pending[first : first + _AT_ONCE]
+                for partition, proposal, *_ in pending[first : first + _AT_ONCE]
             }
             while left:
                 settled = await self._write(left)

@@ -15,11 +15,13 @@ from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.group import command_group
 from barnabas.cli.options import as_json, run_client
 from barnabas.cli.partitions.text import change_line, row_lines, row_values, silence_line
-from barnabas.cli.partitions.watch import Change, Look, Watch
+from barnabas.cli.partitions.watch import Change, Look, Watch, reasons
 from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.event_admin import merged
 from barnabas.client.errors import Unreachable
 from barnabas.clock import SystemClock
-from barnabas.errors import KafkaError, UnknownTopicOrPartition
+from barnabas.errors import ClusterAuthorizationFailed, KafkaError, UnknownTopicOrPartition
+from barnabas.events import Event
 from barnabas.types import TopicPartition
 
 _ANSWER_TIMEOUT_MS = 2_000  # a hanging broker must not hide the others
@@ -71,7 +73,7 @@ def watch(
 
     A lag in seconds is how long a replica has been behind, as far as it was watched. On a terminal
     the output is a table, with the last changes below it; in a pipe or a file it is the present
-    state, then a line per change. The reason for a change is in the logs of the brokers.
+    state, then a line per change. Barnabas brokers give the reason for a change, which follows it.
 
     \b
     Examples:
@@ -94,10 +96,14 @@ class _Watcher:
         self._clock = SystemClock()
         self._watch = Watch()
         self._seen_at_ms = 0
+        self._after: dict[int, int] | None = None
+        """The last known event of each broker that reports any; None if none was asked yet."""
 
     async def run(self, once: bool, interval_ms: int, as_json: bool) -> None:
         options = {"request_timeout_ms": _ANSWER_TIMEOUT_MS, **client_options()}
         async with Admin(self._servers, **options) as admin:
+            if not (once or as_json):
+                await self._news(admin)
             first = await self._look(admin)
             if as_json:
                 click.echo(json.dumps(row_values(first.rows), indent=2))
@@ -149,7 +155,26 @@ class _Watcher:
         )
         live = {broker.broker_id for broker in cluster.brokers}
         self._seen_at_ms = self._clock.wall_ms()
-        return self._watch.look(self._seen_at_ms, topics, live, ends)
+        look = self._watch.look(self._seen_at_ms, topics, live, ends)
+        if self._after:
+            news = await self._news(admin)
+            look.changes.extend(reasons(news, {row.name for row in look.rows}))
+        return look
+
+    async def _news(self, admin: Admin) -> list[Event]:
+        """Return the brokers' events since the last look; none the first time."""
+        try:
+            reports = await admin.events(self._after)
+        except ClusterAuthorizationFailed:
+            self._after = {}
+            return []
+        is_first, known = self._after is None, self._after or {}
+        self._after = known | {
+            broker_id: report.after
+            for broker_id, report in reports.items()
+            if report.problem is None
+        }
+        return [] if is_first else [event for _, event in merged(reports)]
 
     async def _look_again(
         self, admin: Admin, interval_ms: int, on_silence: Callable[[], None]

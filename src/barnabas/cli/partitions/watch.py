@@ -5,9 +5,10 @@ remembers where the leader's log ended at each look. A replica has been behind s
 at which the leader had no more records than the replica has now. A replica that was never seen
 complete has been behind at least since the first look.
 
-The reason for a change cannot be seen from outside, so none is given. The replicas are not asked at
-the same instant, so while producers write, the time between two responses may appear as a lag of
-some records.
+The reason for a change cannot be seen from outside. Barnabas brokers report the reasons as events
+(`reasons`), which are shown beside the changes; for other brokers none is given. The replicas are
+not asked at the same instant, so while producers write, the time between two responses may appear
+as a lag of some records.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from barnabas.client.admin.admin import TopicDescription
 from barnabas.client.admin.replica_admin import ReplicaEnd
 from barnabas.client.view import PartitionView
 from barnabas.counted import counted
+from barnabas.events import Event
 from barnabas.types import TopicPartition
 
 Ends = Mapping[TopicPartition, Mapping[int, ReplicaEnd]]
 
+_REASONS = frozenset({"election", "isr-shrink", "isr-expand", "reassignment"})
+"""The kinds of events that explain what a watcher sees."""
 _LONGEST_MEMORY = 10_000  # looks at a leader whose log grew in between
 
 
@@ -158,6 +162,17 @@ class Watch:
         return Look(sorted(rows), changes)
 
 
+def reasons(events: Iterable[Event], watched: Collection[TopicPartition]) -> list[Change]:
+    """Return what brokers report about the leaders, ISRs and replicas of these partitions."""
+    return [
+        Change(event.at_ms, name, f"{event.kind} because {event.cause}")
+        for event in events
+        if event.cause
+        and event.kind in _REASONS
+        and (name := TopicPartition(event.topic, event.partition)) in watched
+    ]
+
+
 def _remember(leader_ends: deque[tuple[int, int]], now_ms: int, end_offset: int) -> None:
     """Add a look; of several with the same end the last one counts; truncation removes higher
     ends.
@@ -179,7 +194,7 @@ def _caught_up_at_ms(leader_ends: deque[tuple[int, int]], end_offset: int) -> in
 
 
 def _news(before: PartitionRow, now: PartitionRow) -> Iterator[str]:
-    """Yield the differences. The reasons are only in the brokers' logs."""
+    """Yield the differences."""
     before_ids, now_ids = _replicas(before), _replicas(now)
     if before_ids != now_ids:
         yield f"replicas {_ids(before_ids)} -> {_ids(now_ids)}"

@@ -34,6 +34,7 @@ from barnabas.client.admin.configs import (
     Configs,
     ConfigSynonym,
 )
+from barnabas.client.admin.event_admin import EventAdmin
 from barnabas.client.admin.group_admin import GroupAdmin
 from barnabas.client.admin.partition_admin import PartitionAdmin, refuse_wrong_controller
 from barnabas.client.admin.quota_admin import QuotaAdmin
@@ -157,6 +158,7 @@ class ClusterDescription(NamedTuple):
 
 class Admin(
     AclAdmin,
+    EventAdmin,
     GroupAdmin,
     PartitionAdmin,
     QuotaAdmin,

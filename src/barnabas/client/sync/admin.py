@@ -16,6 +16,7 @@ from barnabas.client.admin.admin import (
     TopicDescription,
 )
 from barnabas.client.admin.admin_arguments import ConfigOperations, Names
+from barnabas.client.admin.event_admin import BrokerEvents
 from barnabas.client.admin.group_admin import GroupDescription, GroupListing
 from barnabas.client.admin.partition_admin import Reassignment
 from barnabas.client.admin.quota_admin import QuotaEntity
@@ -134,6 +135,9 @@ class SyncAdmin(BlockingClient[Admin]):
 
     def describe_cluster(self) -> ClusterDescription:
         return self._thread.run(self._client.describe_cluster())
+
+    def events(self, after: Mapping[int, int] | None = None) -> dict[int, BrokerEvents]:
+        return self._thread.run(self._client.events(after))
 
     # ---- partitions ----
 

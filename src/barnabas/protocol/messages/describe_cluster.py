@@ -1,17 +1,29 @@
 """DescribeCluster (key 60): returns the cluster's id, controller and brokers, without topics.
 
 Version 1 can request controllers instead (KIP-919), which a cluster with ZooKeeper rejects.
+
+Ours: a request with the tagged field 10000 gets the events of the broker that answers. Other
+clients are not sent them, and other brokers skip the field (KIP-482); numbers from 10000 up do not
+collide with Kafka's, which start at 0 (decision 38).
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from barnabas.protocol.message import Message, field
-from barnabas.protocol.wire import BOOLEAN, INT8, INT16, INT32, STRING, Array
+from barnabas.protocol.wire import BOOLEAN, INT8, INT16, INT32, INT64, STRING, Array
+
+EVENTS_TAG: Final = 10000
+NO_EVENTS: Final = -1
+"""In a request: the client does not ask for events. In a response: the broker reports none."""
 
 
 class DescribeClusterRequest(Message, flexible="0+"):
     include_cluster_authorized_operations: bool = field(BOOLEAN)
     endpoint_type: int = field(INT8, versions="1+", default=1)
+    events_after: int = field(INT64, default=NO_EVENTS, tag=EVENTS_TAG, ignorable=True)
+    """The sequence number of the last event that the client has; 0: it has none."""
 
 
 class DescribeClusterBroker(Message):
@@ -19,6 +31,25 @@ class DescribeClusterBroker(Message):
     host: str = field(STRING)
     port: int = field(INT32)
     rack: str | None = field(STRING, nullable="0+", default=None)
+
+
+class ClusterEvent(Message):
+    """One decision of the broker that clients can see, with its cause."""
+
+    sequence: int = field(INT64)
+    at_ms: int = field(INT64)
+    kind: str = field(STRING)
+    is_warning: bool = field(BOOLEAN)
+    topic: str = field(STRING)
+    partition: int = field(INT32, default=-1)
+    group: str = field(STRING)
+    broker: int = field(INT32, default=-1)
+    text: str = field(STRING)
+    """The line in the broker's log."""
+    cause: str = field(STRING)
+    harm: int = field(INT8, default=-1)
+    """0: harmless; 1: clients notice it; -1: unknown."""
+    advice: str = field(STRING)
 
 
 class DescribeClusterResponse(Message, flexible="0+"):
@@ -30,3 +61,9 @@ class DescribeClusterResponse(Message, flexible="0+"):
     controller_id: int = field(INT32, default=-1)
     brokers: list[DescribeClusterBroker] = field(Array(DescribeClusterBroker))
     cluster_authorized_operations: int = field(INT32, default=-0x80000000)
+    events: list[ClusterEvent] = field(Array(ClusterEvent), tag=EVENTS_TAG, ignorable=True)
+    first_event: int = field(INT64, default=NO_EVENTS, tag=EVENTS_TAG + 1, ignorable=True)
+    """The sequence number of the oldest event that the broker still has."""
+    last_event: int = field(INT64, default=NO_EVENTS, tag=EVENTS_TAG + 2, ignorable=True)
+    events_error: int = field(INT16, default=NO_EVENTS, tag=EVENTS_TAG + 3, ignorable=True)
+    """-1: the broker reports no events, as Kafka's brokers; else an error code or 0."""

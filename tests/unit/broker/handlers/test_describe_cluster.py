@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.errors import UnsupportedEndpointType
+from barnabas import Broker
+from barnabas.errors import ClusterAuthorizationFailed, UnsupportedEndpointType
+from barnabas.events import Event
 from barnabas.protocol.api import DESCRIBE_CLUSTER
-from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.describe_cluster import NO_EVENTS, DescribeClusterRequest
+from tests.kit.broker.acl_brokers import AUTHORIZER
 from tests.kit.raw_client import RawClient
 
 
@@ -30,3 +33,46 @@ def test_operations_are_returned_on_request(client: RawClient) -> None:
         request = DescribeClusterRequest(include_cluster_authorized_operations=wanted)
         answer = client.call(DESCRIBE_CLUSTER, 1, request)
         assert answer.cluster_authorized_operations == expected
+
+
+def test_events_are_sent_only_on_request(node, client: RawClient) -> None:
+    """IN-1: a client that does not send our tagged field gets none of ours."""
+    log = node.server.parts.partitions.replicas.events
+    log.add(Event("kind", "line", "why", topic="t", partition=3, is_harmless=True))
+    plain = client.call(DESCRIBE_CLUSTER, 1, DescribeClusterRequest())
+    assert (plain.events, plain.last_event, plain.events_error) == ([], NO_EVENTS, NO_EVENTS)
+    answer = client.call(DESCRIBE_CLUSTER, 1, DescribeClusterRequest(events_after=0))
+    assert (answer.events_error, answer.last_event) == (0, log.last)
+    event = answer.events[-1]
+    assert (event.kind, event.text, event.cause) == ("kind", "line", "why")
+    assert (event.topic, event.partition, event.harm) == ("t", 3, 0)
+    newer = client.call(DESCRIBE_CLUSTER, 1, DescribeClusterRequest(events_after=log.last))
+    assert newer.events == []
+
+
+def test_a_response_has_a_limited_number_of_events(node, client: RawClient) -> None:
+    """IN-1: the rest is for the next request."""
+    log = node.server.parts.partitions.replicas.events
+    for number in range(700):
+        log.add(Event("kind", str(number)))
+    begun = log.last - 700
+    first = client.call(DESCRIBE_CLUSTER, 1, DescribeClusterRequest(events_after=begun)).events
+    assert [each.text for each in first] == [str(number) for number in range(500)]
+    request = DescribeClusterRequest(events_after=first[-1].sequence)
+    rest = client.call(DESCRIBE_CLUSTER, 1, request).events
+    assert [each.text for each in rest] == [str(number) for number in range(500, 700)]
+
+
+def test_events_need_describe_on_the_cluster() -> None:
+    """IN-1: they name topics and groups; without the permission the response has no events."""
+    with (
+        Broker(config=AUTHORIZER) as closed,
+        RawClient(closed.bootstrap_servers) as client,
+        closed.admin() as admin,
+    ):
+        answer = client.call(DESCRIBE_CLUSTER, 1, DescribeClusterRequest(events_after=0))
+        assert (answer.error_code, len(answer.brokers)) == (0, 1)
+        assert (answer.events, answer.last_event) == ([], NO_EVENTS)
+        assert answer.events_error == ClusterAuthorizationFailed.code
+        with pytest.raises(ClusterAuthorizationFailed, match="reading the events of broker 0"):
+            admin.events()

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from barnabas.cli.partitions.watch import Change, Look, ReplicaRow, Watch
+from barnabas.cli.partitions.watch import Change, Look, ReplicaRow, Watch, reasons
 from barnabas.client.admin.admin import TopicDescription
 from barnabas.client.admin.replica_admin import ReplicaEnd
 from barnabas.client.view import PartitionView
+from barnabas.events import Event
 from barnabas.types import TopicPartition
 
 T0 = TopicPartition("t", 0)
@@ -189,3 +190,14 @@ def test_topics_come_and_go() -> None:
     seen = look(watch, 2000)
     assert [change.text for change in seen.changes] == ["is new, leader broker 1"]
     assert watch.look(3000, [], ALL, {}) == Look([], [Change(3000, T0, "is deleted")])
+
+
+def test_reasons_are_those_that_brokers_report_about_watched_partitions() -> None:
+    """IN-2: a role follows from an election, which has the reason."""
+    election = Event("election", "line", "broker 2 failed", topic="t", partition=0, at_ms=7)
+    others = [
+        election._replace(topic="u"),
+        election._replace(cause=""),
+        election._replace(kind="leader"),
+    ]
+    assert reasons([*others, election], {T0}) == [Change(7, T0, "election because broker 2 failed")]

@@ -1,0 +1,122 @@
+"""Adds the events of leaders, followers and ISRs, and logs their lines (`state_changes`).
+
+Each partition has an event of its own, even if many partitions share one line of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from barnabas.broker.state_changes import (
+    RoleChange,
+    role_line,
+    role_lines,
+    update_line,
+    update_lines,
+)
+from barnabas.counted import counted
+from barnabas.events import Event
+from barnabas.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    import logging
+
+    from barnabas.cluster.controller_requests import IsrAnswer, LeaderAndIsr
+    from barnabas.events import EventLog
+    from barnabas.replication.follower_state import Lag
+    from barnabas.replication.partition import Partition
+
+MOST_EVENTS = 250
+"""The most partitions of one decision that have events of their own."""
+
+
+class IsrUpdate(NamedTuple):
+    """An accepted change of an ISR, with the replicas that the leader proposed to add or remove."""
+
+    partition: Partition
+    answer: IsrAnswer
+    lags: tuple[Lag, ...]
+
+
+def report_roles(
+    events: EventLog, log: logging.Logger, request: LeaderAndIsr, changes: Sequence[RoleChange]
+) -> None:
+    """Report the replicas that this broker now leads or follows."""
+    if not changes:
+        return
+    lines = role_lines(changes[0].partition.broker_id, changes)
+    cause = f"controller {request.controller_id} decided it in epoch {request.controller_epoch}"
+    report(events, log, lines, (_role_event(each, cause) for each in changes))
+
+
+def report_isrs(events: EventLog, log: logging.Logger, updates: Sequence[IsrUpdate]) -> None:
+    """Report the ISR changes that the controller has accepted."""
+    lines = update_lines([(each.partition, each.answer) for each in updates])
+    report(events, log, lines, map(_isr_event, updates))
+
+
+def report(
+    events: EventLog, log: logging.Logger, lines: Iterable[str], made: Iterable[Event]
+) -> None:
+    """Log the lines, and add the events of one decision, which say the same."""
+    for line in lines:
+        log.info("%s", line)
+    # A decision about ten thousand partitions must not push everything else out of the log.
+    made = iter(made)
+    for event in islice(made, MOST_EVENTS):
+        events.add(event)
+    left = list(made)
+    if left:
+        text = f"and {len(left)} more of this kind; see the broker's log"
+        events.add(Event(left[0].kind, text, left[0].cause))
+
+
+def _role_event(change: RoleChange, cause: str) -> Event:
+    partition = change.partition
+    return Event(
+        "leader" if partition.is_leader else "follower",
+        role_line(change),
+        cause,
+        partition.topic_partition.topic,
+        partition.topic_partition.partition,
+        broker=partition.broker_id,
+    )
+
+
+def _isr_event(update: IsrUpdate) -> Event:
+    partition, answer, lags = update
+    left = [each for each in lags if each.replica not in answer.isr]
+    if not left:
+        why = ", ".join(f"broker {each.replica} has caught up" for each in lags)
+        return _isr_change("isr-expand", update, why)
+    why = ", ".join(map(_why_removed, left))
+    brokers = ", ".join(f"broker {each.replica}" for each in left)
+    advice = f"check whether {brokers} is running, and its disk and network"
+    if not partition.has_enough_in_sync():
+        advice += "; until then, records with acks=all are rejected"
+    event = _isr_change("isr-shrink", update, why)
+    return event._replace(
+        broker=left[0].replica, is_harmless=partition.has_enough_in_sync(), advice=advice
+    )
+
+
+def _isr_change(kind: str, update: IsrUpdate, why: str) -> Event:
+    name = update.partition.topic_partition
+    broker = update.lags[0].replica if update.lags else -1
+    line = update_line(update.partition, update.answer)
+    return Event(kind, line, why, name.topic, name.partition, broker=broker, is_harmless=True)
+
+
+def _why_removed(lag: Lag) -> str:
+    who = f"broker {lag.replica}"
+    if lag.records < 0:
+        return f"{who} has not fetched in this leader epoch"
+    behind = f"{who} is {counted(lag.records, 'record')} behind"
+    if lag.behind_ms < 0:
+        return f"{behind} and has never had all records in this leader epoch"
+    return (
+        f"{behind} and last had all records {lag.behind_ms} ms ago"
+        f" (replica.lag.time.max.ms is {lag.allowed_ms})"
+    )

@@ -1,0 +1,125 @@
+"""Events: the broker's decisions that clients can see, each with the cause that its machine knew.
+
+The part of a broker that carries out a decision adds the event and logs its line in one call:
+
+    replicas.events.add(Event("isr-shrink", line, cause, topic="orders", partition=3), _log)
+
+The log keeps the last events in memory, for tools to read (decision 38). Events are counted by
+kind. They are not state: they are gone when the broker stops.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from barnabas.metrics import Family, Registry, Sample, counter
+from barnabas.named_tuple import NamedTuple
+from barnabas.printable import printable
+
+if TYPE_CHECKING:
+    import logging
+
+KEPT_EVENTS: Final = 4_096
+KEPT_CHARACTERS: Final = 1_000_000
+MOST_CHARACTERS: Final = 2_000
+"""The most characters of a line or of a cause."""
+
+_INFO, _WARNING = 20, 30  # the levels of `logging`
+_PER_MS = 1_000
+
+
+class Event(NamedTuple):
+    """A decision that clients can see; a field that does not apply has its default.
+
+    `EventLog.add` sets `at_ms` and `sequence`.
+    """
+
+    kind: str
+    text: str
+    """The line in the broker's log."""
+    cause: str = ""
+    """A short clause, from the machine that decided."""
+    topic: str = ""
+    partition: int = -1
+    group: str = ""
+    broker: int = -1
+    """The broker that the event is about."""
+    is_harmless: bool | None = None
+    """Whether clients notice nothing; None: unknown."""
+    advice: str = ""
+    """What to do, if that is known."""
+    is_warning: bool = False
+    at_ms: int = 0
+    sequence: int = 0
+    """Higher than that of every earlier event of the broker, also of those before a restart."""
+
+    @property
+    def severity(self) -> str:
+        return "WARNING" if self.is_warning else "INFO"
+
+
+class EventLog:
+    """The last events of one broker, in order, bounded in number and in size."""
+
+    __slots__ = ("_characters", "_counts", "_events", "_now_ms", "first", "last")
+
+    def __init__(self, now_ms: Callable[[], int], metrics: Registry) -> None:
+        """`now_ms` returns the wall time."""
+        self._now_ms = now_ms
+        self._events: deque[Event] = deque()
+        self._characters = 0
+        self._counts: dict[str, int] = {}
+        # After a restart, a tool asks with a number from before it.
+        self.last = now_ms() * _PER_MS
+        """The sequence number of the last event."""
+        self.first = self.last + 1
+        """The sequence number of the oldest event that is kept."""
+        metrics.declare(self._families)
+
+    def add(self, event: Event, log: logging.Logger | None = None) -> None:
+        """Keep and count an event, and log its line unless another line reports it already."""
+        sequence = self.last = self.last + 1
+        kind, text, cause, topic, partition, group, broker, is_harmless, advice, warns, _, _ = event
+        text = printable(text[:MOST_CHARACTERS])[:MOST_CHARACTERS]
+        cause = printable(cause[:MOST_CHARACTERS])[:MOST_CHARACTERS]
+        at_ms = self._now_ms()
+        self._events.append(
+            Event(
+                kind, text, cause, topic, partition, group, broker, is_harmless, advice, warns,
+                at_ms, sequence,
+            )
+        )  # fmt: skip
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        self._characters += len(text) + len(cause) + len(group) + len(topic) + len(advice)
+        if self._characters > KEPT_CHARACTERS or len(self._events) > KEPT_EVENTS:
+            self._drop_oldest()
+        if log is not None:
+            log.log(_WARNING if warns else _INFO, "%s", text)
+
+    def _drop_oldest(self) -> None:
+        events = self._events
+        while self._characters > KEPT_CHARACTERS or len(events) > KEPT_EVENTS:
+            old = events.popleft()
+            self._characters -= len(old.text) + len(old.cause)
+            self._characters -= len(old.group) + len(old.topic) + len(old.advice)
+        self.first = self.last + 1 - len(events)
+
+    def after(self, sequence: int, limit: int) -> list[Event]:
+        """Return at most `limit` of the events after this one, oldest first.
+
+        A number that this broker has not yet reached is from before a restart with a clock that
+        was ahead: it gets every event.
+        """
+        if sequence > self.last:
+            sequence = 0
+        skipped = max(0, sequence + 1 - self.first)
+        kept = len(self._events)
+        return [self._events[place] for place in range(skipped, min(kept, skipped + limit))]
+
+    def _families(self) -> Iterable[Family]:
+        samples = [Sample(count, (("kind", kind),)) for kind, count in self._counts.items()]
+        return (
+            counter("barnabas_events_total", "Decisions that clients can see, by kind", samples),
+        )

@@ -57,6 +57,7 @@ class Event(NamedTuple):
 
     @property
     def severity(self) -> str:
+        """The level of the line in the broker's log: INFO or WARNING."""
         return "WARNING" if self.is_warning else "INFO"
 
 
@@ -80,23 +81,21 @@ class EventLog:
 
     def add(self, event: Event, log: logging.Logger | None = None) -> None:
         """Keep and count an event, and log its line unless another line reports it already."""
+        kind, text, cause, topic, _, group, _, _, advice, is_warning, _, _ = event
+        size = len(text) + len(cause)
+        if size > MOST_CHARACTERS or not (text.isprintable() and cause.isprintable()):
+            text, cause = _one_line(text), _one_line(cause)
+            event = event._replace(text=text, cause=cause)
+            size = len(text) + len(cause)
         sequence = self.last = self.last + 1
-        kind, text, cause, topic, partition, group, broker, is_harmless, advice, warns, _, _ = event
-        text = printable(text[:MOST_CHARACTERS])[:MOST_CHARACTERS]
-        cause = printable(cause[:MOST_CHARACTERS])[:MOST_CHARACTERS]
-        at_ms = self._now_ms()
-        self._events.append(
-            Event(
-                kind, text, cause, topic, partition, group, broker, is_harmless, advice, warns,
-                at_ms, sequence,
-            )
-        )  # fmt: skip
+        stamped = (*event[:-2], self._now_ms(), sequence)
+        self._events.append(tuple.__new__(Event, stamped))  # `_replace` takes several times as long
         self._counts[kind] = self._counts.get(kind, 0) + 1
-        self._characters += len(text) + len(cause) + len(group) + len(topic) + len(advice)
+        self._characters += size + len(group) + len(topic) + len(advice)
         if self._characters > KEPT_CHARACTERS or len(self._events) > KEPT_EVENTS:
             self._drop_oldest()
         if log is not None:
-            log.log(_WARNING if warns else _INFO, "%s", text)
+            log.log(_WARNING if is_warning else _INFO, "%s", text)
 
     def _drop_oldest(self) -> None:
         events = self._events
@@ -123,3 +122,8 @@ class EventLog:
         return (
             counter("barnabas_events_total", "Decisions that clients can see, by kind", samples),
         )
+
+
+def _one_line(text: str) -> str:
+    """Escape untrusted names, so that the text is one safe line of limited length."""
+    return printable(text[:MOST_CHARACTERS])[:MOST_CHARACTERS]

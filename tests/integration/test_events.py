@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from barnabas.client import NewTopic, SyncAdmin, SyncProducer
-from barnabas.client.admin.event_admin import merged
 from barnabas.clock import SystemClock
+from barnabas.errors import BarnabasError
 from barnabas.events import Event
-from tests.kit.processes.broker_process import BrokerProcess
 from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
 from tests.kit.processes.command_line import COMMAND
-from tests.kit.waiting import wait_until
+from tests.kit.processes.reported_events import paused, the_event
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 LAG_MS = 1_500
-WITHIN_S = 120.0
 OPTIONS = (
     f"replica.lag.time.max.ms={LAG_MS}",
     "zookeeper.session.timeout.ms=60000",  # a paused broker must not fail
     "group.min.session.timeout.ms=500",
     "auto.leader.rebalance.enable=false",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms=200",
 )
 
 
@@ -42,29 +40,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess
 def admin(cluster: ClusterProcess) -> Iterator[SyncAdmin]:
     with SyncAdmin(cluster.bootstrap_servers) as admin:
         yield admin
-
-
-def the_event(admin: SyncAdmin, is_meant: Callable[[Event], bool]) -> Event:
-    """Wait for an event, and return the first one of this kind."""
-    found: list[Event] = []
-
-    def is_there() -> bool:
-        found[:] = [event for _, event in merged(admin.events()) if is_meant(event)]
-        return bool(found)
-
-    wait_until(is_there, WITHIN_S)
-    return found[0]
-
-
-@contextmanager
-def paused(broker: BrokerProcess) -> Iterator[None]:
-    """It says nothing, and its connections stay."""
-    assert broker.process is not None
-    broker.process.send_signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        broker.process.send_signal(signal.SIGCONT)
 
 
 def test_an_isr_shrinks_and_grows(cluster: ClusterProcess, admin: SyncAdmin) -> None:
@@ -133,3 +108,34 @@ def test_a_member_that_is_killed_times_out(
     assert "2 partitions unassigned" in died.text
     assert died.is_harmless is False
     assert "process is running" in died.advice
+
+
+def test_transactions_that_the_coordinator_aborts(
+    cluster: ClusterProcess, admin: SyncAdmin
+) -> None:
+    """IN-1: the timeout, and a producer that another one with its id replaces."""
+    admin.create_topics(NewTopic("written", 1, 3))
+    servers = cluster.bootstrap_servers
+    slow = SyncProducer(servers, transactional_id="slow", transaction_timeout_ms=2_000)
+    slow.init_transactions()
+    slow.begin_transaction()
+    slow.send("written", b"never committed").result(60)
+
+    def is_aborted(name: str) -> Callable[[Event], bool]:
+        return lambda event: event.kind == "transaction-aborted" and f"{name!r}" in event.text
+
+    late = the_event(admin, is_aborted("slow"))
+    assert late.cause == "its timeout is 2000 ms"
+    assert late.is_harmless is False
+    assert "raise transaction.timeout.ms" in late.advice
+    first = SyncProducer(servers, transactional_id="fenced")
+    first.init_transactions()
+    first.begin_transaction()
+    first.send("written", b"never committed").result(60)
+    with SyncProducer(servers, transactional_id="fenced") as second:
+        second.init_transactions()
+        fenced = the_event(admin, is_aborted("fenced"))
+    assert fenced.cause == "a new producer took its place"
+    for producer in (slow, first):
+        with suppress(BarnabasError):
+            producer.close()

@@ -7,35 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client import NewTopic, SyncAdmin
-from barnabas.client.admin.event_admin import merged
+from barnabas.client import NewTopic, SyncAdmin, SyncProducer
 from barnabas.events import Event
 from barnabas.types import TopicPartition
 from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
-from tests.kit.waiting import wait_until
+from tests.kit.processes.reported_events import paused, the_event
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-WITHIN_S = 180.0
-OPTIONS = ("auto.leader.rebalance.enable=false", "zookeeper.session.timeout.ms=6000")
+OPTIONS = ("auto.leader.rebalance.enable=false", "zookeeper.session.timeout.ms=12000")
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[ClusterProcess]:
     with cluster_process(tmp_path, 3, *OPTIONS) as cluster:
         yield cluster
-
-
-def the_event(admin: SyncAdmin, is_meant: Callable[[Event], bool]) -> Event:
-    """Wait for an event, and return the first one of this kind."""
-    found: list[Event] = []
-
-    def is_there() -> bool:
-        found[:] = [event for _, event in merged(admin.events()) if is_meant(event)]
-        return bool(found)
-
-    wait_until(is_there, WITHIN_S)
-    return found[0]
 
 
 def about(kind: str, topic: str) -> Callable[[Event], bool]:
@@ -103,3 +89,25 @@ def test_a_controlled_shutdown_a_move_and_a_deletion(cluster: ClusterProcess) ->
         admin.create_topics(NewTopic("going", assignment={0: [other]}))
         admin.delete_topics("going")
         assert the_event(admin, about("topic-deleted", "going")).cause.startswith("its deletion")
+
+
+def test_a_leader_that_comes_back_truncates(cluster: ClusterProcess) -> None:
+    """IN-1: it had records that no other replica had; nobody had been told that they are safe."""
+    with SyncAdmin(cluster.bootstrap_servers, request_timeout_ms=3_000) as admin:
+        controller = admin.describe_cluster().controller_id
+        leader, follower = [each for each in (1, 2, 3) if each != controller]
+        admin.create_topics(NewTopic("cut", assignment={0: [leader, follower]}))
+        first = cluster.brokers[leader].bootstrap_servers
+        with SyncProducer(first, acks="all", enable_idempotence=False) as producer:
+            producer.send("cut", b"everybody has it").result(60)
+        with SyncProducer(first, acks=1, enable_idempotence=False) as producer:
+            producer.partitions_for("cut")
+            with paused(cluster.brokers[follower]):
+                producer.send("cut", b"only the leader has it").result(60)
+                cluster.brokers[leader].kill()
+        the_event(admin, about("election", "cut"))
+        cluster.brokers[leader].start()
+        cut = the_event(admin, about("truncation", "cut"))
+    assert cut.text.startswith("Truncating cut-0 to offset 1 from 2: its leader in epoch ")
+    assert cut.cause.endswith(" has a different log from there")
+    assert (cut.broker, cut.is_harmless) == (leader, True)

@@ -425,12 +425,13 @@ class Partition:
         self._proposed = IsrProposal(
             self.topic_partition, self.topic_id, self.leader_epoch, members, self.partition_epoch
         )
-        self.maximal_isr = tuple(dict.fromkeys((*self.isr, *isr)))
+        members = dict.fromkeys((*self.isr, *isr))
+        self.maximal_isr = tuple(members)
         self.lags = tuple(
             self._followers[replica].lag(
                 replica, self.log_end_offset, self._now_ms, self._lag_time_max_ms
             )
-            for replica in self.maximal_isr
+            for replica in members
             if (replica in isr) != (replica in self.isr)
         )
         return ProposeIsr(self._proposed)

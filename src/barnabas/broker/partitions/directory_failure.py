@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.counted import counted
 from barnabas.errors import KafkaStorageError
+from barnabas.events import Event
 from barnabas.named_tuple import NamedTuple
 from barnabas.storage.log_health import LogAbandoned
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
+
+_REPAIR = "repair the disk and restart the broker"
 
 Report = Callable[[Sequence["TopicPartition"]], Awaitable[None]]
 """Notifies the controller that this broker has lost these partitions."""
@@ -76,17 +79,25 @@ class DirectoryFailures:
         if directory not in store.directories.online:
             return  # because the failure is already known
         names = store.fail_directory(directory, error)
-        _log.error(
-            "log directory %s is offline, and %s with it: %s; repair the disk and "
-            "restart the broker",
-            directory,
-            counted(len(names), "partition"),
-            error,
+        lost = counted(len(names), "partition")
+        line = f"log directory {directory} is offline, and {lost} with it: {error}; {_REPAIR}"
+        _log.error("%s", line)
+        broker_id = replicas.view.broker_id
+        replicas.events.add(
+            Event(
+                "directory-lost",
+                line,
+                str(error),
+                broker=broker_id,
+                is_harmless=not names,
+                advice=_REPAIR,
+                is_warning=True,
+            )
         )
         # From now on a lookup raises KAFKA_STORAGE_ERROR, not NOT_LEADER_OR_FOLLOWER.
         replicas.mark_offline(*names)
-        lost = [replica for name in names if (replica := replicas.get(name)) is not None]
-        for replica in lost:
+        removed = [replica for name in names if (replica := replicas.get(name)) is not None]
+        for replica in removed:
             name = replica.topic_partition
             reason = KafkaStorageError(f"the log directory of {name} is offline")
             self.removal.remove(replica, reason)

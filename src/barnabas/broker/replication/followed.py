@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.counted import counted
+from barnabas.events import Event
 from barnabas.replication.fetch_requests import NO_TOPIC_ID
 from barnabas.replication.follower import (
     Append,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica
     from barnabas.broker.replication.fetcher_parts import FetcherParts
     from barnabas.broker.runtime.steps import Steps
+    from barnabas.events import EventLog
     from barnabas.protocol.messages.fetch import PartitionData
     from barnabas.replication.follower import FetchFrom
     from barnabas.storage.store import LogStore
@@ -180,7 +182,7 @@ class Followed:
         if type(step) is Truncate or type(step) is StartAt:
             replica.log.segments[-1].need_descriptors()
         if type(step) is Truncate:
-            _say_lost(replica, step)
+            _say_lost(self._replicas.events, replica, step)
             # Truncate through the store: if the recovery point moves back, it must be on disk
             # before the next append. The fetcher syncs it for all partitions of a response
             # together.
@@ -188,7 +190,7 @@ class Followed:
             if step.lost_committed:
                 replica.wake_watchers()  # consumers have seen records that are gone now
         elif type(step) is StartAt:
-            _say_lost(replica, step)
+            _say_lost(self._replicas.events, replica, step)
             self._replicas.store.truncations.begin_start_at(replica.topic_partition, step.offset)
             replica.log_start_moved()
 
@@ -224,22 +226,34 @@ def settling(store: LogStore, cut: Sequence[Followed]) -> Steps[None]:
             store.logs[name].settle()
 
 
-def _say_lost(replica: Replica, step: Truncate | StartAt) -> None:
+def _say_lost(events: EventLog, replica: Replica, step: Truncate | StartAt) -> None:
+    """Report which records of the follower are removed, and why."""
+    name, epoch = replica.topic_partition, replica.partition.leader_epoch
     if step.lost_committed:
-        _log.warning(
-            "Truncating %s to offset %d, which removes %s that had been committed: its leader in "
-            "epoch %d, elected uncleanly, does not have the log from there",
-            replica.topic_partition,
-            step.offset,
-            counted(step.lost_committed, "record"),
-            replica.partition.leader_epoch,
+        lost = counted(step.lost_committed, "record")
+        cause = f"its leader in epoch {epoch}, elected uncleanly, does not have the log from there"
+        text = (
+            f"Truncating {name} to offset {step.offset}, which removes {lost} that had been "
+            f"committed: {cause}"
         )
     elif type(step) is Truncate and step.offset < replica.log.log_end_offset:
-        _log.info(
-            "Truncating %s to offset %d from %d: its leader in epoch %d has a different log from "
-            "there",
-            replica.topic_partition,
-            step.offset,
-            replica.log.log_end_offset,
-            replica.partition.leader_epoch,
+        cause = f"its leader in epoch {epoch} has a different log from there"
+        text = (
+            f"Truncating {name} to offset {step.offset} from {replica.log.log_end_offset}: {cause}"
         )
+    else:
+        return
+    events.add(
+        Event(
+            "truncation",
+            text,
+            cause,
+            name.topic,
+            name.partition,
+            broker=replica.partition.broker_id,
+            # Records that were never committed are nobody's.
+            is_harmless=not step.lost_committed,
+            is_warning=bool(step.lost_committed),
+        ),
+        _log,
+    )

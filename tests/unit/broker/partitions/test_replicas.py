@@ -328,6 +328,22 @@ def test_st_10_who_is_out_of_reach_is_not_stopped(directories: list[Path], delet
     assert (home / "t-0").is_dir()
 
 
+def test_a_lost_directory_is_an_event(directories: list[Path]) -> None:
+    """IN-1: with the disk's error as its cause."""
+    disks = OnDisks(directories)
+    disks.host(FIRST, SECOND)
+    home = disks.store.directory_of(FIRST)
+    disks.parts.failures.on_error(home, OSError(5, "EIO"))
+    (event,) = [
+        each for each in disks.replicas.events.after(0, 100) if each.kind == "directory-lost"
+    ]
+    assert event.text.startswith(f"log directory {home} is offline, and 1 partition with it: ")
+    assert event.cause == "[Errno 5] EIO"
+    assert (event.is_harmless, event.severity) == (False, "WARNING")
+    assert event.advice == "repair the disk and restart the broker"
+    disks.store.close()
+
+
 def test_st_10_what_may_lie_in_a_directory_that_was_never_read_is_not_called_deleted(
     directories: list[Path],
 ) -> None:

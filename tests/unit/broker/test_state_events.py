@@ -1,0 +1,76 @@
+"""IN-1: the events of roles and ISRs, with causes from the machines that decided."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from barnabas.broker.state_events import MOST_EVENTS, IsrUpdate, report, report_isrs
+from barnabas.cluster.controller_requests import IsrAnswer
+from barnabas.cluster.image import PartitionImage
+from barnabas.events import Event, EventLog
+from barnabas.metrics import Registry
+from barnabas.replication.follower_state import Lag
+from barnabas.replication.partition import Partition
+from barnabas.types import TopicPartition
+
+LOG = logging.getLogger("t")
+ALLOWED_MS = 30_000
+
+
+def _leader(isr: tuple[int, ...], min_insync: int = 1) -> Partition:
+    partition = Partition(TopicPartition("t", 3), 1, min_insync_replicas=min_insync)
+    partition.become_leader(PartitionImage(1, 4, isr, (1, 2, 3), 7, 1), 10)
+    return partition
+
+
+def _reported(update: IsrUpdate) -> Event:
+    log = EventLog(lambda: 0, Registry())
+    report_isrs(log, LOG, [update])
+    (event,) = log.after(0, 10)
+    return event
+
+
+def test_a_shrink_says_who_was_how_far_behind() -> None:
+    """IN-1: harmless as long as acks=all is accepted."""
+    partition = _leader((1, 2))
+    answer = IsrAnswer(0, 1, 4, (1, 2), 8)
+    event = _reported(IsrUpdate(partition, answer, (Lag(3, 523, 30_012, ALLOWED_MS),)))
+    assert event.cause == (
+        "broker 3 is 523 records behind and last had all records 30012 ms ago "
+        "(replica.lag.time.max.ms is 30000)"
+    )
+    assert event.text == "[Partition t-3 broker=1] ISR updated to 1,2 and version updated to 8"
+    assert (event.kind, event.topic, event.partition, event.broker) == ("isr-shrink", "t", 3, 3)
+    assert event.is_harmless is True
+
+
+def test_a_shrink_below_the_minimum_harms_producers() -> None:
+    """IN-1: the advice names what is rejected."""
+    partition = _leader((1,), min_insync=2)
+    answer = IsrAnswer(0, 1, 4, (1,), 8)
+    event = _reported(IsrUpdate(partition, answer, (Lag(2, -1, -1, ALLOWED_MS),)))
+    assert event.cause == "broker 2 has not fetched in this leader epoch"
+    assert event.is_harmless is False
+    assert "acks=all are rejected" in event.advice
+
+
+def test_an_expansion_says_who_has_caught_up() -> None:
+    """IN-1: this never harms anybody."""
+    partition = _leader((1, 2, 3))
+    answer = IsrAnswer(0, 1, 4, (1, 2, 3), 8)
+    event = _reported(IsrUpdate(partition, answer, (Lag(3, 0, 0, ALLOWED_MS),)))
+    assert (event.kind, event.cause) == ("isr-expand", "broker 3 has caught up")
+
+
+def test_a_large_decision_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """IN-1: the last event says how many more there were."""
+    log = EventLog(lambda: 0, Registry())
+    made = (Event("kind", str(number), "why") for number in range(MOST_EVENTS + 5))
+    with caplog.at_level(logging.INFO):
+        report(log, LOG, ["one line"], made)
+    assert caplog.messages == ["one line"]
+    events = log.after(0, 1_000)
+    assert len(events) == MOST_EVENTS + 1
+    assert events[-1].text == "and 5 more of this kind; see the broker's log"

@@ -145,7 +145,7 @@ def test_in_5_a_consumer_that_is_slow_then_fast_then_gone(servers: str, name: st
         written, read = written + write, min(read + take, written + write)
         member.commit(0, read)
 
-    with watching(servers, f"{name} --stuck-after 60s") as watch:
+    with watching(servers, f"{name} --stuck-after 60s --count 5000") as watch:
         seen = watch.look()["partitions"][0]
         assert (seen["offset"], seen["records"], seen["records_exact"]) == (None, 2_000, True)
         seen = watch.until(state(0, "falling behind"), lambda: work(30, 3))
@@ -265,6 +265,20 @@ def test_in_5_the_age_is_that_of_the_first_unread_record(
     assert (seen["state"], seen["records"], seen["seconds_from"]) == ("stopped", 2, "record")
     assert 3_600 <= seen["seconds"] < 3_600 + PATIENCE_S
     assert lag["lag"]["seconds"] == seen["seconds"]
+
+
+def test_in_5_a_long_way_is_dated_but_not_counted(
+    servers: str, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    create(servers, name)
+    with SyncProducer(servers) as producer:
+        for _ in range(3_000):
+            producer.send(name, bytes(100), partition=0)
+    commit(servers, name, 0)
+    (seen,) = described(servers, f"{name} --for 0s --count 1000", capfd)["partitions"]
+    assert (seen["records"], seen["records_exact"], seen["seconds_from"]) == (3000, False, "record")
+    (seen,) = described(servers, f"{name} --for 0s --count 3000", capfd)["partitions"]
+    assert (seen["records"], seen["records_exact"]) == (3_000, True)
 
 
 def test_in_5_the_table_and_a_group_that_is_not(

@@ -149,7 +149,7 @@ def list_(state: str | None, group_type: str | None, as_json: bool, servers: str
     metavar="TIME",
     help="With --lag: watch for so long to see a trend; less if nothing is behind.",
 )
-@judging
+@judging()
 @as_json
 @bootstrap_server
 def describe(  # noqa: PLR0913  (a command's parameters are its options)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PAUSE_S = 1.0  # between two looks of `describe`
-_MOST_COUNTED = 10_000
+_COUNTED_ONCE, _COUNTED_OFTEN = 10_000, 1_000  # records of a partition
 _SILENCE_LOOKS = 5  # missed looks after which the metrics are too old
 
 
@@ -52,8 +52,8 @@ class Judging(NamedTuple):
         )
 
 
-def judging(command: F) -> F:
-    """Add the options of `Judging`."""
+def judging(most: int = _COUNTED_ONCE) -> Callable[[F], F]:
+    """Add the options of `Judging`; `most` is the default number of records to count."""
     isolation = click.option(
         "--isolation-level",
         type=click.Choice(("read_uncommitted", "read_committed")),
@@ -72,17 +72,21 @@ def judging(command: F) -> F:
         help="A member with records to read that has not moved its offset for so long is stuck; "
         "must be longer than the time between its commits.",
     )
-    most = click.option(
+    count = click.option(
         "--count",
         "most",
         type=click.IntRange(1),
-        default=_MOST_COUNTED,
+        default=most,
         show_default=True,
         metavar="N",
-        help="Read at most N records of a partition to count them; the other offsets count as "
-        "one record each.",
+        help="Count the records of a partition by reading them if there seem to be at most N; "
+        "otherwise each offset counts as a record.",
     )
-    return isolation(stuck_after(most(command)))
+
+    def add(command: F) -> F:
+        return isolation(stuck_after(count(command)))
+
+    return add
 
 
 async def lag_for(
@@ -135,7 +139,7 @@ def _is_settled(lag: GroupLag) -> bool:
     metavar="HOST",
     help="The address of --metrics-port.",
 )
-@judging
+@judging(_COUNTED_OFTEN)
 @as_json
 @bootstrap_server
 def watch(  # noqa: PLR0913  (a command's parameters are its options)

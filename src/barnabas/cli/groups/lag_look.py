@@ -30,6 +30,7 @@ from barnabas.types import TopicPartition
 
 _MOST_RANGES: Final = 500  # read in one look; the others stay uncounted until a later one
 _READ_S: Final = 5.0
+_FETCHED_BYTES: Final = 65_536  # often only the first record of a range is needed
 _GIVE_UP_MS: Final = 60_000  # after an error, for so long
 
 _Range = tuple[TopicPartition, int]
@@ -60,6 +61,7 @@ class LagLooker:
             isolation_level=isolation_level,
             allow_auto_create_topics=False,
             auto_offset_reset="earliest",
+            max_partition_fetch_bytes=_FETCHED_BYTES,
             **options,
         )
         self._reader = UnreadReader(self._consumer, most)

@@ -17,8 +17,9 @@ class UnreadReader:
     """Reads ranges that start at groups' positions; a later call continues an earlier one."""
 
     def __init__(self, consumer: Consumer, most: int) -> None:
-        """`consumer` must begin at the earliest record when its offset is out of range; `most` is
-        the number of records of a range after which counting ends.
+        """`consumer` must begin at the earliest record when its offset is out of range.
+
+        A range that seems to hold more than `most` records is not counted to its end.
         """
         self._consumer = consumer
         self._most = most
@@ -49,7 +50,7 @@ class UnreadReader:
 
         def take(name: TopicPartition, answer: FetchedBytes) -> bool:
             found[name] = _continued(found.get(name), name, answer, spans[name].end)
-            return found[name].records >= self._most
+            return self._is_long(found[name], ranges[name])
 
         try:
             await read_spans(self._consumer, spans, take)
@@ -74,9 +75,14 @@ class UnreadReader:
             before = found.get(name)
             if before is not None:
                 begin = max(before.read_to, begin)
-            if begin < end and (before is None or before.records < self._most):
+            if begin < end and (before is None or not self._is_long(before, ranges[name])):
                 unfinished[name] = Span(begin, end)
         return unfinished
+
+    def _is_long(self, unread: Unread, span: Span) -> bool:
+        """Return whether the range holds more than `most` records, if it continues as it began."""
+        read = max(unread.read_to - span.begin, 1)
+        return unread.records * (span.end - span.begin) > self._most * read
 
 
 def _continued(

@@ -63,22 +63,32 @@ class DeadLetterTopic(NamedTuple):
             # This ends a transaction that another attempt left open and fences that attempt, so no
             # other attempt sends dead letters that the search does not find.
             producer.init_transactions()
-            if not self._has(batch, since):
-                producer.begin_transaction()
-                producer.send_many(self._records(letters, batch))
-                producer.commit_transaction()
-        with SyncConsumer(self.bootstrap_servers, **self.client_options) as consumer:
-            return {each.partition: end for each, end in self._ends(consumer).items()}
+            with SyncConsumer(self.bootstrap_servers, **self.client_options) as consumer:
+                ends = self._ends(consumer)
+                begins = consumer.beginning_offsets(ends)
+                if not self._has(batch, since, begins, ends):
+                    producer.begin_transaction()
+                    producer.send_many(self._records(letters, batch))
+                    producer.commit_transaction()
+                    ends = self._ends(consumer)
+        return {each.partition: end for each, end in ends.items()}
 
-    def _has(self, batch: int, since: Mapping[int, int]) -> bool:
-        with SyncConsumer(self.bootstrap_servers, **self.client_options) as consumer:
-            ends = self._ends(consumer)
-            begins = consumer.beginning_offsets(ends)
+    def _has(
+        self,
+        batch: int,
+        since: Mapping[int, int],
+        begins: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, int],
+    ) -> bool:
         places = {}
         for each, end in ends.items():
             start, begin = since.get(each.partition, 0), begins[each]
             # Otherwise, retention has truncated the topic, or the topic was recreated.
-            places[each] = range(start if begin <= start <= end else begin, end)
+            if found := range(start if begin <= start <= end else begin, end):
+                places[each] = found
+        # As a rule, nobody has sent anything since the last batch.
+        if not places:
+            return False
         # If not even an open transaction contains one, there is no need to wait for other
         # producers' open transactions. Otherwise, records after them are known to be committed or
         # aborted only once those transactions have ended.

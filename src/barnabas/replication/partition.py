@@ -425,13 +425,13 @@ class Partition:
         self._proposed = IsrProposal(
             self.topic_partition, self.topic_id, self.leader_epoch, members, self.partition_epoch
         )
-        members = dict.fromkeys((*self.isr, *isr))
-        self.maximal_isr = tuple(members)
+        involved = tuple(dict.fromkeys((*self.isr, *isr)))
+        self.maximal_isr = involved
         self.lags = tuple(
             self._followers[replica].lag(
                 replica, self.log_end_offset, self._now_ms, self._lag_time_max_ms
             )
-            for replica in members
+            for replica in involved
             if (replica in isr) != (replica in self.isr)
         )
         return ProposeIsr(self._proposed)

@@ -90,5 +90,5 @@ class Doomed(Tables):
     """Dies when all tables have a batch, are merged, and are of yet another version than the
     control table names."""
 
-    def replace_control(self, batch: int, query: str, row: Mapping[str, Any]) -> None:
+    def replace_control(self, batch: int, query: str, row: Mapping[str, Any]) -> bool:
         raise Killed

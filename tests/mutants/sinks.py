@@ -68,7 +68,7 @@ MUTATIONS = (
     ),
     _PROGRESS("if begins is not None and batch <= begins:", "if False:"),
     _PROGRESS("return batch < begins", "return True"),
-    _TABLE("if self._is_committed(table, files, query):", "if False:"),
+    _TABLE("if self._is_committed(table, files, query, known):", "if False:"),
     _TABLE("if info.size != file.size_bytes:", "if False:"),
     _TABLE(
         "if any(tuple(file.partition_values) != partition_by for file in files):",
@@ -92,7 +92,7 @@ MUTATIONS = (
         'CommitProperties({_OPERATION: "compact"}, max_commit_retries=0)',
         'CommitProperties({_OPERATION: "compact"})',
     ),
-    _LETTERS("if not self._has(batch, since):", "if True:"),
+    _LETTERS("if not self._has(batch, since, begins, ends):", "if True:"),
     _LETTERS("start if begin <= start <= end else begin", "start"),
     _LETTERS("start if begin <= start <= end else begin", "end"),
     _LETTERS(
@@ -117,8 +117,9 @@ MUTATIONS = (
     _PIPELINE("elif control.query == query:", "elif True:"),
     _PIPELINE("        if batch > done + 1:", "        if False:"),
     _VACUUM(
-        "        self.replace_control(batch, query, row)\n",
-        "        self._drop_old(versions)\n        self.replace_control(batch, query, row)\n",
+        "        is_new = self.replace_control(batch, query, row)\n",
+        "        self._drop_old(versions)\n"
+        "        is_new = self.replace_control(batch, query, row)\n",
     ),
     _STEP("if not tables.is_next(batch, self.id, before):", "if batch < 0:"),
     _STEP(

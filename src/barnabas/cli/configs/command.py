@@ -188,8 +188,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
         click.echo(f"Completed updating config for {kind} {resource.name}.")
     else:
         click.echo("Completed updating default config for brokers in the cluster.")
-    # This follows the outcome: the brokers have accepted the change, and the warning concerns its
-    # effect.
+    # Warn after the outcome: the brokers have accepted the change, but it may have no effect.
     for warning in _warnings(resource, changes):
         warn("barnabas configs alter", warning)
 

@@ -34,12 +34,13 @@ from barnabas.errors import (
     KafkaStorageError,
     UnknownTopicOrPartition,
 )
-from barnabas.storage.files import Files, OsFiles
+from barnabas.storage.files import OsFiles
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 from simulation.whole.files import SimFiles
 from tests.kit.broker.hosted_parts import HostedParts
 from tests.kit.broker.loops import inside, replicas_of
+from tests.kit.broker.on_disks import TOPIC_ID, OnDisks
 from tests.kit.broker.replicated import EPOCHS, Follower, Shared, fill, meet, parts_of
 from tests.kit.raw_client import RawClient, batch
 from tests.kit.set_clock import SetClock
@@ -237,40 +238,6 @@ def test_the_registration_is_known_to_every_partition(node: Broker, replicated: 
 # --- log directories that are out of reach -------------------------------------------------------
 
 FIRST, SECOND, THIRD = (TopicPartition("t", number) for number in range(3))
-TOPIC_ID = b"\1" * 16
-
-
-class OnDisks:
-    """Replicas in two log directories, in one life of their broker."""
-
-    def __init__(self, directories: list[Path], files: Files | None = None) -> None:
-        config = BrokerConfig({})
-        self.store = LogStore.open(
-            files or OsFiles(), directories, config=config.log_config({}), broker_id=0, now_ms=0
-        )
-        self.kept_count = 0
-        self.parts = HostedParts(self.store, config, SystemClock(), keep_objects=self._keep_objects)
-        self.replicas = self.parts.replicas
-
-    def _keep_objects(self) -> None:
-        self.kept_count += 1
-
-    def host(self, *names: TopicPartition, is_new: bool = True, topic_id: bytes = TOPIC_ID) -> int:
-        """Lead these; the worst of the error codes."""
-        led = PartitionImage(0, 0, (0,), (0,), 0, 1)
-        states = tuple(PartitionState(name, topic_id, led, {}, is_new) for name in names)
-
-        async def apply() -> int:
-            return max(
-                self.parts.role_changes.apply_leader_and_isr(LeaderAndIsr(1, 1, states)).values()
-            )
-
-        return asyncio.run(apply())
-
-    def stop(self, *names: TopicPartition, delete: bool = True) -> list[int]:
-        codes = self.parts.role_changes.apply_stop_replica(StopReplica(1, 1, names, delete))
-        assert codes.keys() == set(names)
-        return [codes[name] for name in names]
 
 
 def test_a_deleted_partition_is_gone_without_the_cycle_collector(tmp_path: Path) -> None:

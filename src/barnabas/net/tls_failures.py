@@ -35,7 +35,7 @@ _CIPHERS = (
 
 
 class TlsFailure(OSError):
-    """A failure of a TLS connection, with the reason as its text."""
+    """A TLS connection that is impossible, with the reason as its text."""
 
     @classmethod
     def plain_text(cls, received: bytes) -> TlsFailure:

@@ -4,9 +4,9 @@
     .timeindex  timestamp int64 | relative offset int32        12 bytes, entry i at byte 12i
 
 An offset entry means that the batch with this *last* offset begins at that position. A time entry
-means that the batch that ends with that offset, and all earlier ones, have no record younger than
-that timestamp. In both indexes, the first column is strictly increasing, so a lookup finds the
-greatest entry at or below the target (ST-3); the log is scanned from there.
+means that no record before the batch that ends with that offset is younger than that timestamp. In
+both indexes, the first column is strictly increasing, so a lookup finds the greatest entry at or
+below the target (ST-3); the log is scanned from there.
 
 A lookup anywhere in a full segment takes about ten small reads. However, nearly every reader is at
 the end, whose entries are in memory, or continues where a reader was before. The page of entries

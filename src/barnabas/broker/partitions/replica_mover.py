@@ -53,7 +53,7 @@ _CUT_SETTLES_WITHIN_S = 0.05
 
 
 class _GivenUp(Exception):
-    """The move cannot be completed, for the reason in the message."""
+    """The move cannot be completed; the message says why."""
 
 
 class ReplicaMover:

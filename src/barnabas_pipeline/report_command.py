@@ -22,6 +22,7 @@ from barnabas.cli.options import as_json
 from barnabas.cli.progress import Progress
 from barnabas.errors import ConfigError
 from barnabas_formats.user_formats import access_formats, of_kind, read_formats
+from barnabas_pipeline.accounts import read_accounts
 from barnabas_pipeline.application import Report
 from barnabas_pipeline.file_pass import (
     STANDARD_INPUT,
@@ -143,6 +144,9 @@ def _report(
     kind = kind or kind_of(files, own)
     pipeline = _pipeline(kind, given["formats"], own, given["zone"])
     view = _process(files, pipeline, given["tables"], is_shown=not as_json)
+    if not read_accounts(view)[0].read:
+        # A page would look as if there had been something.
+        raise ConfigError(f"there are no lines in {', '.join(files)}: no page is written")
     options = PageOptions(datetime.now().astimezone(), None, given["show_addresses"])
     try:
         accounts, summary, letters, failure = _write(kind, view, out, options)
@@ -157,8 +161,6 @@ def _report(
         for label, text in [(pipeline.counted, account(accounts)), *summary]:
             click.echo(f"{label:<11} {text}")
         click.echo(f"{'report':<11} {out}  ({took_s:.1f} s)")
-    if not accounts.read:
-        raise ConfigError(f"there are no lines in {', '.join(files)}")
     # The page explains what was rejected; a script learns of it from the exit code.
     what = pipeline.counted.removesuffix("s")
     if (why := complaint(accounts, letters, what)) is not None:

@@ -88,16 +88,23 @@ def _raw(figures: Figures) -> Iterator[Concern]:
 
 
 def _bursts(figures: Figures) -> Iterator[Concern]:
-    for each in figures.incidents[:MOST]:
-        worst = each.bursts[0]
+    by_template: dict[str, list[Incident]] = {}
+    for each in figures.incidents:
+        by_template.setdefault(each.bursts[0].template, []).append(each)
+    # A template with several bursts is one concern.
+    groups = [*by_template.values()]
+    for group in groups[:MOST]:
+        worst = group[0]  # the greatest excess is first
+        lines = counted(sum(each.lines for each in group), "entry", "entries")
+        when = f"{phrases.between(worst.begin, worst.end)} in {worst.format}, {usual_of(worst)}"
         yield Concern(
-            f"Burst of {counted(each.lines, 'entry', 'entries')}",
-            f"{phrases.between(each.begin, each.end)} in {each.format}, {usual_of(each)}",
+            f"Burst of {lines}" if len(group) == 1 else f"{len(group):,} bursts of {lines} in all",
+            when if len(group) == 1 else f"the largest {when}",
             BURSTS,
-            examples=[("", phrases.short(figures.texts[worst.template]))],
+            examples=[("", phrases.short(figures.texts[worst.bursts[0].template]))],
         )
-    if len(figures.incidents) > MOST:
-        yield Concern(f"{counted(len(figures.incidents) - MOST, 'more burst')}", "", BURSTS)
+    if more := sum(map(len, groups[MOST:])):
+        yield Concern(f"{counted(more, 'more burst')}", "", BURSTS)
 
 
 def _silences(figures: Figures) -> Iterator[Concern]:

@@ -205,4 +205,7 @@ def test_ux_4_what_cannot_be_reported_on(
     written("f.toml", "")
     written("s.toml", "[[format]]\nname = 's'\npattern = '{level}: {message}'\n")
     assert main(["report", *words]) == code
-    assert message in capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert message in err
+    if "nothing.log" in words:
+        assert (out, Path("report.html").exists()) == ("", False), "there is nothing to show"

@@ -24,7 +24,7 @@ CALM = Figures(
     hosts=[("gate", 1_000)],
     templates=[],
     new_templates=[],
-    texts={"t": "no disk"},
+    texts=dict.fromkeys("tuvwx", "no disk"),
     incidents=[],
     silences=[],
     components=[],
@@ -50,7 +50,7 @@ def test_sp_5_a_break_in_is_first_and_urgent() -> None:
         systems=[SYSLOG, RAW],
         raw_lines=2,
         raw_samples=[("b.log, line 1", "odd")] * 4,
-        incidents=[Incident("syslog", (Burst("t", AT, 2, 839, 0.1),))] * 5,
+        incidents=[Incident("syslog", (Burst(t, AT, 2, 839, 0.1),)) for t in "tuvwx"],
         silences=[Silence("syslog", "cron", 30, AT, 90 * MINUTE, 20.0)],
     )
     found = concerns(figures)
@@ -82,3 +82,19 @@ def test_sp_2_many_rejected_and_many_unknown_are_urgent() -> None:
         ("30% of the records were rejected", True),
         ("43% of the entries match no known format", True),
     ]
+
+
+def test_sp_5_the_bursts_of_one_template_are_one_concern() -> None:
+    """SP-5: a message that bursts every hour does not hide the others."""
+    bursts = [Burst("t", AT, 2, 839, 0.1), Burst("t", AT + 30 * MINUTE, 1, 40, 0.1)]
+    other = Burst("u", AT + 10 * MINUTE, 1, 99, 0.1)
+    found = concerns(
+        CALM._replace(
+            incidents=[Incident("syslog", (each,)) for each in (bursts[0], other, bursts[1])]
+        )
+    )
+    assert [each.title for each in found] == [
+        "2 bursts of 879 entries in all",
+        "Burst of 99 entries",
+    ]
+    assert found[0].about.startswith("the largest ")

@@ -63,7 +63,10 @@ class Forwarder:
         self._metrics = metrics
         self._most_bytes = _BATCH_BYTES
         self._is_proven = False  # whether brokers have accepted batches of this size
-        self._refused = Tally("messages were rejected by the brokers and are lost")
+        self._refused = Tally(
+            "message was rejected by the brokers and is lost",
+            "messages were rejected by the brokers and are lost",
+        )
 
     async def run(self) -> None:
         while bundles := await self._inbox.take():

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from barnabas.errors import ConfigError
+
+_ALL_ADDRESSES: Final = "0.0.0.0"  # the user asked for it
 
 
 class ListenAddress(NamedTuple):
@@ -15,16 +17,19 @@ class ListenAddress(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, default_port: int | None = None) -> ListenAddress:
-        """Parse `HOST:PORT` or `[::1]:PORT`, or also a host alone if there is a default. Raises
-        `ConfigError`."""
+        """Parse `HOST:PORT` or `[::1]:PORT`, or also a host alone if there is a default.
+
+        A port alone, `:PORT`, is that of all IPv4 addresses, as in Go and Docker. Raises
+        `ConfigError`.
+        """
         if "/" in text:
             raise ConfigError(f"{text!r} is not HOST:PORT: give only a host and a port")
         if default_port is not None and (":" not in text or text.endswith("]")):
             text = f"{text}:{default_port}"
-        host, _, port = text.rpartition(":")
-        if not host or not port.isdecimal() or int(port) > 65_535:
+        host, colon, port = text.rpartition(":")
+        if not colon or not port.isdecimal() or int(port) > 65_535:
             raise ConfigError(f"{text!r} is not HOST:PORT, with a port of at most 65535")
-        return cls(host.strip("[]"), int(port))
+        return cls(host.strip("[]") or _ALL_ADDRESSES, int(port))
 
     @contextlib.contextmanager
     def errors(self, what: str) -> Iterator[None]:

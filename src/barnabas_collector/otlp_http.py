@@ -84,7 +84,10 @@ class OtlpHttp:
         self._none = asyncio.Event()  # no connection
         self._none.set()
         self._most = min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
-        self._rejected = Tally("connections for OTLP were rejected: too many are open")
+        self._rejected = Tally(
+            "connection for OTLP was rejected: too many are open",
+            "connections for OTLP were rejected: too many are open",
+        )
 
     async def run(self, inbox: Inbox, stopping: asyncio.Event) -> None:
         """Listen until `stopping` is set. Raises `ConfigError` if the address is unavailable."""

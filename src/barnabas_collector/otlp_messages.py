@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from importlib import import_module
+from textwrap import shorten
 from typing import Any, Final, NamedTuple
 
 from barnabas.errors import ConfigError
@@ -32,6 +33,7 @@ _MOST_SHARED_BYTES: Final = 131_072
 _KEY_BYTES: Final = 16
 _FIELD_BYTES: Final = 6  # a tag, and the length of at most 8 MiB
 
+_MOST_WHY: Final = 300  # characters of a library's text
 # Reasons, in metrics and for the listeners' status codes.
 MALFORMED: Final = "malformed"
 TOO_LARGE: Final = "too large"
@@ -100,7 +102,7 @@ def _parse_json(body: bytes, request: Any) -> None:
                     record[name] = base64.b64encode(binascii.unhexlify(record[name])).decode()
         ParseDict(content, request, ignore_unknown_fields=True, max_recursion_depth=60)
     except (ValueError, TypeError, AttributeError, ParseError, RecursionError) as error:
-        why = str(error)[:200] or type(error).__name__
+        why = shorten(str(error), _MOST_WHY, placeholder=" ...") or type(error).__name__
         raise Refusal(MALFORMED, f"the body is not a valid OTLP request in JSON: {why}") from None
 
 

@@ -83,7 +83,7 @@ class Receipts:
         self._preparing = asyncio.Semaphore(1)  # it takes up to 32 times the memory of the body
         self._waiters: set[asyncio.Future[None]] = set()
         self._has_given_up = False
-        self._refused = Tally("OTLP requests were refused")
+        self._refused = Tally("OTLP request was refused", "OTLP requests were refused")
         host = shipment.host.encode()
         self._origin = lru_cache(4_096)(lambda key, peer: _origin(key, peer, host))
 

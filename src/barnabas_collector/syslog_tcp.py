@@ -42,7 +42,10 @@ class SyslogTcp:
         self._on_listening = on_listening
         self._connections: dict[_Connection, None] = {}  # longest idle first
         self._most = min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
-        self._refused = Tally("connections were rejected: too many are open and none is idle")
+        self._refused = Tally(
+            "connection was rejected: too many are open and none is idle",
+            "connections were rejected: too many are open and none is idle",
+        )
         self._handshakes = FailedHandshakes(f"the syslog port {address.port}", metrics)
         if tls is not None:
             self._handshakes.watch(tls)

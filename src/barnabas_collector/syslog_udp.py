@@ -57,7 +57,8 @@ class _Receiver(asyncio.DatagramProtocol):
         self._inbox = inbox
         self._messages = lru_cache(_MOST_SENDERS)(lambda peer: SyslogMessages(peer, host))
         self.dropped = Tally(
-            "messages over UDP were dropped: the brokers are unavailable or too slow"
+            "message over UDP was dropped: the brokers are unavailable or too slow",
+            "messages over UDP were dropped: the brokers are unavailable or too slow",
         )
 
     def datagram_received(self, data: bytes, address: tuple[str | Any, int]) -> None:

@@ -4,35 +4,53 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from typing import Final
+
+from barnabas.counted import counted
 
 _log = logging.getLogger(__name__)
 
 _EVERY_S: Final = 10.0
+_MOST_WHYS: Final = 3
+_MOST_KEPT: Final = 100  # reasons
 
 
 class Tally:
-    """Keeps a count. `what`: the words that follow the number in a log line."""
+    """Keeps a count. `one` and `several`: the words that follow the number in a log line."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, one: str, several: str) -> None:
         self.total = 0
-        self._what = what
+        self._one = one
+        self._several = several
         self._logged = 0
+        self._whys: Counter[str] = Counter()  # since the last warning
         self._next_at_s = -_EVERY_S
 
     def add(self, count: int, why: str = "") -> None:
-        """Warn immediately, and then every ten seconds with the sum since the last warning."""
+        """Warn immediately, and then every ten seconds with the reasons since the last warning."""
         self.total += count
+        if why and (why in self._whys or len(self._whys) < _MOST_KEPT):
+            self._whys[why] += count
         now_s = time.monotonic()
         if now_s >= self._next_at_s:
             self._next_at_s = now_s + _EVERY_S
-            self._log_count(why)
+            self._log_count()
 
     def log_rest(self) -> None:
         """Warn about the losses not logged yet."""
         if self.total > self._logged:
-            self._log_count("")
+            self._log_count()
 
-    def _log_count(self, why: str) -> None:
+    def _log_count(self) -> None:
+        new = self.total - self._logged
         self._logged = self.total
-        _log.warning("%d %s%s", self.total, self._what, why and f": {why}")
+        shown = self._whys.most_common(_MOST_WHYS)
+        parts = [
+            why if count == new else f"{why} ({counted(count, 'time')})" for why, count in shown
+        ]
+        if shown and (others := new - sum(count for _, count in shown)):
+            parts.append(f"and {others:,} for other reasons")
+        self._whys.clear()
+        what = self._one if self.total == 1 else self._several
+        _log.warning("%d %s%s", self.total, what, ": " * bool(parts) + "; ".join(parts))

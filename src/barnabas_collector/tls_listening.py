@@ -61,7 +61,7 @@ class FailedHandshakes:
 
     def __init__(self, where: str, metrics: CollectorMetrics | None) -> None:
         self._metrics = metrics
-        self._tally = Tally(f"TLS handshakes failed on {where}")
+        self._tally = Tally(f"TLS handshake failed on {where}", f"TLS handshakes failed on {where}")
 
     def watch(self, context: ssl.SSLContext) -> None:
         """Watch all connections of a context.

@@ -167,7 +167,7 @@ def test_a_thousand_connections(collecting: Collecting) -> None:
     with socket.create_connection(listening.tcp) as sender:
         sender.sendall(b"<14>there is room again\n")
     wait_until(lambda: len(collecting.values()) == 3 * admitted + 1)
-    assert "1 connections were rejected" in listening.stop()
+    assert "1 connection was rejected" in listening.stop()
 
 
 def test_sp_2_while_the_broker_is_away_tcp_waits_and_udp_drops(collecting: Collecting) -> None:
@@ -194,7 +194,7 @@ def test_sp_2_while_the_broker_is_away_tcp_waits_and_udp_drops(collecting: Colle
         assert listening.memory_mb < MOST_MB
         udp.sendto(b"<14>dropped", listening.udp)
         assert listening.process.stderr is not None
-        wait_until(lambda: "1 messages over UDP" in listening.process.stderr.readline())
+        wait_until(lambda: "1 message over UDP" in listening.process.stderr.readline())
         collecting.broker.start()
         tcp.settimeout(None)
         tcp.sendall((line + b"\n")[-unsent:])
@@ -213,7 +213,7 @@ def test_what_cannot_be_is_one_clear_line_ux_4(collecting: Collecting) -> None:
     process = collecting.start("--syslog-udp", "here")
     _, errors = process.communicate()
     assert process.returncode == 1 and errors.endswith(
-        "'here' is not HOST:PORT, with a port of at most 65535\n"
+        "--syslog-udp: 'here' is not HOST:PORT, with a port of at most 65535\n"
     )
 
 

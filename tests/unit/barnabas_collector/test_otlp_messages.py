@@ -128,6 +128,15 @@ def test_malformed_json_is_refused(body: bytes) -> None:
     assert caught.value.reason == MALFORMED
 
 
+def test_ux_4_a_long_reason_ends_with_a_whole_word() -> None:
+    name = " ".join(["word"] * 200)
+    body = b'{"resourceLogs": [{"scopeLogs": [{"logRecords": [{"timeUnixNano": "%s"}]}]}]}'
+    with pytest.raises(Refusal) as caught:
+        parse(body % name.encode(), is_json=True)
+    assert str(caught.value).endswith(" word ...")
+    assert len(str(caught.value)) < 400
+
+
 def test_malformed_protobuf_is_refused() -> None:
     for body in (b"\x0a\x05", b"\x07", b"\x0a\x01\xff", b"{}"):
         with pytest.raises(Refusal) as caught:

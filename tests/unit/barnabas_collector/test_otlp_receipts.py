@@ -162,7 +162,7 @@ def test_a_refusal_is_logged_without_secrets_and_on_one_line(
     assert run(work).otlp_refused == {"malformed": 1}
     (record,) = caplog.records
     assert record.getMessage() == (
-        "1 OTLP requests were refused: malformed, from 10.0.0.1: NOT A NUMBER: \\x1bSECRET\\n"
+        "1 OTLP request was refused: malformed, from 10.0.0.1: NOT A NUMBER: \\x1bSECRET\\n"
     )
 
 

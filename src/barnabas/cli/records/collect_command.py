@@ -19,6 +19,7 @@ from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import Duration, run_client
 from barnabas.counted import counted
+from barnabas.errors import ConfigError
 from barnabas.records.compression import CODEC_NAMES
 from barnabas_collector.collector_metrics import CollectorMetrics
 from barnabas_collector.joint_work import run_together
@@ -321,7 +322,8 @@ def _name_of_machine(*, is_shown: bool) -> str:
 
 
 def _sources(shipment: Shipment, paths: Sequence[str], given: Mapping[str, Any]) -> list[Source]:
-    tcp, udp = map(ListenAddress.parse, given["tcp"]), map(ListenAddress.parse, given["udp"])
+    tcp = [_address("--syslog-tcp", each) for each in given["tcp"]]
+    udp = [_address("--syslog-udp", each) for each in given["udp"]]
     found: list[Source] = [
         *(SyslogTcp(each, shipment.host, _print_address) for each in tcp),
         *(SyslogUdp(each, shipment.host, _print_address) for each in udp),
@@ -330,7 +332,7 @@ def _sources(shipment: Shipment, paths: Sequence[str], given: Mapping[str, Any])
         files = TlsFiles(given["tls_cert"], given["tls_key"], given["tls_client_ca"])
         found += [
             SyslogTcp(
-                ListenAddress.parse(each),
+                _address("--syslog-tls", each),
                 shipment.host,
                 _print_address,
                 tls_context(files, "syslog"),
@@ -344,6 +346,13 @@ def _sources(shipment: Shipment, paths: Sequence[str], given: Mapping[str, Any])
     return found
 
 
+def _address(option: str, text: str, default_port: int | None = None) -> ListenAddress:
+    try:
+        return ListenAddress.parse(text, default_port)
+    except ConfigError as error:
+        raise ConfigError(f"{option}: {error}") from None
+
+
 def _otlp_sources(shipment: Shipment, given: Mapping[str, Any]) -> Iterator[Source]:
     # They load packages that not every collector needs.
     from barnabas_collector import otlp_grpc, otlp_http
@@ -352,11 +361,11 @@ def _otlp_sources(shipment: Shipment, given: Mapping[str, Any]) -> Iterator[Sour
     if given["otlp_tls_cert"] is not None:
         tls = TlsFiles(*(given[f"otlp_tls_{name}"] for name in ("cert", "key", "client_ca")))
     for text in given["otlp_http"]:
-        address = ListenAddress.parse(text, otlp_http.PORT)
+        address = _address("--otlp-http", text, otlp_http.PORT)
         context = None if tls is None else tls_context(tls, "OTLP")
         yield otlp_http.OtlpHttp(address, shipment, _print_otlp_address, context)
     for text in given["otlp_grpc"]:
-        address = ListenAddress.parse(text, otlp_grpc.PORT)
+        address = _address("--otlp-grpc", text, otlp_grpc.PORT)
         yield otlp_grpc.OtlpGrpc(address, shipment, _print_otlp_address, tls)
 
 

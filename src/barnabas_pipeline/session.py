@@ -47,12 +47,12 @@ _LOCAL_SETTINGS = {
     # A laptop's host name may not resolve, and no other host should connect.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # A micro-batch hands its rows to Python and back six times; over TCP, a quarter of the time of
-    # these tasks is spent in the exchange, as measured.
+    # Spark and its Python processes exchange a micro-batch in several small steps. Over TCP, these
+    # tasks take a quarter longer, as measured.
     "spark.python.unix.domain.socket.enabled": "true",
-    # By default, Spark writes the checkpoint through an interface of Hadoop's that starts a process
-    # to look at each local file: 50 ms for each of a batch's two entries, instead of 12 ms. Both
-    # write a temporary file and rename it.
+    # By default, Spark writes the checkpoint through an interface of Hadoop's that starts about ten
+    # processes (readlink, chmod) for each of a batch's two entries: 50 ms each, instead of 12 ms.
+    # Both ways write a temporary file and rename it.
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
     ".checkpointing.FileSystemBasedCheckpointFileManager",
 }

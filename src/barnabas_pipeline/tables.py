@@ -325,6 +325,7 @@ def _advanced(seen: Positions, reached: Positions) -> Positions:
     advanced = dict(seen)
     for place, position in reached.items():
         known = advanced.get(place)
-        # Records without a file have no position.
-        advanced[place] = position if known is None or position > known else known
+        # A record may have no position.
+        if known is None or (position is not None and position > known):
+            advanced[place] = position
     return advanced

@@ -6,6 +6,7 @@ than a commit of a few rows, and neither is necessary if the last version is thi
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -44,9 +45,13 @@ class Kept:
 
     def keep(self, table: DeltaTable, progress: Progress) -> None:
         """Keep a table to which this process has just committed its next version."""
+        from deltalake.exceptions import DeltaError
+
         expected = table.version() + 1
         self.drop()
-        table.update_incremental()
+        # The commit stands, and the next one opens the table again.
+        with suppress(DeltaError, OSError):
+            table.update_incremental()
         entry = self._identity(expected)
         if table.version() == expected and entry is not None:
             self._table, self.progress, self._entry = table, progress, entry

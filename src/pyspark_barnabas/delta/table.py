@@ -103,9 +103,12 @@ class Table:
 
         came_first = ""
         for _ in range(_ATTEMPTS):
-            kept = self._kept and self._kept.table()
-            table = kept or self.open()
-            known = self._kept.progress if self._kept and kept else None
+            known = None
+            table = None if self._kept is None else self._kept.table()
+            if table is None:
+                table = self.open()
+            elif self._kept is not None:
+                known = self._kept.progress
             if self._is_committed(table, files, query, known):
                 return False
             self._check_files(table, files)

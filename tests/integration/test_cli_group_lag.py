@@ -98,6 +98,11 @@ class Watching:
         found: Values = lag
         return found
 
+    def complaint(self) -> bytes:
+        """The next line on standard error."""
+        assert self._process.stderr is not None
+        return self._process.stderr.readline()
+
     def until(self, is_so: Callable[[Values], bool], work: Callable[[], None]) -> Values:
         """The first look at which it is so; `work` is done before each."""
         ends_at_s = time.monotonic() + PATIENCE_S
@@ -111,7 +116,9 @@ class Watching:
 def watching(servers: str, line: str) -> Iterator[Watching]:
     words = with_settings(["groups", "watch", *line.split(), "--json", "--interval-ms", "200"])
     with subprocess.Popen(
-        [COMMAND, *words, "--bootstrap-server", servers], stdout=subprocess.PIPE
+        [COMMAND, *words, "--bootstrap-server", servers],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as process:
         try:
             yield Watching(process)
@@ -358,3 +365,28 @@ def test_in_5_records_that_may_not_be_read_are_not_guessed(
     assert (secret["records"], secret["records_exact"]) == (2, False)
     assert secret["seconds_from"] == "bound"
     assert "secret" in lag["not_counted_because"]
+
+
+@pytest.mark.slow
+def test_in_5_a_watcher_waits_for_brokers_and_for_new_topics(name: str) -> None:
+    """It says once that nobody answers; then it goes on, with a topic that was created again."""
+    with barnabas.Broker() as broker:
+        servers = broker.bootstrap_servers
+        create(servers, name)
+        fill(servers, name, 5)
+        commit(servers, name, 2)
+        with watching(servers, name) as watch:
+            assert watch.look()["lag"]["records"] == 3
+            broker.stop()
+            assert b"trying again" in watch.complaint()
+            broker.start()
+            with SyncAdmin(servers) as admin:
+                admin.delete_topics(name)
+            create(servers, name)
+            commit(servers, name, 0)
+            fill(servers, name, 1)
+
+            def is_new(lag: Values) -> bool:
+                return bool(lag["lag"]["records"] == 1 and lag["lag"]["records_exact"])
+
+            watch.until(is_new, lambda: None)

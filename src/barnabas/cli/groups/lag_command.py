@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from barnabas.cli.complaint import warn
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.groups.lag_rows import GroupLag
 from barnabas.cli.groups.lag_text import changes, families, lag_text, lag_values, states
@@ -28,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _PAUSE_S = 1.0  # between two looks of `describe`
 _COUNTED_ONCE, _COUNTED_OFTEN = 10_000, 1_000  # records of a partition
-_SILENCE_LOOKS = 5  # missed looks after which the metrics are too old
+_SILENCE_LOOKS, _SILENCE_S = 5, 10  # a look that takes longer than both has failed
 
 
 class Judging(NamedTuple):
@@ -194,6 +195,7 @@ class _Watcher:
         """Write lines to standard output."""
         async with self._options.looker(servers) as looker:
             self._lags = await looker.look(self._names)
+            self._unready = ""
             while True:
                 if as_json:
                     click.echo(json.dumps([lag_values(lag) for lag in self._lags]))
@@ -254,16 +256,19 @@ class _Watcher:
         while True:
             await asyncio.sleep(self._interval_s)
             try:
-                async with asyncio.timeout(max(self._interval_s * _SILENCE_LOOKS, 10)):
+                async with asyncio.timeout(max(self._interval_s * _SILENCE_LOOKS, _SILENCE_S)):
                     self._lags = await looker.look(self._names)
             except (Unreachable, TimeoutError, UnknownTopicOrPartition) as error:
-                self._unready = in_one_line(error) or "the brokers do not answer"
+                reason = in_one_line(error) or "the brokers do not answer"
             except KafkaError as error:
                 if not error.retriable:
                     raise
-                self._unready = in_one_line(error)
+                reason = in_one_line(error)
             else:
                 self._looked_at_ms, self._unready = looker.looked_at_ms, ""
                 return
+            if not once and not self._unready:
+                warn("barnabas groups watch", f"{reason}; trying again")
+            self._unready = reason
             if once:
                 return

@@ -178,7 +178,12 @@ class LagLooker:
             if sample.offsets and sample.end is not None
         }
         now_ms = self._clock.monotonic_ms()
-        self._read = {key: unread for key, unread in self._read.items() if key in ends}
+        self._read = {
+            key: unread
+            for key, unread in self._read.items()
+            # A shorter log is another one: it was cut, or its topic was created again.
+            if key in ends and unread.read_to <= ends[key]
+        }
         self._given_up = {
             key: (at_ms, reason)
             for key, (at_ms, reason) in self._given_up.items()

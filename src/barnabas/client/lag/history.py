@@ -25,7 +25,7 @@ _FLAT: Final = 0.05
 
 
 class End(NamedTuple):
-    """Where the log ended, and when it was first and last seen to end there."""
+    """Records where the log ended, and when it was first and last seen to end there."""
 
     offset: int
     first_ms: int

@@ -57,11 +57,11 @@ class UnreadReader:
         except BarnabasError as error:
             topics = sorted({name.topic for name in spans})
             if len(topics) == 1:
-                return dict.fromkeys(self._unfinished(spans, found), in_one_line(error))
+                return dict.fromkeys(self._unfinished(ranges, found), in_one_line(error))
             errors: dict[TopicPartition, str] = {}
             # An error of one topic, such as that it may not be read, must not hide the others.
             for topic in topics:
-                own = {name: span for name, span in spans.items() if name.topic == topic}
+                own = {name: span for name, span in ranges.items() if name.topic == topic}
                 errors |= await self._read(own, found)
             return errors
         return {}

@@ -22,7 +22,7 @@ PATIENCE_MS: Final = 30_000
 
 
 class State(Enum):
-    """What a group does in a partition; a later one needs more attention."""
+    """Says what a group does in a partition; a later state needs more attention."""
 
     CAUGHT_UP = "caught up"
     CATCHING_UP = "catching up"
@@ -54,7 +54,7 @@ class Age(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What is known about a group's lag in a partition."""
+    """Says what is known about a group's lag in a partition."""
 
     state: State
     reason: str  # why it is in this state; "" if there is nothing to explain

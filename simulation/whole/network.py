@@ -322,8 +322,8 @@ class Network:
         elif not listening.is_full:
             other = End(self, there, listening.life, target)
             there.ends[other] = None
-            end.joins(other)
-            other.joins(end)
+            end.join(other)
+            other.join(end)
             listening.knocked(other)
             self._loop.world_at_us(back_us, _accept, answer)
 

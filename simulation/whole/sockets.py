@@ -89,8 +89,8 @@ class End:
         self._received: deque[bytes] = deque()
         self._at = 0  # how much of the first one has been read
 
-    def joins(self, peer: End) -> None:
-        """Make this the other end of the peer."""
+    def join(self, peer: End) -> None:
+        """Connect this end with its peer."""
         self.peer = peer
         self.way = f"{self.address}{peer.address}".encode()
 

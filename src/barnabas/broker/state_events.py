@@ -5,9 +5,9 @@ Each partition has an event of its own, even if many partitions share one line o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.state_changes import (
     RoleChange,
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from barnabas.events import EventLog
     from barnabas.replication.follower_state import Lag
     from barnabas.replication.partition import Partition
+
+T = TypeVar("T")
 
 MOST_EVENTS = 250
 """The most partitions of one decision that have events of their own."""
@@ -48,32 +50,37 @@ def report_roles(
         return
     lines = role_lines(changes[0].partition.broker_id, changes)
     cause = f"controller {request.controller_id} decided it in epoch {request.controller_epoch}"
-    report(events, log, lines, (_role_event(each, cause) for each in changes))
+    report(events, log, lines, changes, partial(_role_event, cause))
 
 
 def report_isrs(events: EventLog, log: logging.Logger, updates: Sequence[IsrUpdate]) -> None:
     """Report the ISR changes that the controller has accepted."""
     lines = update_lines([(each.partition, each.answer) for each in updates])
-    report(events, log, lines, map(_isr_event, updates))
+    report(events, log, lines, updates, _isr_event)
 
 
 def report(
-    events: EventLog, log: logging.Logger, lines: Iterable[str], made: Iterable[Event]
+    events: EventLog,
+    log: logging.Logger,
+    lines: Iterable[str],
+    items: Sequence[T],
+    event_of: Callable[[T], Event],
 ) -> None:
-    """Log the lines, and add the events of one decision, which say the same."""
+    """Log the lines about the items of one decision, and add their events, which say the same."""
     for line in lines:
         log.info("%s", line)
-    # A decision about ten thousand partitions must not push everything else out of the log.
-    made = iter(made)
-    for event in islice(made, MOST_EVENTS):
-        events.add(event)
-    left = list(made)
-    if left:
-        text = f"and {len(left)} more of this kind; see the broker's log"
-        events.add(Event(left[0].kind, text, left[0].cause))
+    # A decision about ten thousand partitions must neither push everything else out of the log nor
+    # take the loop for long.
+    for item in items[:MOST_EVENTS]:
+        events.add(event_of(item))
+    left = len(items) - MOST_EVENTS
+    if left > 0:
+        next_one = event_of(items[MOST_EVENTS])
+        text = f"and {left} more; see the broker's log"
+        events.add(Event(next_one.kind, text, next_one.cause))
 
 
-def _role_event(change: RoleChange, cause: str) -> Event:
+def _role_event(cause: str, change: RoleChange) -> Event:
     partition = change.partition
     return Event(
         "leader" if partition.is_leader else "follower",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Container, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.state_changes import election_line, election_lines, reassignment_lines
@@ -81,7 +82,7 @@ def log_changes(events: EventLog, controller_id: int, decision: Decision) -> Non
     lines = reassignment_lines(
         controller_id, [(each.name, each.was, each.became) for each in moved]
     )
-    report(events, _log, lines, (_move_event(controller_id, each) for each in moved))
+    report(events, _log, lines, moved, partial(_move_event, controller_id))
     elected = [
         each
         for each in decision.changes
@@ -89,12 +90,8 @@ def log_changes(events: EventLog, controller_id: int, decision: Decision) -> Non
         or (set(each.was.isr) != set(each.became.isr) and not _is_move(each))
     ]
     who = f"[Controller id={controller_id} epoch={epoch}]"
-    report(
-        events,
-        _log,
-        election_lines(who, elected),
-        (_election_event(who, each) for each in elected),
-    )
+    lines = election_lines(who, elected)
+    report(events, _log, lines, elected, partial(_election_event, who))
 
 
 def log_topics(events: EventLog, image: ClusterImage, kind: str, names: Iterable[str]) -> None:
@@ -122,9 +119,11 @@ _TOPICS = {
 
 def _is_move(change: PartitionChange) -> bool:
     was, became = change.was, change.became
-    return (was.adding, was.removing) != (became.adding, became.removing) or set(
-        was.replicas
-    ) != set(became.replicas)
+    return (was.adding, was.removing, was.replicas) != (
+        became.adding,
+        became.removing,
+        became.replicas,
+    )
 
 
 def _move_event(controller_id: int, change: PartitionChange) -> Event:

@@ -280,12 +280,19 @@ def directories(tmp_path: Path) -> list[Path]:
 
 @pytest.mark.parametrize("delete", [False, True])
 def test_st_10_who_is_out_of_reach_is_not_stopped(directories: list[Path], delete: bool) -> None:
-    """As Kafka's broker answers: its log would come back with the disk."""
+    """As Kafka's broker answers: its log would come back with the disk. IN-1: it is an event."""
     disks = OnDisks(directories)
     assert disks.host(FIRST, SECOND) == 0
     home = disks.store.directory_of(FIRST)
     assert home != disks.store.directory_of(SECOND)
     disks.parts.failures.on_error(home, OSError(5, "EIO"))
+    event = disks.replicas.events.after(0, 100)[-1]
+    assert (event.kind, event.cause, event.is_harmless) == (
+        "directory-lost",
+        "[Errno 5] EIO",
+        False,
+    )
+    assert event.text.startswith(f"log directory {home} is offline, and 1 partition with it: ")
     for _ in range(2):
         assert disks.stop(FIRST, SECOND, delete=delete) == [KafkaStorageError.code, 0]
     assert disks.stop(FIRST) == [KafkaStorageError.code], "though it had to stop it before"
@@ -293,22 +300,6 @@ def test_st_10_who_is_out_of_reach_is_not_stopped(directories: list[Path], delet
         disks.replicas.replica_of(FIRST)
     assert disks.replicas.offline == {FIRST}
     assert (home / "t-0").is_dir()
-
-
-def test_a_lost_directory_is_an_event(directories: list[Path]) -> None:
-    """IN-1: with the disk's error as its cause."""
-    disks = OnDisks(directories)
-    disks.host(FIRST, SECOND)
-    home = disks.store.directory_of(FIRST)
-    disks.parts.failures.on_error(home, OSError(5, "EIO"))
-    (event,) = [
-        each for each in disks.replicas.events.after(0, 100) if each.kind == "directory-lost"
-    ]
-    assert event.text.startswith(f"log directory {home} is offline, and 1 partition with it: ")
-    assert event.cause == "[Errno 5] EIO"
-    assert (event.is_harmless, event.severity) == (False, "WARNING")
-    assert event.advice == "repair the disk and restart the broker"
-    disks.store.close()
 
 
 def test_st_10_what_may_lie_in_a_directory_that_was_never_read_is_not_called_deleted(

@@ -95,7 +95,7 @@ class ClusterView:
         await self.until(lambda _: self.has_metadata)
 
     async def until(self, holds: Callable[[ClusterImage], bool]) -> None:
-        """Return when this condition holds for the image."""
+        """Return when the image satisfies this condition."""
         while not holds(self.image):
             if self._changed is None:
                 self._changed = asyncio.get_running_loop().create_future()

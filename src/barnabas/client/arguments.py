@@ -1,8 +1,9 @@
 """Checks the arguments of a client's methods before the call has any effect. Pure.
 
-Each error names the argument. It is a TypeError if the value has the wrong type, and a ValueError
-if the value is out of range or malformed (InvalidTopicName, a ValueError, for a topic name). Every
-value that passes can be encoded, so a client's tasks never encounter a value that they cannot send.
+Each error contains the argument's name. It is a TypeError if the value has the wrong type, and a
+ValueError if the value is out of range or malformed (InvalidTopicName, a ValueError, for a topic
+name). Every value that passes can be encoded, so a client's tasks never encounter a value that they
+cannot send.
 """
 
 from __future__ import annotations

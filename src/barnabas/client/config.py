@@ -228,7 +228,7 @@ def _with_underscores(options: Mapping[str, Any]) -> dict[str, Any]:
 def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C]:
     """Split `options` into common options and those of the class `own`, and check all values.
 
-    Raises ConfigError, which names the option, the value and the valid values.
+    Raises ConfigError, which contains the option, the value and the valid values.
     """
     # First remove options of Kafka's clients that these clients do not need, because such options
     # are not unknown.

@@ -353,8 +353,7 @@ class Metadata:
             self._on_failure(error)
             return
         errors = self.view.errors
-        # Do not apply the response here, because the refresh gets all topics as of the same
-        # instant.
+        # Do not apply the response here, because the refresh gets all topics as of the same time.
         if any(
             topic.error_code != errors.get(topic.name or "")
             for response in responses

@@ -80,7 +80,7 @@ async def export_tree(store: MetadataStore, *, has_others: bool) -> Export:
 async def nodes_below(store: MetadataStore, tops: Iterable[str]) -> Nodes:
     """Read the nodes at these paths and under them, each after its parent.
 
-    They are read level by level; nodes that are deleted in the meantime are left out.
+    They are read level by level; nodes that are deleted in the meantime are omitted.
     """
     found: Nodes = {}
     level = list(tops)

@@ -2,7 +2,7 @@
 
 The ISR lists the replicas that had every acknowledged record. A broker whose machine went down (a
 power failure, a kernel crash) may have lost records that it had not flushed, and registers with a
-mark that says so. From then on, until a leader has added it to the ISR again:
+mark that indicates this. From then on, until a leader has added it to the ISR again:
 
     others in the ISR      it leaves; if they are all dead, the partition waits for one of them
     alone in the ISR       where two replicas had every committed record, all are asked for their

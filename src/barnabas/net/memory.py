@@ -25,8 +25,8 @@ _LARGEST_SPARE_BYTES = 1280 * 1024  # a one-megabyte batch and a request's overh
 def has_views(buffer: bytearray) -> bool:
     """Return whether a memoryview of the buffer or of a part still exists, fixing its length.
 
-    Moves nothing: the byte that is removed returns to the same place. The object's reference count
-    says less: Python counts references differently from 3.14 on.
+    This moves nothing, because the byte that is removed returns to the same place. The object's
+    reference count is less reliable, because Python counts references differently from 3.14 on.
     """
     try:
         buffer.append(buffer.pop())

@@ -1,8 +1,8 @@
 """Decides where the follower of a partition fetches from, and how it uses responses (RE-10).
 
 The follower's log is aligned with the leader's by epochs, never by the high watermark (KIP-101,
-279, 320, 595). Each fetch carries the epoch of the follower's last record; a leader whose log
-differs answers with a diverging epoch, and the follower truncates its own:
+279, 320, 595). Each fetch contains the epoch of the follower's last record. A leader whose log
+differs returns a diverging epoch, and the follower truncates its own log:
 
     leader      epochs 0 [0..3) 2 [3..9)          follower    epochs 0 [0..3) 1 [3..5)
     fetch from 5, last epoch 1     ->     diverging: epoch 0 ends at 3

@@ -3,7 +3,7 @@
     clean           cleaned by earlier passes, up to the first dirty offset, stored in
                     `cleaner-offset-checkpoint`
     dirty           from there on
-    uncleanable     the end of the dirty part: the active segment, the segment that holds the last
+    uncleanable     the end of the dirty part: the active segment, the segment with the last
                     stable offset (so nothing above the high watermark is cleaned), the first
                     segment younger than `min.compaction.lag.ms`, and all segments behind any of
                     these

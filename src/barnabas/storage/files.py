@@ -44,7 +44,7 @@ class Space(NamedTuple):
 
 
 class File(SharedFile, Protocol):
-    """An open file. The opener holds one reference, and drops it with `release`."""
+    """An open file. The opener has one reference, and drops it with `release`."""
 
     def write(self, position: int, data: Bytes) -> None:
         """Write all of `data` at `position`. After an OSError, any part may have been written."""
@@ -118,7 +118,7 @@ class Files(Protocol):
         ...
 
     def space(self, path: Path) -> Space:
-        """Return the space of the volume that holds `path`."""
+        """Return the space of the volume that contains `path`."""
         ...
 
     def sync(self, path: Path) -> None:

@@ -1,7 +1,7 @@
 """Manages future replicas, which are being moved from one log directory to another (KIP-113).
 
     <target>/<topic>-<partition>.<32 hex>-future/    the future replica, which gets the batches
-    <target>/.barnabas_moves                         durably names the partition from the start on
+    <target>/.barnabas_moves                         durably lists the partition from the start on
     <source>/<topic>-<partition>/                    the current replica, which is served
 
 When the future replica has everything, it is renamed to the plain name and takes the current

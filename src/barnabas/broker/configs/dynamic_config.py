@@ -392,7 +392,7 @@ class DynamicConfig:
             try:
                 await self._round()
             except Exception as failure:
-                # On any error, fail the waiting requests and go on with the next change.
+                # On any error, fail the waiting requests and continue with the next change.
                 _log_failure(failure)
                 error = UnknownServerError(f"the change was stored but not applied: {failure}")
             served, self._waiting = self._waiting[:came_before], self._waiting[came_before:]

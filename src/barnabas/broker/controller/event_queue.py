@@ -36,10 +36,10 @@ class Request(NamedTuple):
 class ReplicaReports:
     """Reports about replicas that the controller has not finished processing.
 
-    A report says whether a replica is hosted, or lost with a log directory. A damaged log counts as
-    lost until another replica is the leader; then it starts empty, and the broker hosts the replica
-    again in the same registration. Therefore, the last report about a replica is valid, whether the
-    previous one is waiting, being processed, or already in the image.
+    A report states whether a replica is hosted or was lost with a log directory. A damaged log
+    counts as lost until another replica is the leader; then it starts empty, and the broker hosts
+    the replica again in the same registration. Therefore, the last report about a replica is valid,
+    whether the previous one is waiting, being processed, or already in the image.
     """
 
     __slots__ = ("_taken", "_waiting")

@@ -76,7 +76,7 @@ async def _create_topic_and_answer(
 def _answer(
     context: Context, request: FindCoordinatorRequest, missing: str = ""
 ) -> Slices[FindCoordinatorResponse]:
-    """Build the response; `missing` says why the internal topic does not exist."""
+    """Build the response; `missing` is the reason why the internal topic does not exist."""
     if context.version >= _BATCHED:
         pace = Pace()
         coordinators = []

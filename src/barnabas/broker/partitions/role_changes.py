@@ -390,7 +390,7 @@ class RoleChanges:
     def stop_replica(self, request: StopReplica) -> Steps[Codes]:
         """Stop hosting partitions, and delete their data if requested; return each error code.
 
-        A log in an offline directory is not deleted, and the error code says so, because the log
+        A log in an offline directory is not deleted, which the error code reports, because the log
         would reappear with the disk. A reported deletion is durable; otherwise, the old log could
         reappear after a power failure, when the name may already belong to another topic.
         """

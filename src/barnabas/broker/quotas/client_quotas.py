@@ -53,9 +53,9 @@ class Limits:
     def of(self, user: str, client_id: str) -> tuple[Entity, float] | None:
         """Return the limit that applies to a client and the entity that shares it, or None.
 
-        A limit for a user, or for all users, is shared by all clients of each user; a limit with a
-        client id by all connections of that user with that id; a limit for client ids by all
-        connections with the same id.
+        All clients of a user share a limit for that user or for all users. All connections of a
+        user with one client id share a limit for both. All connections with the same client id
+        share a limit for client ids.
         """
         for place, sharing in _places(user, client_id):
             limit = self._limits.get(place)

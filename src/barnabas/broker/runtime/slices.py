@@ -1,7 +1,8 @@
 """Runs long requests in slices, so that the event loop can serve other connections in between.
 
-A handler that works through a list is a generator: it yields when `Pace` says that a slice is over,
-and returns its outcome. Most lists are short, so they need one slice and are answered immediately.
+A handler that works through a list is a generator: it yields when `Pace` reports that a slice is
+over, and returns its outcome. Most lists are short, so they need one slice and are answered
+immediately.
 
 Data may change between two slices, so a handler must read it again if it matters.
 """

@@ -1,6 +1,7 @@
 """Checks the arguments of `Admin`'s methods; a single name or partition is treated as a list. Pure.
 
-Raises the errors of `client.arguments`: a TypeError or ValueError that names the argument.
+Raises the errors of `client.arguments`, which are a TypeError or ValueError with the argument's
+name.
 """
 
 from __future__ import annotations

@@ -221,7 +221,7 @@ class GroupAdmin(AdminCalls):
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the group's committed offsets for these partitions, or for all, sorted.
 
-        Partitions without an offset are left out; a group that does not exist has no offsets. With
+        Partitions without an offset are omitted; a group that does not exist has no offsets. With
         `require_stable`, it waits for transactions that may still change an offset (KIP-447).
         Raises GroupAuthorizationFailed.
 

@@ -1,9 +1,9 @@
 """Reads one partition's part of a fetch response, and the records in it. Pure.
 
 Brokers send whole batches, so a chunk consists of whole batches, and the first may begin before the
-requested offset. With `read_committed`, the records of aborted transactions are left out: the
-broker lists the producers with the offset at which each aborted transaction began, and an abort
-marker in the data shows its end (KIP-98).
+requested offset. With `read_committed`, the records of aborted transactions are skipped: the broker
+lists the producers with the offset at which each aborted transaction began, and an abort marker in
+the data shows its end (KIP-98).
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ _LEAVE_S = 1.0  # how long to wait for a response to LeaveGroup
 _NO_GENERATION = -1
 
 CountPartitions = Callable[[Sequence[str]], Awaitable[dict[str, int]]]
-"""Counts the partitions of these topics for the leader; unknown topics are left out."""
+"""Counts the partitions of these topics for the leader; unknown topics are omitted."""
 
 
 class Membership:

@@ -27,7 +27,7 @@ PANDAS = (*ARROW, "pandas")
 def require(method: str, libraries: Sequence[str]) -> None:
     """Import the libraries that a method needs.
 
-    Raises MissingLibrary, which says how to install.
+    Raises MissingLibrary if one is missing.
     """
     for name in libraries:
         try:

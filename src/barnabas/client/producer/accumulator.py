@@ -296,8 +296,8 @@ class Accumulator:
             return
         batch.in_doubt |= isinstance(error, Unreachable)
         if isinstance(error, OutOfOrderSequenceNumber):
-            # If a batch moved up while in flight, it was rejected for its old sequence, which says
-            # nothing about the new one.
+            # If a batch moved up while in flight, it was rejected for its old sequence, which does
+            # not affect the new one.
             batch.is_out_of_order = batch.sent_sequence == batch.base_sequence
             # A batch older than an acknowledged one is stored, even if the broker no longer
             # remembers it.

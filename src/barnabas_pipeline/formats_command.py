@@ -197,7 +197,7 @@ def _example(number: int, values: Mapping[str, object]) -> str:
     text = str(values["message"])
     cut = f"{text[:_EXAMPLE_LENGTH]}…" if len(text) > _EXAMPLE_LENGTH else text
     reason = f" ({values['reason']})" if "reason" in values else ""
-    return printable(f"line {number}{reason}: {cut}")
+    return printable(f"line {number}{reason}: {cut or '(empty)'}")
 
 
 def _report(path: str, counts: Counter[str | None], examples: Sequence[str]) -> None:

@@ -96,6 +96,7 @@ def test_sp_2_a_file_that_no_format_fits_fails(
     assert rows[2] == {"format": None, "reason": "the line is not UTF-8", "message": "\ufffd"}
     assert "line 3 (the line is not UTF-8)" in err
     assert "line 4" not in err, "three examples are enough"
+    assert "line 1: (empty)" in tried(capsys, tmp_path, f"\n{ENTRY}\n")[2]
 
 
 def test_lg_1_own_formats_and_patterns(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

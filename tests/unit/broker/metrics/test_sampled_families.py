@@ -156,6 +156,7 @@ def test_in_3_groups_and_transactional_ids() -> None:
         settle(client, "h")
         found = samples_of(broker)
         assert found[f"{GROUPS}numgroups"] == found[f"{GROUPS}numgroupsstable"] == 2
+        assert found['barnabas_events_total{kind="group-generation"}'] == 2
         assert found[f"{GROUPS}numgroupsempty"] == found[f"{GROUPS}numoffsets"] == 0
 
         create(client, "t")

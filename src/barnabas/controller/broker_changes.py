@@ -34,7 +34,7 @@ def brokers_changed(draft: Draft, gone: Set[int], come: Set[int], trusted: Set[i
             if touched.isdisjoint((*partition.replicas, *partition.offline_replicas)):
                 continue
             name = TopicPartition(topic.name, number)
-            draft.because = _why(draft, partition, gone, come)
+            draft.because = _why(draft, partition, gone, come, trusted)
             if gone:
                 partition = _fail(draft, name, partition, gone, staying)
             if partition.leader == NO_LEADER:
@@ -130,15 +130,22 @@ def leave(draft: Draft, broker_id: int) -> list[TopicPartition]:
     return remaining
 
 
-def _why(draft: Draft, partition: PartitionImage, gone: Set[int], come: Set[int]) -> str:
-    """Return which brokers of this partition are gone, or else which have registered."""
-    losses = [draft.losses[each] for each in partition.replicas if each in gone]
+def _why(
+    draft: Draft, partition: PartitionImage, gone: Set[int], come: Set[int], trusted: Set[int]
+) -> str:
+    """Return which brokers of this partition are gone, or else which have come or can be trusted.
+
+    Empty if none of its replicas is concerned.
+    """
+    replicas = partition.replicas
+    losses = [draft.losses[each] for each in replicas if each in gone]
     if losses:
         return ", ".join(losses)
-    registered = [each for each in partition.replicas if each in come]
-    return (
-        f"{_brokers(registered)} registered" if registered else "its replicas may be trusted again"
-    )
+    for brokers, what in ((come, "registered"), (trusted, "withdrew the warning of lost records")):
+        concerned = [each for each in replicas if each in brokers]
+        if concerned:
+            return f"{_brokers(concerned)} {what}"
+    return ""
 
 
 def _brokers(ids: list[int]) -> str:

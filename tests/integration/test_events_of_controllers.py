@@ -34,7 +34,7 @@ def of_broker(kind: str, broker_id: int) -> Callable[[Event], bool]:
 
 def test_a_killed_leader_and_its_return(cluster: ClusterProcess) -> None:
     """IN-1: an election says that its leader failed; another one, that somebody asked for it."""
-    with SyncAdmin(cluster.bootstrap_servers, request_timeout_ms=3_000) as admin:
+    with SyncAdmin(cluster.bootstrap_servers) as admin:
         controller = admin.describe_cluster().controller_id
         victim, other = [each for each in (1, 2, 3) if each != controller]
         elected = the_event(admin, of_broker("controller-elected", controller))
@@ -64,7 +64,7 @@ def test_a_killed_leader_and_its_return(cluster: ClusterProcess) -> None:
 
 def test_a_controlled_shutdown_a_move_and_a_deletion(cluster: ClusterProcess) -> None:
     """IN-1: each step of a reassignment, a broker that hands over, and topics that go."""
-    with SyncAdmin(cluster.bootstrap_servers, request_timeout_ms=3_000) as admin:
+    with SyncAdmin(cluster.bootstrap_servers) as admin:
         controller = admin.describe_cluster().controller_id
         leaving, other = [each for each in (1, 2, 3) if each != controller]
         admin.create_topics(NewTopic("moved", assignment={0: [leaving, controller]}))
@@ -93,7 +93,7 @@ def test_a_controlled_shutdown_a_move_and_a_deletion(cluster: ClusterProcess) ->
 
 def test_a_leader_that_comes_back_truncates(cluster: ClusterProcess) -> None:
     """IN-1: it had records that no other replica had; nobody had been told that they are safe."""
-    with SyncAdmin(cluster.bootstrap_servers, request_timeout_ms=3_000) as admin:
+    with SyncAdmin(cluster.bootstrap_servers) as admin:
         controller = admin.describe_cluster().controller_id
         leader, follower = [each for each in (1, 2, 3) if each != controller]
         admin.create_topics(NewTopic("cut", assignment={0: [leader, follower]}))

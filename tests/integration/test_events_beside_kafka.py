@@ -42,7 +42,8 @@ def test_kafkas_clients_are_sent_no_events(tmp_path_factory: pytest.TempPathFact
         with SyncAdmin(servers) as admin:
             admin.create_topics("t")
             assert any(event.topic == "t" for event in admin.events()[0].events)
-        described = AdminClient({"bootstrap.servers": servers}).describe_cluster().result(60)
+        client = AdminClient({"bootstrap.servers": servers})  # a result needs its client
+        described = client.describe_cluster().result(60)
         assert [node.id for node in described.nodes] == [0]
         said = Tools(servers, tmp_path_factory.mktemp("tools")).run("kafka-cluster", "cluster-id")
         assert described.cluster_id in said

@@ -205,7 +205,7 @@ def test_a_line_without_a_time_has_that_of_its_record() -> None:
     [
         (None, False, "the record has no value"),
         (b"\xff\xfe", False, "the line is not UTF-8"),
-        (b"a", True, "the line is too long, only its beginning was sent"),
+        (b"a", True, "the line is too long; only its beginning was sent"),
         (
             b"260231 101500 17 INFO a.B: c",
             False,

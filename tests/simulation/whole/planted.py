@@ -77,5 +77,6 @@ PLANTED: Mapping[str, Plant] = MappingProxyType(
     }
 )
 
-# The first seed that found it; any change of the broker may make it another.
-LIKELIEST: Mapping[str, int] = MappingProxyType({"leader": 3, "controller": 3})
+FOUND_FIRST_BY: Mapping[str, int] = MappingProxyType({"controller": 3, "leader": 3})
+"""The seed that finds each, if it is not the first; any change of the broker may make it another.
+"""

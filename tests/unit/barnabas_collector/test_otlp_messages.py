@@ -79,7 +79,7 @@ def test_a_resource_that_each_part_would_repeat_has_a_limit() -> None:
     given = request({"one": [2]}, "x" * 100_000)
     given.resource_logs[0].resource.attributes[0].value.string_value = "x" * 200_000
     assert len(list(messages(given))) == 1
-    with pytest.raises(Refusal, match="a resource with 200,") as caught:
+    with pytest.raises(Refusal, match="a resource has 200,") as caught:
         list(messages(given, 300_000))
     assert caught.value.reason == TOO_LARGE
 

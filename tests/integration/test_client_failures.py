@@ -180,7 +180,7 @@ def test_an_older_broker_is_asked_again_in_its_version(newest: int) -> None:
             assert channel.is_open
             assert channel.version(METADATA) == 5
             assert channel.version(METADATA, at_most=3) == 3
-            with pytest.raises(UnsupportedVersion, match="offers Produce"):
+            with pytest.raises(UnsupportedVersion, match="supports Produce versions"):
                 channel.version(PRODUCE)
             channel.close()
 

@@ -139,7 +139,7 @@ def test_what_is_lost_of_the_staging_topic_commits_nothing(servers: str) -> None
     moved = [staged[0]._replace(offset=staged[0].offset + 1)]
     with pytest.raises(StagingLost, match="has no batch at 1"):
         end(options, 0, moved)
-    with pytest.raises(StagingLost, match="and 9 were staged"):
+    with pytest.raises(StagingLost, match="but 9 were staged"):
         end(options, 0, [staged[0]._replace(rows=9)])
     assert committed_values(servers, "lost", 1) == []
     assert end(options, 0, staged)

@@ -167,11 +167,10 @@ class ControllerRunner:
         it is the controller.
         """
         try:
-            counts = self.counts
+            counts, brokers = self.counts, len(self.image.brokers)
         except NotController:  # another broker is the controller, or this one is still loading
-            counts = _NOT_CONTROLLER
+            counts, brokers = _NOT_CONTROLLER, 0
         away = counts.preferred_imbalance
-        brokers = len(self.image.brokers) if self.is_active else 0
         for name, value, sentence in (
             ("ActiveControllerCount", self.is_active, "1 on the controller, 0 elsewhere"),
             ("ActiveBrokerCount", brokers, "Brokers that are registered"),

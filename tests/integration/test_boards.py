@@ -307,6 +307,7 @@ def test_in_3_the_page_lists_all_alerts() -> None:
     assert listed == {rule["alert"] for rule in rules()}
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(
     shutil.which("promtool") is None, reason="needs promtool: apt-get install prometheus"
 )

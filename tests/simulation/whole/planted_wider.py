@@ -80,7 +80,7 @@ def _leader_that_begins_slowly(patch: pytest.MonkeyPatch) -> None:
     def slowly(self: Log, leader_epoch: int) -> None:
         assign(self, leader_epoch)
         for _ in range(2):
-            self._files.sync(self.directory)
+            self._segments.active.files.sync(self.directory)
 
     patch.setattr(Log, "assign_leader_epoch", slowly)
 

@@ -56,15 +56,10 @@ def _requests_that_overtake(patch: pytest.MonkeyPatch) -> None:
 def _answers_without_bound(patch: pytest.MonkeyPatch) -> None:
     """Requests are taken in however much of what was answered is still here."""
 
-    def pause_writing(self: Connection) -> None:
-        self._blocked = True
+    def on_blocked(self: Connection) -> None:
+        pass
 
-    def resume_writing(self: Connection) -> None:
-        self._blocked = False
-        self._pump()
-
-    patch.setattr(Connection, "pause_writing", pause_writing)
-    patch.setattr(Connection, "resume_writing", resume_writing)
+    patch.setattr(Connection, "on_blocked", on_blocked)
 
 
 WORLDS: Mapping[str, Plant] = MappingProxyType(

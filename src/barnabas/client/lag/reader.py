@@ -80,7 +80,7 @@ class UnreadReader:
         return unfinished
 
     def _is_long(self, unread: Unread, span: Span) -> bool:
-        """Return whether the range holds more than `most` records, if it continues as it began."""
+        """Return whether the range contains more than `most` records, judging by its beginning."""
         read = max(unread.read_to - span.begin, 1)
         return unread.records * (span.end - span.begin) > self._most * read
 

@@ -1,8 +1,8 @@
-"""Defines a sample of a group's lag in one partition: everything that one look can tell. Pure.
+"""Defines a sample of a group's lag in one partition: everything that one look shows. Pure.
 
 An offset is not a record: transaction markers take offsets, compaction removes records without
 renumbering the others, and aborted records are invisible to a read_committed consumer. Only reading
-the batches tells how many records a range holds. A look reads a limited number of them, so the
+the batches shows how many records a range contains. A look reads a limited number of them, so the
 number of unread records has a lower and an upper bound, which are equal once everything was read.
 """
 

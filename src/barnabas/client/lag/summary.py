@@ -57,7 +57,7 @@ def slowest_member(verdicts: Mapping[TopicPartition, Verdict]) -> SlowMember | N
 
 
 def with_neighbours(verdicts: Mapping[TopicPartition, Verdict]) -> dict[TopicPartition, Verdict]:
-    """Return the verdicts; the reason of a stuck one also says what else its member does.
+    """Return the verdicts; the reason of a stuck one also says what its member does elsewhere.
 
     If a member reads its other partitions, one record may be the problem; otherwise the whole
     member is.

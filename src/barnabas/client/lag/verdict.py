@@ -1,10 +1,10 @@
-"""Judges a group's lag in one partition: how much, how old, where it goes, and why. Pure.
+"""Judges a group's lag in one partition: its size, age, trend and cause. Pure.
 
     verdict = judge(history, patience_ms=30_000)
     print(verdict.state, verdict.records, verdict.age, verdict.catch_up_s, verdict.reason)
 
-The verdict says only what the samples show. A number that cannot be known is None, and a bound is
-marked as a bound.
+The verdict contains only what the samples show. A number that cannot be known is None, and a bound
+is marked as a bound.
 """
 
 from __future__ import annotations

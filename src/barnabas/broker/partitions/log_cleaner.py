@@ -237,6 +237,10 @@ class LogCleaner:
     async def _process_steps(self, job: Job, producers: Producers) -> AsyncGenerator[Event, None]:
         try:
             await self._process.send(job_lines(job, producers))
+        except BrokenPipeError:
+            await self._process.end()
+            yield Failed("the cleaner process exited before it read its job", is_corrupt=False)
+            return
         except OSError as error:
             await self._process.end()
             yield Failed(f"cannot start the cleaner process: {error}", is_corrupt=False)

@@ -163,7 +163,7 @@ class _Opening:
             elif dot + suffix == LOG_SUFFIX:
                 if not self._add_found(base_offset, sizes):
                     odd.append(self.segments[-1])
-            # A crash interrupted the removal of a segment's files, of which the log file is removed
+            # A crash interrupted the removal of a segment's files; the log file is always removed
             # first.
             elif dot + suffix in _INDEX_SUFFIXES and base + LOG_SUFFIX not in sizes:
                 self.files.remove(self.directory / name)

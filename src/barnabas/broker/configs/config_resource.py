@@ -105,8 +105,8 @@ async def _alter(context: Context, wanted: Alteration, validate_only: bool) -> N
         return
     if name not in ("", str(broker_id)):
         raise InvalidRequest(
-            f"this is broker {broker_id}: send the request to broker {name!r}, or give no id to "
-            "alter the configs of all brokers"
+            f"this is broker {broker_id}: send the request to broker {name!r}, or omit the "
+            "broker id to alter the configs of all brokers"
         )
     edit = wanted.edit(_broker_key)
     await dynamic.alter_broker(broker_id if name else None, edit, validate_only=validate_only)

@@ -22,49 +22,48 @@ if TYPE_CHECKING:
 HELP = """\
 Usage: barnabas server start [-daemon] [server.properties] [options]
 
-Run a broker until SIGTERM or Ctrl-C. When it is ready it prints one line:
+Run a broker until SIGTERM or Ctrl-C. When it is ready, it prints one line:
   barnabas ready on 127.0.0.1:9092 (broker 0, /var/lib/barnabas, 97 ms)
 
 Options:
-  -daemon               in the background; `barnabas server stop --dir DIR` ends it
-  --log-file FILE       the log, ten files of 10 MiB at most; default: standard error, of a daemon
-                        the first log directory's name and .log
-  --log-format json     an object a line: time, level, logger, message, broker, exception
-                        (barnabas.log.format); text: lines for people, the default
-  --port PORT           listen on this port (0: any free one)
-  --host HOST           listen on this address; 0.0.0.0: on all, for clients on other machines
-  --listeners LIST      both, in Kafka's notation: PLAINTEXT://10.0.0.1:9092 (listeners)
-  --data-dir DIR        keep the log here (log.dirs)
+  -daemon               run in the background; stop it with `barnabas server stop --dir DIR`
+  --log-file FILE       write the broker's log here, to at most ten files of 10 MiB each; default:
+                        standard error or, with -daemon, the data directory's name and .log
+  --log-format FORMAT   text (the default), or json: one object per line, with time, level, logger,
+                        message, broker and exception (barnabas.log.format)
+  --port PORT           listen on this port (0: any free port)
+  --host HOST           listen on this address (0.0.0.0: on all, for clients on other machines)
+  --listeners LIST      set both in Kafka's notation: PLAINTEXT://10.0.0.1:9092 (listeners)
+  --data-dir DIR        keep the data in this directory (log.dirs); --dir is short for it
   --override KEY=VALUE  set any of Kafka's broker configs; may be repeated
-  --secure              TLS, authentication and ACLs; makes certificates and an administrator
-  --secure-dir DIR      where these are kept; default: the first log directory's name and -secure
-  --profile kafka-2.3   the defaults of that version, below all other settings
-  --test-control PORT   take faults over HTTP on 127.0.0.1:PORT (0: any free one), for tests of
-                        applications: docs/testing-faults.md; never where data matters
-  --help                this text
+  --secure              use TLS, authentication and ACLs; creates certificates and an administrator
+  --secure-dir DIR      keep these here; default: the data directory's name and -secure
+  --profile kafka-2.3   use that version's defaults; all other settings override them
+  --test-control PORT   accept faults over HTTP on 127.0.0.1:PORT (0: any free port), for tests of
+                        applications (docs/testing-faults.md); never where data matters
+  --help                show this text
 
-The environment (KAFKA_LOG_DIRS is log.dirs) overrides the properties file, and the command line
-overrides both; any other KAFKA_... variable has no effect, and a warning names it. Other configs
-have Kafka's defaults; but without a properties file, and without zookeeper.connect and
-advertised.listeners, the broker is for this machine: it listens on 127.0.0.1, and a group's first
-member does not wait for others (group.initial.rebalance.delay.ms=0).
+Environment variables (KAFKA_LOG_DIRS sets log.dirs) override the properties file, and the command
+line overrides both. Any other KAFKA_... variable has no effect, and a warning names it. All other
+configs have Kafka's defaults, with one exception: without a properties file, zookeeper.connect and
+advertised.listeners, the broker serves only this machine. It then listens on 127.0.0.1, and the
+first member of a group does not wait for others (group.initial.rebalance.delay.ms=0).
 
 Examples:
   barnabas server start
-      on port 9092 of this machine alone, data under /tmp/kafka-logs: for a quick try
+      serves only this machine, on port 9092, with its data in /tmp/kafka-logs: for a quick try
   barnabas server start --data-dir ~/barnabas --host 0.0.0.0
-      for other machines too: every client that reaches it may do everything, unless --secure
+      serves other machines too; without --secure, anyone who can reach it may do anything
   barnabas server start --data-dir ~/barnabas --port 9192
   barnabas server start --data-dir ~/barnabas --profile kafka-2.3
-      for a text about 2.3: what waits 10 s there waits 10 s here
+      behaves as books about Kafka 2.3 say: a replica leaves the ISR after 10 s, not 30 s
   barnabas server start /etc/kafka/server.properties
-      the file of a Kafka broker works; to run without ZooKeeper, add
-      --override zookeeper.connect=
+      uses a Kafka broker's file; to run without ZooKeeper, add --override zookeeper.connect=
   barnabas server start --data-dir /srv/log --override num.partitions=3 \\
       --override log.retention.hours=24
   KAFKA_NUM_PARTITIONS=3 barnabas server start --data-dir /srv/log
   barnabas server start --data-dir ~/barnabas --secure
-      prints how its administrator connects, from ~/barnabas-secure
+      prints how its administrator connects, with the files in ~/barnabas-secure
 """
 
 
@@ -74,7 +73,9 @@ _SECURE, _SECURE_DIR = "--secure", "--secure-dir"
 _LOG_FILE = "--log-file"
 _PORT, _HOST = "--port", "--host"
 _LOG_FORMAT = "--log-format"
-_SETTINGS = ("--listeners", "--data-dir", "--override", _LOG_FORMAT)
+# `server stop` and other commands call it --dir.
+_DATA_DIR = ("--data-dir", "--dir")
+_SETTINGS = ("--listeners", *_DATA_DIR, "--override", _LOG_FORMAT)
 _WITH_VALUE = (
     *(_PORT, _HOST, *_SETTINGS, "--profile"),
     *(_TEST_CONTROL, _SECURE_DIR, _LOG_FILE),
@@ -283,9 +284,9 @@ def _setting(option: str, value: str) -> tuple[str, str]:
         return "listeners", value
     if option == _LOG_FORMAT:
         return "barnabas.log.format", value
-    if option == "--data-dir":
+    if option in _DATA_DIR:
         if not value:
-            raise UsageError("--data-dir needs a directory")
+            raise UsageError(f"{option} needs a directory")
         return "log.dirs", value
     key, equals, setting = value.partition("=")
     if not equals or not key.strip():

@@ -33,6 +33,11 @@ def test_arguments_in_any_order_and_the_later_wins() -> None:
     assert not arguments.wants_help
 
 
+@pytest.mark.parametrize("word", ["--dir", "--data-dir"])
+def test_ux_5_the_directory_has_the_name_that_other_commands_use(word: str) -> None:
+    assert parse([word, "/d"]).settings == parse([f"{word}=/d"]).settings == {"log.dirs": "/d"}
+
+
 def test_nothing_at_all_is_a_broker_with_defaults() -> None:
     assert parse([]) == StartArguments(None, {}, False)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from barnabas.metrics import Family, Registry, Sample, counter
 from barnabas.named_tuple import NamedTuple
@@ -26,6 +26,28 @@ KEPT_CHARACTERS: Final = 1_000_000
 MOST_CHARACTERS: Final = 2_000
 """The most characters of a line or of a cause."""
 
+ROLES: Final = ("leader", "follower")
+"""Kinds that repeat, for each replica, what the controller decided and reported with its cause."""
+Kind = Literal[
+    "broker-failed",
+    "broker-registered",
+    "controller-elected",
+    "directory-lost",
+    "election",
+    "follower",
+    "group-generation",
+    "isr-expand",
+    "isr-shrink",
+    "leader",
+    "partitions-added",
+    "reassignment",
+    "topic-created",
+    "topic-deleted",
+    "transaction-aborted",
+    "truncation",
+]
+KINDS: Final = get_args(Kind)
+
 _INFO, _WARNING = 20, 30  # the levels of `logging`
 _PER_MS = 1_000
 
@@ -36,7 +58,7 @@ class Event(NamedTuple):
     `EventLog.add` sets `at_ms` and `sequence`.
     """
 
-    kind: str
+    kind: Kind
     text: str
     """The line in the broker's log."""
     cause: str = ""

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import pytest
 
-from barnabas.events import KEPT_CHARACTERS, KEPT_EVENTS, MOST_CHARACTERS, Event, EventLog
+from barnabas.events import (
+    KEPT_CHARACTERS,
+    KEPT_EVENTS,
+    KINDS,
+    MOST_CHARACTERS,
+    Event,
+    EventLog,
+)
 from barnabas.metrics import Registry
+from tests.kit.foreign import CHECKOUT
 
 START_MS = 1_000
+OPERATIONS = CHECKOUT / "docs" / "operations.md"
 
 
 def _event_log() -> EventLog:
@@ -88,3 +98,10 @@ def test_events_are_counted_by_kind() -> None:
         (("kind", "a"),): 2,
         (("kind", "b"),): 1,
     }
+
+
+def test_in_2_the_page_for_operators_lists_each_kind() -> None:
+    """IN-2: the type of `Event.kind` names all of them."""
+    rows = re.findall(r"^\| (`[^|]*`) \| the ", OPERATIONS.read_text("utf-8"), re.MULTILINE)
+    listed = {kind for row in rows for kind in re.findall("`([a-z-]+)`", row)}
+    assert set(KINDS) <= listed

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import logging
 
     from barnabas.cluster.controller_requests import IsrAnswer, LeaderAndIsr
-    from barnabas.events import EventLog
+    from barnabas.events import EventLog, Kind
     from barnabas.replication.follower_state import Lag
     from barnabas.replication.partition import Partition
 
@@ -109,7 +109,7 @@ def _isr_event(update: IsrUpdate) -> Event:
     )
 
 
-def _isr_change(kind: str, update: IsrUpdate, why: str) -> Event:
+def _isr_change(kind: Kind, update: IsrUpdate, why: str) -> Event:
     name = update.partition.topic_partition
     broker = update.lags[0].replica if update.lags else -1
     line = update_line(update.partition, update.answer)

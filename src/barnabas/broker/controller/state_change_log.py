@@ -18,7 +18,7 @@ from barnabas.events import Event
 
 if TYPE_CHECKING:
     from barnabas.controller.decision import Decision, PartitionChange
-    from barnabas.events import EventLog
+    from barnabas.events import EventLog, Kind
 
 _log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ def log_changes(events: EventLog, controller_id: int, decision: Decision) -> Non
     report(events, _log, lines, elected, partial(_election_event, who))
 
 
-def log_topics(events: EventLog, image: ClusterImage, kind: str, names: Iterable[str]) -> None:
+def log_topics(events: EventLog, image: ClusterImage, kind: Kind, names: Iterable[str]) -> None:
     """Report topics that were created, got more partitions, or were deleted."""
     names = list(names)
     what, cause = _TOPICS[kind]
@@ -135,10 +135,9 @@ def _move_event(controller_id: int, change: PartitionChange) -> Event:
 
 def _election_event(who: str, change: PartitionChange) -> Event:
     was, became = change.was, change.became
+    kind: Kind = "isr-shrink" if set(was.isr) - set(became.isr) else "isr-expand"
     if was.leader != became.leader:
         kind = "election"
-    else:
-        kind = "isr-shrink" if set(was.isr) - set(became.isr) else "isr-expand"
     is_offline = became.leader == NO_LEADER
     return Event(
         kind,

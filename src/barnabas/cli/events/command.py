@@ -19,6 +19,7 @@ from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.event_admin import BrokerEvents, merged
 from barnabas.clock import SystemClock
 from barnabas.counted import counted
+from barnabas.events import KINDS
 
 _ANSWER_TIMEOUT_MS = 2_000  # a hanging broker must not hide the others
 _PAUSE_S = 1.0
@@ -54,8 +55,15 @@ _PAUSE_S = 1.0
     "--kind",
     "kinds",
     multiple=True,
+    type=click.Choice(KINDS),
     metavar="KIND",
     help="Only events of this kind, such as isr-shrink; may be repeated.",
+)
+@click.option(
+    "--all",
+    "with_roles",
+    is_flag=True,
+    help="Also show the kinds leader and follower: each replica's part in a decision.",
 )
 @click.option(
     "--since",
@@ -71,6 +79,7 @@ def events(  # noqa: PLR0913  (a command's parameters are its options)
     groups: tuple[str, ...],
     brokers: tuple[int, ...],
     kinds: tuple[str, ...],
+    with_roles: bool,
     since: str | None,
     as_json: bool,
     servers: str,
@@ -87,7 +96,7 @@ def events(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas events --since 10m --kind isr-shrink --kind election
       barnabas events --group billing --json
     """
-    selection = Selection(topics, groups, brokers, kinds, _since_ms(since))
+    selection = Selection(topics, groups, brokers, kinds, _since_ms(since), with_roles)
     shown = _Shown(selection, as_json)
     return run_client(_run(servers, shown, follow), None if follow else "the brokers' events")
 

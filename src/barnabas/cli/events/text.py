@@ -11,17 +11,21 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from barnabas.cli.groups.instants import instant_text
-from barnabas.events import Event
+from barnabas.events import ROLES, Event
 
 
 class Selection(NamedTuple):
-    """The events to show; an option that was not given selects all."""
+    """The events to show; an option that was not given selects all.
+
+    Only `with_roles` or their own kinds select `ROLES`, of which there is one for each replica.
+    """
 
     topics: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     brokers: tuple[int, ...] = ()
     kinds: tuple[str, ...] = ()
     since_ms: int = 0
+    with_roles: bool = False
 
     def has(self, broker_id: int, event: Event) -> bool:
         """Return whether to show this event, which this broker reports."""
@@ -29,10 +33,13 @@ class Selection(NamedTuple):
             event.at_ms >= self.since_ms
             and (not self.topics or event.topic in self.topics)
             and (not self.groups or event.group in self.groups)
-            and (not self.kinds or event.kind in self.kinds)
+            and (event.kind in self.kinds if self.kinds else self._has_by_default(event))
             # Another broker reports what happens to a broker that has failed.
             and (not self.brokers or not {broker_id, event.broker}.isdisjoint(self.brokers))
         )
+
+    def _has_by_default(self, event: Event) -> bool:
+        return self.with_roles or event.kind not in ROLES
 
 
 def event_lines(broker_id: int, event: Event) -> Iterator[str]:
@@ -44,7 +51,7 @@ def event_lines(broker_id: int, event: Event) -> Iterator[str]:
     if event.cause:
         yield f"    cause: {event.cause}"
     if event.is_harmless is not None:
-        yield "    harmless" if event.is_harmless else "    clients notice it"
+        yield "    harmless" if event.is_harmless else "    not harmless: clients notice it"
     if event.advice:
         yield f"    what to do: {event.advice}"
 

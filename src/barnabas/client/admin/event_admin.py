@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from barnabas.client import arguments
 from barnabas.client.admin.admin_calls import AdminCalls
 from barnabas.client.channel import BrokerAddress
 from barnabas.client.errors import Unreachable, check
 from barnabas.errors import UnsupportedVersion
-from barnabas.events import Event
+from barnabas.events import Event, Kind
 from barnabas.protocol.api import DESCRIBE_CLUSTER
 from barnabas.protocol.messages.describe_cluster import (
     NO_EVENTS,
@@ -118,7 +118,7 @@ def _sequences(after: object) -> dict[int, int]:
 
 def _event(wire: ClusterEvent) -> Event:
     return Event(
-        wire.kind,
+        cast("Kind", wire.kind),  # a newer broker may have further kinds
         wire.text,
         wire.cause,
         wire.topic,

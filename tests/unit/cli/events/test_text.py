@@ -20,6 +20,7 @@ SHRINK = Event(
     sequence=8,
 )
 GROUP = Event("group-generation", "group g: generation 1 -> 2", "m joined", group="g", at_ms=5)
+LEADER = Event("leader", "[Broker id=1] Leader u-0 ...", "controller 1 decided it", topic="u")
 
 
 def test_an_event_is_shown_with_its_cause_and_what_to_do() -> None:
@@ -39,7 +40,9 @@ def test_unknown_fields_are_left_out() -> None:
         "1970-01-01T00:00:00.005Z broker 2 group-generation g WARNING: group g: generation 1 -> 2",
         "    cause: m joined",
     ]
-    assert list(event_lines(2, SHRINK._replace(is_harmless=False)))[2] == "    clients notice it"
+    assert list(event_lines(2, SHRINK._replace(is_harmless=False)))[2] == (
+        "    not harmless: clients notice it"
+    )
 
 
 def test_json_has_null_where_a_field_does_not_apply() -> None:
@@ -63,8 +66,10 @@ def test_json_has_null_where_a_field_does_not_apply() -> None:
         (Selection(brokers=(1,)), [SHRINK, GROUP]),  # broker 1 reports them
         (Selection(since_ms=6), [SHRINK]),
         (Selection(topics=("t",), groups=("g",)), []),
+        (Selection(with_roles=True), [SHRINK, GROUP, LEADER]),
+        (Selection(kinds=("leader",)), [LEADER]),
     ],
 )
 def test_options_select_events(selection: Selection, shown: list[Event]) -> None:
     """IN-2: options of different names all have to hold."""
-    assert [each for each in (SHRINK, GROUP) if selection.has(1, each)] == shown
+    assert [each for each in (SHRINK, GROUP, LEADER) if selection.has(1, each)] == shown

@@ -1,4 +1,4 @@
-"""Pipelines on Spark: lines through a topic into tables and a page.
+"""Turns lines that are sent through a topic into tables and a page, with Spark.
 
     input, collector ─▶ topic ─▶ job ─▶ tables ─▶ snapshot, figures ─▶ report
 

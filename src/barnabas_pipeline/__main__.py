@@ -1,7 +1,7 @@
-"""`python -m barnabas_pipeline`: the command line of the pipelines.
+"""Implements `python -m barnabas_pipeline`, the command line of the pipelines.
 
-Exit codes: 0 done, 1 failed (with one line on standard error), 2 wrong command line, 130 and 143
-stopped by Ctrl-C and SIGTERM.
+Exit codes: 0 on success, 1 on failure (with one line on standard error), 2 for a wrong command
+line, 130 after Ctrl-C and 143 after SIGTERM.
 """
 
 from __future__ import annotations
@@ -279,8 +279,8 @@ _ACTIONS: Mapping[str, Callable[[argparse.Namespace, Stop], int]] = {
 
 
 def _essence(message: str) -> str:
-    """Return the root cause in a Java and Python stack trace, or the first line if it names
-    none."""
+    """Return the root cause from a Java or Python stack trace, or the first line if none is
+    found."""
     raised = re.findall(r"^(?:[a-z_]\w*\.)*[A-Z]\w+: (\S.*)$", message, re.MULTILINE)
     return str(raised[-1]) if raised else message.strip().partition("\n")[0]
 

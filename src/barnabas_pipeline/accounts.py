@@ -53,9 +53,9 @@ def read_accounts(view: View) -> tuple[Accounts, list[tuple[str, Accounts]]]:
 
 
 def read_dead_letters(view: View, mask: Callable[[str], str] = str) -> list[DeadLetters]:
-    """Return dead letters, sorted with the most common reasons first.
+    """Return the dead letters by reason, the most common reason first.
 
-    `mask`: hides parts of texts and file names.
+    `mask`: a function that hides parts of texts and file names.
     """
     letters = []
     for reason, count in view.reasons().most_common():
@@ -73,14 +73,14 @@ def _sample(row: dict[str, Any], mask: Callable[[str], str]) -> tuple[str, str]:
 
 
 def place_in_file(row: dict[str, Any], mask: Callable[[str], str]) -> str:
-    """Return a row's `file` and `line` as text; both are empty for a line that did not come from a
+    """Return a row's `file` and `line` as text, or an empty text if the line did not come from a
     file."""
     return f"{mask(Path(row['file']).name)}, line {row['line']}" if row["file"] else ""
 
 
 def excerpt(text: str, mask: Callable[[str], str]) -> str:
     """Return the beginning of a text, for display on a page."""
-    # This is more than is shown, so that an address cut off here is still masked.
+    # The mask sees more text than is shown, so it also recognises an address that is then cut off.
     text = mask(text[:_LOOKED_AT])
     shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[:_EXCERPT_LENGTH])
     return shown + ("…" if len(text) > _EXCERPT_LENGTH else "")

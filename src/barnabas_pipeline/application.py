@@ -1,4 +1,4 @@
-"""Defines the interface of a pipeline for `run.py`, from its input to its page."""
+"""Defines the interface through which `run.py` uses a pipeline, from its input to its page."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Collecting(Protocol):
     """Collects the lines of an input into a topic."""
 
     def collect(self) -> str:
-        """Send the lines that exist now and were not sent before, and return a summary."""
+        """Send the existing lines that have not been sent yet, and return a summary."""
         ...
 
     def poll(self) -> None:
-        """Send the lines written since the last call; a service calls it often."""
+        """Send the lines written since the last call; a service calls this often."""
         ...
 
     def sent_lines(self) -> int | None:
@@ -37,19 +37,19 @@ class Source(NamedTuple):
     topic: str
     input: Path
     workspace: Workspace
-    patience_s: float  # without an acknowledgement
+    patience_s: float  # how long to wait for an acknowledgement
     client_options: Mapping[str, Any] = {}
 
 
 class Report(NamedTuple):
-    """A run's summary of the page that it wrote."""
+    """The results of a run that has written a page."""
 
     accounts: Accounts
     summary: list[tuple[str, str]]
-    """The figures in a few words, as pairs of label and text."""
+    """The figures in a few words, as pairs of a label and a text."""
     dead_letters: list[DeadLetters]
     failure: str | None = None
-    """The reason why the run failed although its records are valid."""
+    """Why the run failed although its records are valid; None if it did not."""
 
 
 class Application(NamedTuple):
@@ -67,11 +67,11 @@ class Application(NamedTuple):
     """Raises `ConfigError` or `OSError` if the input cannot be read."""
     collecting: Callable[[Source], AbstractContextManager[Collecting]]
     write_report: Callable[[View, Path, PageOptions], Report]
-    """Writes a page from the state of the tables; takes the path of the page."""
+    """Writes a page about the state of the tables to this path."""
     counted: str
-    """Names what is counted: lines, or records of one or more lines."""
+    """The word for what is counted: lines, or records of one or more lines."""
     expected: str
-    """Says which lines the pipeline understands and what to do about others."""
+    """Says which lines the pipeline understands, and what to do about other lines."""
 
     @property
     def dead_letter_topic(self) -> str:

@@ -1,4 +1,5 @@
-"""Converts between Polars, which computes, and Arrow, which stores and sends rows."""
+"""Converts rows between Polars, which is used to compute, and Arrow, which is used to store and
+send."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 
 def to_table(frame: pl.DataFrame, schema: pa.Schema) -> pa.Table:
-    """Return the schema's columns, with the schema's types."""
+    """Return the columns of the schema, converted to its types."""
     # The newest compatibility level uses string views, which cannot be cast.
     table = frame.select(schema.names).to_arrow(compat_level=pl.CompatLevel.oldest())
     return table.cast(schema)

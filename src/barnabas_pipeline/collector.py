@@ -1,15 +1,15 @@
 """Sends the lines of a log to a topic unchanged, one record per line.
 
-    key      the visitor's address: the line up to its first blank (at most 256 bytes)
-    value    the line's bytes without the line feed, in whatever encoding
-    headers  the line's place: `headers.py`
+    key      the visitor's address, which is the line up to its first blank (at most 256 bytes)
+    value    the line's bytes without the line feed, in any encoding
+    headers  the line's place, as defined in `headers.py`
 
 Delivery is at least once: after a crash, lines are sent again from the last acknowledged position.
 A file's lines are sent in order by an idempotent producer that never gives up a batch, so positions
-only increase within a partition, unless a file is sent again. The pipeline recognises duplicates in
-this way, which requires that a line always goes to the same partition. As in other producers, the
-line's key determines the partition, but only among the partitions that existed when its file began.
-Partitions added to the topic later are used from the next file on.
+only increase within a partition, unless lines are sent again. The pipeline recognises duplicates by
+this order, so a line must always be sent to the same partition. As in other producers, the line's
+key determines the partition, but only among the partitions that existed when the first line of the
+file was sent. Partitions added to the topic later are used from the next file on.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class NothingAcknowledged(BarnabasError):
 
 
 class Collected(NamedTuple):
-    """The number of lines sent by a call."""
+    """Counts of the lines that a call sent."""
 
     lines: int = 0
     size_bytes: int = 0
@@ -118,7 +118,7 @@ class Collector:
         if known is None:
             there_are = len(self._producer.partitions_for(self._topic))
             known = self.registry.partition_count(file_id)
-            if known is None or known > there_are:  # fewer: another topic of that name
+            if known is None or known > there_are:  # the topic was recreated with fewer
                 known = there_are
                 self.registry.keep_partition_count(file_id, known)
             self._partition_counts[file_id] = known
@@ -149,13 +149,13 @@ class Collector:
 
 
 class Follower:
-    """Follows a log as it grows and is rotated: `tail -F` into the collector.
+    """Follows a log as it grows and is rotated, like `tail -F`, and sends its lines.
 
     Use it as a context manager.
     """
 
     def __init__(self, collector: Collector, path: Path, *, quiet_s: float = QUIET_S) -> None:
-        """`quiet_s`: how long a rotated file must not be written to before it is closed.
+        """`quiet_s`: how long a rotated file must remain unchanged before it is closed.
 
         Raises `ConfigError` if the file cannot be read.
         """
@@ -163,7 +163,7 @@ class Follower:
         self._log = RotatedLog(path, collector.registry, quiet_s=quiet_s)
 
     def poll(self) -> Collected:
-        """Send the lines appended since the last call; returns immediately if there are none."""
+        """Send the lines appended since the last call, or return immediately if there are none."""
         return self._collector.send(self._log.portions())
 
     def __enter__(self) -> Follower:

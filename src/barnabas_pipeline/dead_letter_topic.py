@@ -21,7 +21,7 @@ from barnabas_collector.dead_letter_headers import (
 from barnabas_collector.headers import CUT
 from barnabas_collector.line_cutter import MAX_LINE_BYTES
 
-_PREPARING: Final = "barnabas-dead-letters"  # no records are sent under this id
+_PREPARING: Final = "barnabas-dead-letters"  # no records are sent with this id
 _TRANSACTIONAL_ID: Final = "barnabas-dead-letters-"
 _POLL_MS: Final = 1_000
 # Below the defaults of max.request.size and message.max.bytes, with room for headers of our own.
@@ -53,15 +53,16 @@ class DeadLetterTopic(NamedTuple):
         """Send a batch's dead letters in one transaction, unless an earlier attempt at the batch
         has sent them.
 
-        `since`: the topic's end after the last batch, by partition. Returns its current end.
+        `since`: the topic's end offsets after the last batch, by partition. Returns the current
+        ones.
         """
         with SyncProducer(
             self.bootstrap_servers,
             **self.client_options,
             transactional_id=_TRANSACTIONAL_ID + self.query,
         ) as producer:
-            # This ends a transaction that another attempt left open and fences that attempt, so no
-            # other attempt sends dead letters that the search does not find.
+            # This ends a transaction that another attempt left open and fences that attempt, so
+            # that no other attempt can send dead letters after the search.
             producer.init_transactions()
             with SyncConsumer(self.bootstrap_servers, **self.client_options) as consumer:
                 ends = self._ends(consumer)
@@ -83,15 +84,17 @@ class DeadLetterTopic(NamedTuple):
         places = {}
         for each, end in ends.items():
             start, begin = since.get(each.partition, 0), begins[each]
-            # Otherwise, retention has truncated the topic, or the topic was recreated.
+            # If `start` is out of range, retention has truncated the topic, or the topic was
+            # recreated.
             if found := range(start if begin <= start <= end else begin, end):
                 places[each] = found
-        # As a rule, nobody has sent anything since the last batch.
+        # Usually, nothing has been sent since the last batch.
         if not places:
             return False
-        # If not even an open transaction contains one, there is no need to wait for other
-        # producers' open transactions. Otherwise, records after them are known to be committed or
-        # aborted only once those transactions have ended.
+        # The first search also reads uncommitted records. If it finds none of this batch, there is
+        # no need to wait for other producers' open transactions. Otherwise, the second search has
+        # to wait until those have ended, because only then are later records known to be committed
+        # or aborted.
         return self._is_in(places, batch, "read_uncommitted") and self._is_in(
             places, batch, "read_committed"
         )
@@ -108,7 +111,7 @@ class DeadLetterTopic(NamedTuple):
             for each, offsets in places.items():
                 consumer.seek(each, offsets.start)
             # Positions also advance past transaction markers and aborted records, so the loop ends
-            # even if the last offsets hold no record to return.
+            # even if there is no record to return at the last offsets.
             while any(consumer.position(each) < offsets.stop for each, offsets in places.items()):
                 for record in consumer.poll(_POLL_MS):
                     if all(header in record.headers for header in wanted):
@@ -141,8 +144,9 @@ class DeadLetterTopic(NamedTuple):
 
 
 def _sendable(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a letter that the topic accepts: of a larger one only the beginning, marked as cut, so
-    that it is rejected when it is sent again. The table of dead letters has the whole."""
+    """Return a letter that the topic accepts. A larger letter is reduced to its beginning and
+    marked as cut, so that it is rejected if it is sent again. The table of dead letters has all of
+    it."""
     value, key = row["value"] or b"", row["key"] or b""
     sizes = [len(header["key"]) + len(header["value"] or b"") for header in row["headers"] or ()]
     rest_bytes = len(key) + sum(sizes) + _HEADER_BYTES * len(sizes)

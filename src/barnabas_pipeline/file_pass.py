@@ -6,7 +6,7 @@ The lines become records of one partition, with the collector's headers, and the
 `Work` processes them batch by batch. The tables therefore equal those of the Spark job row by row,
 except for a row's topic, partition and offset, which do not exist without a topic (spec LG-5).
 
-Only merged tables are kept in memory, along with a few rows of the others for the page.
+Only the merged tables are kept in memory, along with a few rows of the other tables for the page.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ _RECORDS: Final = pa.schema(
 )
 _PAIR: Final = pa.schema([*HEADERS.value_type])
 _SAMPLED: Final = {"dead_letters": ("reason", "value"), "entries": ("format", "message")}
-"""The growing tables of which some rows are kept: a few for each value of the first column, with a
-text in the second."""
+"""The growing tables of which a few rows are kept for each value of the first column, if the second
+column is not empty."""
 
 
 class Origin(NamedTuple):
-    """Holds what the records of a pass have in common."""
+    """The properties that all records of a pass share."""
 
     topic: str
     host: str | None = None
@@ -116,9 +116,10 @@ class MemoryView(View):
         frame = to_frame(rows)
         some = frame.filter(pl.col(text) != pl.lit("").cast(frame[text].dtype))
         before = self._samples.get(name, some.clear())
-        # The first rows for each value, in the order of the files.
+        # Keep the first rows for each value, in the order of the files.
         first = pl.concat([before, some]).group_by(key).head(_SAMPLES)
-        # Grouping moves the key to the front; the next batch has the columns in their own order.
+        # Grouping moves the key to the front; the next batch has the columns in their original
+        # order.
         self._samples[name] = first.select(some.columns)
 
     @property
@@ -208,7 +209,7 @@ def batches(
 def read_ahead(batches: Iterator[pa.Table]) -> Generator[pa.Table, None, None]:
     """Yield the batches, and read the next one while the caller processes the last.
 
-    An error while reading is raised where its batch was due.
+    An error while reading is raised when the affected batch is due.
     """
     with ThreadPoolExecutor(1, "barnabas-read-ahead") as reader:
         upcoming = reader.submit(next, batches, None)
@@ -219,9 +220,9 @@ def read_ahead(batches: Iterator[pa.Table]) -> Generator[pa.Table, None, None]:
 
 @contextmanager
 def open_text(path: str, origin: Origin) -> Iterator[tuple[FileProgress, Iterator[Sequence[Line]]]]:
-    """Open a file, or standard input, and return its lines, a portion at a time.
+    """Open a file or standard input, and yield its progress and its lines, one portion at a time.
 
-    Raises `ConfigError` with the reason if it cannot be read.
+    Raises `ConfigError` with the reason if the file cannot be read.
     """
     if path == STANDARD_INPUT:
         yield new_file(path, b"", 0), _portions(cast(BinaryIO, _Pipe(_standard_input())), origin)
@@ -236,7 +237,7 @@ def open_text(path: str, origin: Origin) -> Iterator[tuple[FileProgress, Iterato
 
 
 def _portions(text: BinaryIO, origin: Origin) -> Iterator[Sequence[Line]]:
-    """Yield the lines, or records of several lines, a portion at a time."""
+    """Yield the lines, or records of several lines, one portion at a time."""
     if origin.is_start is None:
         reader: LineReader | RecordReader = LineReader(text)
     else:
@@ -313,7 +314,7 @@ def _records(lines: pl.DataFrame, progress: FileProgress, origin: Origin, offset
 
 
 def _headers(lines: pl.DataFrame, of_file: Mapping[str, bytes]) -> pa.Array:
-    """Return the headers of all records: those of the file, then those of each line."""
+    """Return the headers of all records, each with those of the file before those of its line."""
     count, fixed = lines.height, len(of_file)
     decimal = lines.select(pl.col("position", "number", "size").cast(pl.String).cast(pl.Binary))
     # All values are in one column, from which each record takes its own.

@@ -33,7 +33,7 @@ _WIDTH: Final = 14
 
 @command_group()
 def formats() -> None:
-    """List the formats of logs that are known, and try them on a file.
+    """List the known log formats, and try them on a file.
 
     \b
     Examples:
@@ -49,7 +49,7 @@ def formats() -> None:
 def list_(word: str | None, as_json: bool) -> int:
     """List all formats, or those with a word in their name or title.
 
-    A format whose whole name is given is shown with its samples and what they say.
+    If the whole name of a format is given, its samples and their parsed values are shown.
 
     \b
     Examples:
@@ -83,7 +83,7 @@ def _summary(of: Format) -> dict[str, object]:
 
 
 def _named(found: Sequence[Format], name: str) -> Format:
-    """Return the first format of this name. Raises `ConfigError` if there is none."""
+    """Return the first format with this name. Raises `ConfigError` if there is none."""
     for each in found:
         if each.name == name:
             return each
@@ -125,11 +125,11 @@ def _show(of: Format, *, as_json: bool) -> None:
 )
 @as_json
 def try_(path: str, as_json: bool, **given: Any) -> int:
-    """Print what each line of a log becomes, as the pipelines parse it.
+    """Parse each line of a log as the pipelines do, and print the result.
 
-    With --json it prints an object a record: the format and the fields that it has. The formats
-    found are counted on standard error, with examples of what no format fits. The exit code is 1 if
-    no format fits any line.
+    With --json, the output is one object per record, with its format and its fields. The formats
+    found are counted on standard error, with examples of records that no format fits. The exit code
+    is 1 if no format fits any line.
 
     \b
     Examples:
@@ -169,7 +169,7 @@ def _typed(pattern: str) -> Format:
 
 
 def _kind(path: str, own: Sequence[Format], known: Sequence[Format], only: str | None) -> str:
-    """Return the kind of the only format, of the user's own formats, or of most lines."""
+    """Return the kind of the only format to try, of the user's own formats, or of most lines."""
     from barnabas_pipeline.report_command import kind_of
 
     if only is not None:
@@ -182,7 +182,7 @@ def _as_json(values: Mapping[str, object]) -> str:
 
 
 def _as_text(values: Mapping[str, object]) -> str:
-    """Return a line that consists of the format, the fields and, at the end, the message."""
+    """Return a line that consists of the format, the fields and, last, the message."""
     name = "malformed" if values["format"] is None else str(values["format"])
     last = [str(values[key]) for key in ("message", "more") if key in values]
     fields = [

@@ -79,16 +79,16 @@ class Job(NamedTuple):
     def _known_query(self, tables: Tables) -> str | None:
         """Return the id of the checkpoint's query, or None until it has committed a batch."""
         metadata = self.checkpoint / "metadata"
-        # Spark names a query before its first batch. If a run was stopped before that batch, its
-        # checkpoint does not count. It does count if the tables have a state: Spark may have been
-        # killed before it marked the batch of that state as done.
+        # Spark gives a query its id before the first batch. If a run was stopped before that batch
+        # was done, its checkpoint does not count, unless the tables have a state, because Spark may
+        # have been killed before it marked the batch of that state as done.
         has_committed = any((self.checkpoint / "commits").glob("[0-9]*"))
         if not metadata.exists() or not (has_committed or tables.control()):
             return None
         return str(json.loads(metadata.read_text("utf-8"))["id"])
 
     def _process(self, tables: Tables, batch: DataFrame, number: int) -> None:
-        # Spark exposes the name of a `foreachBatch` query only in this local property.
+        # Spark exposes the id of a `foreachBatch` query only in this local property.
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         assert query is not None
         letters = DeadLetterTopic(

@@ -10,7 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 
 class Layout(NamedTuple):
-    """The tables of one pipeline; each has `dead_letters` and `files`."""
+    """The tables of one pipeline; every pipeline has `dead_letters` and `files`."""
 
     application: str
     """The pipeline's name, as recorded in the tables' logs."""
@@ -21,8 +21,8 @@ class Layout(NamedTuple):
     merge: Callable[[str, pa.Table], pl.DataFrame]
     """Merges the parts of a table into rows."""
     newest_s: Callable[[Mapping[str, pl.DataFrame]], int | None]
-    """Returns the seconds since the epoch of the newest line in a batch's merged parts, or None
-    if there is no line."""
+    """Returns the time of the newest line in a batch's merged parts, in seconds since the epoch, or
+    None if there is no line."""
 
     @property
     def all(self) -> Mapping[str, pa.Schema]:

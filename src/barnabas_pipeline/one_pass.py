@@ -1,4 +1,4 @@
-"""Makes the single pass over a batch, which is the work of a Spark task on its records.
+"""Makes the single pass over a batch, in which each Spark task processes its records.
 
     records ─▶ work ─┬▶ files of the growing tables, which the driver commits
                      └▶ parts of all other tables, which the driver merges first
@@ -32,7 +32,7 @@ _LETTERS: Final = "letters"
 
 
 class OnePass(NamedTuple):
-    """Makes the pass; `run` is for `DataFrame.mapInArrow`. It is sent pickled to the tasks."""
+    """Makes the pass. It is pickled and sent to the tasks; `run` is for `DataFrame.mapInArrow`."""
 
     work: Work
     growing: Mapping[str, pa.Schema]
@@ -117,5 +117,5 @@ def write(path: str, rows: pa.Table, schema: pa.Schema) -> list[DataFile]:
 
 
 def unpack(rows: Iterable[Any]) -> Iterator[tuple[str, bytes]]:
-    """Turn collected rows into the form that `outcome` takes."""
+    """Turn collected rows into the form that `outcome` expects."""
     return ((str(row["kind"]), bytes(row["payload"])) for row in rows)

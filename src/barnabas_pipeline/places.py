@@ -1,11 +1,12 @@
 """Determines the place of a record's line, and whether the record was sent twice. Pure.
 
-A record counts as *sent twice* by the place of its line, never by its text: equal lines at two
-positions of a file are two hits. A collector sends a file's lines in order, from the beginning or
-from a position that it had reached before, and equal keys share a partition. Within one partition,
-therefore, a file's positions only increase, and a line that is not above the highest position seen
-there was sent before. Only that highest position has to be kept per file and partition. A topic may
-gain partitions; the collector keeps using the partitions that existed when a file began.
+Whether a record counts as *sent twice* depends on the place of its line, never on its text, because
+equal lines at two positions of a file are two hits. A collector sends a file's lines in order, from
+the beginning or from a position that it had reached before, and equal keys share a partition.
+Within one partition, therefore, a file's positions only increase, and a line that is not above the
+highest position seen there was sent before. Only that highest position has to be kept per file and
+partition. A topic may gain partitions, but the collector keeps using the partitions that existed
+when the first line of a file was sent.
 
 A record without the collector's headers is identified by its own place in the topic. A replayed
 dead letter is identified by the dead letter's place, because the line itself has been seen before.
@@ -26,7 +27,7 @@ from barnabas_collector.headers import CUT, FILE, FILE_ID, LINE, POSITION, SYSLO
 from barnabas_pipeline.schemas import DEAD_LETTERS, FILES
 
 Positions = Mapping[tuple[str, int], int]
-"""The highest position seen of each file in each partition."""
+"""The highest position seen in each file, by file id and partition."""
 
 _REPLAYED: Final = r"^(?<of>\S+ [0-9]+) (?<at>[0-9]+)$"
 _COUNTS: Final = ("read", "valid", "dead_letters", "sent_twice")
@@ -39,7 +40,7 @@ def locate(records: pa.Table) -> pl.DataFrame:
     frame = pl.DataFrame(
         {
             **{name: _series(records[name]) for name in ("value", "topic", "partition", "offset")},
-            # Escapes keep ids with other bytes distinct; the name is only for people.
+            # Escapes keep ids that are not UTF-8 distinct; the file's name is only for display.
             "_file_id": headers.texts(FILE_ID, "backslashreplace"),
             "_file": headers.texts(FILE, "replace"),
             "_position": headers.numbers(POSITION),
@@ -97,8 +98,8 @@ def mark_sent_twice(lines: pl.DataFrame, seen: Positions) -> pl.DataFrame:
 def dead_letters(lines: pl.DataFrame, records: pa.Table) -> pa.Table:
     """Return each rejected line once, in schema `DEAD_LETTERS`.
 
-    If records hold several lines, `record` says which record a line is in, and `letter` replaces
-    the record's value unless it is null.
+    If records contain several lines, the column `record` has the number of a line's record, and
+    `letter`, unless it is null, replaces the record's value.
     """
     is_bad = lines.select(~pl.col("twice") & pl.col("reason").is_not_null()).to_series()
     places = np.flatnonzero(is_bad.to_numpy())
@@ -117,7 +118,7 @@ def dead_letters(lines: pl.DataFrame, records: pa.Table) -> pa.Table:
 
 
 def file_counts(lines: pl.DataFrame) -> pl.DataFrame:
-    """Count each file's records by outcome, and return the counts and its position in schema
+    """Return the counts of each file's records by outcome, and the file's position, in schema
     `FILES`."""
     once, bad = ~pl.col("twice"), pl.col("reason").is_not_null()
     return (
@@ -146,7 +147,7 @@ def merge_files(parts: pl.DataFrame) -> pl.DataFrame:
 
 
 class Headers:
-    """Holds the headers of records; the first header of each name counts."""
+    """The headers of records; of headers with the same name, the first one counts."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         rows = column.combine_chunks()

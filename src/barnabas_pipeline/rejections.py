@@ -18,7 +18,7 @@ _EXAMPLES: Final = 3
 
 
 class Rejections(NamedTuple):
-    """The many rejected records of a run, and the reasons."""
+    """The rejected records of a run with many of them, and the reasons."""
 
     lines: int
     of: int  # records, each once
@@ -43,8 +43,8 @@ def many_rejected(accounts: Accounts, letters: Sequence[DeadLetters]) -> Rejecti
 def examples(letters: Sequence[DeadLetters]) -> list[tuple[str, str, str]]:
     """Return the reason, place and beginning of up to three rejected records.
 
-    `letters`: the most frequent reason first; each of the first reasons gets one example before any
-    gets a second.
+    `letters`: dead letters, with the most frequent reason first. Every reason gets one example
+    before any gets a second.
     """
     rounds = max((len(each.samples) for each in letters), default=0)
     found = [
@@ -64,7 +64,7 @@ def are_many(lines: int, of: int) -> bool:
 def complaint(
     accounts: Accounts, letters: Sequence[DeadLetters], what: str = "record"
 ) -> str | None:
-    """Explain why a run without valid records failed; returns None for any other run.
+    """Explain why a run without valid records failed, or return None for any other run.
 
     `what`: the reader's word for a record, such as a line.
     """
@@ -77,7 +77,7 @@ def complaint(
 
 
 def nothing_known(entries: int, raw: int, samples: Sequence[tuple[str, str]]) -> str | None:
-    """Explain why a run failed in which no entry has a known format (SP-2); returns None for any
+    """Explain why a run in which no entry has a known format failed (SP-2), or return None for any
     other run.
 
     `samples`: places and beginnings of such entries.

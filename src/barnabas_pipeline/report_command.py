@@ -50,7 +50,7 @@ _SYSTEM: Final = "system"
 
 
 class _Pipeline(NamedTuple):
-    """Holds what is needed to report on one kind of log."""
+    """Everything that is needed to report on one kind of log."""
 
     definition: Definition
     origin: Origin
@@ -101,8 +101,8 @@ class _Pipeline(NamedTuple):
 def report(paths: tuple[str, ...], kind: str | None, out: Path, as_json: bool, **given: Any) -> int:
     """Write a page about log files: visitors and pages, or levels, messages and bursts.
 
-    It processes the files as the Spark job processes a topic, in this process alone. Files may be
-    compressed. With - it reads standard input to its end.
+    The files are processed as the Spark job processes a topic, but in this process alone. Files may
+    be compressed. With -, standard input is read to its end.
 
     \b
     Examples:
@@ -117,8 +117,8 @@ def report(paths: tuple[str, ...], kind: str | None, out: Path, as_json: bool, *
 
 @contextmanager
 def _without_pandas() -> Iterator[None]:
-    """Keep pyarrow from importing pandas at its first conversion: the import takes as long as the
-    pass over a hundred thousand lines."""
+    """Keep pyarrow from importing pandas at its first conversion, because the import takes as long
+    as the pass over a hundred thousand lines."""
     refusal = _NoPandas()
     sys.meta_path.insert(0, refusal)
     try:
@@ -145,7 +145,7 @@ def _report(
     pipeline = _pipeline(kind, given["formats"], own, given["zone"])
     view = _process(files, pipeline, given["tables"], is_shown=not as_json)
     if not read_accounts(view)[0].read:
-        # A page would look as if there had been something.
+        # A page would suggest that there was something to report.
         raise ConfigError(f"there are no lines in {', '.join(files)}: no page is written")
     options = PageOptions(datetime.now().astimezone(), None, given["show_addresses"])
     try:
@@ -171,7 +171,7 @@ def _report(
 
 
 def _files(given: Iterable[str]) -> list[str]:
-    """Return each file that the arguments name once."""
+    """Return every file that the arguments refer to, each once."""
     found: dict[str, None] = {}
     for each in given:
         path = Path(each)
@@ -179,7 +179,7 @@ def _files(given: Iterable[str]) -> list[str]:
             found[each] = None
         elif path.is_dir():
             names = sorted(entry.name for entry in os.scandir(path) if entry.is_file())
-            # As in the collector, a file whose name has a leading dot is not a log.
+            # As in the collector, a file whose name begins with a dot is not a log.
             found.update((str(path / name), None) for name in names if not name.startswith("."))
         else:
             matches = sorted(glob.glob(each, recursive=True))  # noqa: PTH207  # also absolute
@@ -192,8 +192,8 @@ def _files(given: Iterable[str]) -> list[str]:
 
 
 def kind_of(files: list[str], own: Sequence[Format] = ()) -> str:
-    """Return the kind of log whose formats match more of the first lines, or the kind of all of
-    the user's `own` formats."""
+    """Return the kind of log whose formats match more of the first lines, or the kind of the user's
+    `own` formats if they all have the same kind."""
     if len(kinds := {each.kind for each in own}) == 1:
         return kinds.pop()
     import polars as pl
@@ -264,7 +264,7 @@ def _process(files: list[str], pipeline: _Pipeline, tables: Path | None, *, is_s
         if tables is None:
             view = MemoryView(pipeline.definition.layout)
             found = batches(files, pipeline.origin, on_bytes)
-            # A reader that waits for standard input could not be interrupted.
+            # A thread that waits for standard input could not be interrupted.
             for batch in read_ahead(found) if is_known else found:
                 take_batch(pipeline.definition, view, batch)
                 records += batch.num_rows
@@ -282,7 +282,7 @@ def _with_tables(directory: Path, pipeline: _Pipeline, records: Iterable[pa.Tabl
         raise ConfigError(f"{directory} is not empty: --tables needs a new directory")
 
     def send(letters: pa.Table, batch: int, *, since: Mapping[int, int]) -> dict[int, int]:
-        return {}  # no topic exists; the table has them
+        return {}  # there is no topic; the table has them
 
     definition = pipeline.definition
     # Delta's log requires absolute paths.

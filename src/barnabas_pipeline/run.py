@@ -82,12 +82,12 @@ class Run:
             self._watch = Watch(options.alerts, workspace.tables, application.definition.name)
 
     def run(self) -> bool:
-        """Run everything; returns whether every line is accounted for.
+        """Run everything, and return whether every line is accounted for.
 
         Raises `ConfigError` (also if no line is valid), another `BarnabasError`, `OSError`, or an
         exception from Spark.
         """
-        provide_java(os.environ)  # otherwise, a missing Java would be noticed only at the end
+        provide_java(os.environ)  # otherwise, a missing Java would be noticed too late
         path = None if self._options.is_fed_by_others else self._input()
         before = self._accounts()
         with self._brokers() as servers:
@@ -144,7 +144,7 @@ class Run:
     def _input(self) -> Path:
         given = self._options.input
         if given is not None:
-            # An error here comes before a broker and Spark are started for nothing.
+            # Checking the input first avoids starting a broker and Spark for nothing.
             self._application.check_input(given)
             self._steps.show("input", str(given))
             return given
@@ -248,7 +248,7 @@ class Run:
         return self._application.write_report(self._snapshot(), self._workspace.report, options)
 
     def _alert(self) -> bool:
-        """Send the alerts that are due; returns whether nothing is left to send."""
+        """Send the alerts that are due, and return whether nothing is left to send."""
         snapshot = self._snapshot()
         if self._watch is None or snapshot.control is None:
             return True
@@ -276,11 +276,12 @@ class Run:
             raise ConfigError(f"{why}; {self._application.expected}")
         if failure is not None:
             raise ConfigError(failure)
-        # A service is stopped while lines are in transit, and other senders do not report how many
-        # lines they sent.
+        # A service may be stopped while lines are in transit, and other senders do not report how
+        # many lines they sent.
         if self._options.is_service or sent_lines is None:
             return total.balance
-        # Lines sent twice are excluded: the collector counts a line once, however often it sent it.
+        # Lines sent twice are excluded, because the collector counts a line once, however often it
+        # sent it.
         arrived = total.valid + total.dead_letters
         if sent_lines > arrived:
             lost = counted(sent_lines - arrived, "line")
@@ -294,7 +295,7 @@ class Run:
                 try:
                     admin.create_topics([topic])
                 except TopicAlreadyExists:
-                    continue  # by an earlier run in this workspace
+                    continue  # an earlier run has created it
 
 
 class _Others:
@@ -319,7 +320,7 @@ def _end(query: StreamingQuery) -> None:
 
 
 def _reachable_host(spark: SparkSession) -> str:
-    """Return the host at which Spark's executors reach our own broker, which is the driver's
+    """Return the host at which Spark's executors can reach our own broker, which is the driver's
     host."""
     if (spark.sparkContext.master or LOCAL).startswith("local"):
         return "127.0.0.1"

@@ -25,8 +25,8 @@ from pyspark_barnabas.workers import python_for_workers
 LOCAL = "local[*]"
 
 SHORT_LIVED = {
-    # Java's second compiler pays off only after minutes. In a run of seconds it takes cores away
-    # from the work: a third of all CPU time, as measured. The first compiler compiles everything,
+    # Java's second compiler pays off only after minutes. In a run of a few seconds, it was measured
+    # to take a third of all CPU time away from the work. The first compiler compiles everything,
     # including the large methods that Spark generates.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:-DontCompileHugeMethods",
 }
@@ -35,7 +35,7 @@ SHORT_LIVED = {
 _SETTINGS = {
     # This makes times the same on every machine.
     "spark.sql.session.timeZone": "UTC",
-    # Micro-batches are small; the default of 200 would be 200 almost empty tasks.
+    # Micro-batches are small; the default of 200 would mean 200 almost empty tasks.
     "spark.sql.shuffle.partitions": "4",
     # Otherwise, Parquet files would use a type for times (INT96) that only Spark still writes.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -48,11 +48,11 @@ _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     # Spark and its Python processes exchange a micro-batch in several small steps. Over TCP, these
-    # tasks take a quarter longer, as measured.
+    # steps were measured to take a quarter longer.
     "spark.python.unix.domain.socket.enabled": "true",
     # By default, Spark writes the checkpoint through an interface of Hadoop's that starts about ten
-    # processes (readlink, chmod) for each of a batch's two entries: 50 ms each, instead of 12 ms.
-    # Both ways write a temporary file and rename it.
+    # processes (readlink, chmod) for each of a batch's two entries, which takes 50 ms per entry
+    # instead of 12 ms. Both ways write a temporary file and rename it.
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
     ".checkpointing.FileSystemBasedCheckpointFileManager",
 }
@@ -77,7 +77,7 @@ def start_session(
     provide_java(os.environ)
     if "PYSPARK_PYTHON" not in os.environ:
         # Otherwise the workers run the `python3` of the PATH, which may lack our packages.
-        is_here = master.startswith("local")  # and not on machines that have no such script
+        is_here = master.startswith("local")  # other machines have no such script
         os.environ["PYSPARK_PYTHON"] = python_for_workers() if is_here else sys.executable
     chosen = {**_SETTINGS, **(_LOCAL_SETTINGS if master.startswith("local") else {})}
     conf = SparkConf().setAppName(name).setMaster(master)

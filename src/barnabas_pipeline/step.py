@@ -3,7 +3,7 @@
     positions before ─▶ one pass ─▶ commits of all tables ─▶ dead letters ─▶ control table
 
 If the process is killed between any two of these steps, the batch is repeated with the same result:
-it starts from the state that the control table names, and commits already made are recognised.
+it starts from the state in the control table, and commits already made are recognised.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Query(NamedTuple):
     send: Send
 
     def take(self, batch: int, tasks: Tasks) -> None:
-        """Process a batch; this has no effect if it is already committed.
+        """Process a batch; this has no effect if the batch is already committed.
 
         Raises `ConfigError` or `NotExactlyOnce` if the tables cannot belong to this query.
         """
@@ -58,7 +58,7 @@ class Query(NamedTuple):
         letters_end = before.dead_letters_end if before else {}
         if found.letters.num_rows:
             letters_end = self.send(found.letters, batch, since=letters_end)
-        # The newest time never decreases, although a batch may contain only older lines.
+        # The newest time never decreases, even if a batch contains only older lines.
         times = (layout.newest_s(found.parts), before.newest_s if before else None)
         newest_s = max((each for each in times if each is not None), default=None)
         tables.conclude(batch, self.id, newest_s, letters_end)

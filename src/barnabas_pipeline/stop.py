@@ -15,7 +15,7 @@ from types import FrameType
 
 
 class Stop:
-    """Holds the request to end, and its signal."""
+    """The request to end a run, and the signal that made it."""
 
     def __init__(self) -> None:
         self._is_patient = False
@@ -40,13 +40,13 @@ class Stop:
             self._is_patient = False
 
     def wait(self, seconds: float) -> bool:
-        """Sleep unless an end is requested; returns whether one is."""
+        """Wait for this time or until an end is requested, and return whether one is."""
         return self.requested.wait(seconds)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         is_first = not self.requested.is_set()
         self.signal = number
         self.requested.set()
-        # The second signal interrupts even Spark: the user does not want to wait.
+        # The second signal interrupts even Spark, because the user does not want to wait.
         if not (self._is_patient and is_first):
             raise KeyboardInterrupt

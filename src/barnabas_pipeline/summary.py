@@ -1,7 +1,7 @@
-"""Prints a run's output on the terminal: its steps, and the account at the end.
+"""Prints the steps of a run, and the account of its records at the end.
 
 Output goes to standard output; `__main__` reports errors. On a terminal, a step that takes a while
-shows what it is doing and for how long, until its final line replaces this.
+shows what it is doing and for how long, until its final line replaces this text.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Steps:
 
     @contextmanager
     def step(self, label: str, doing: str) -> Iterator[list[str]]:
-        """Time a step; append its texts to the list that this yields.
+        """Time a step, and yield a list to which the caller appends the texts to show at its end.
 
-        `doing`: the text that says what the step does, until it has ended.
+        `doing`: says what the step does, until it has ended.
         """
         begin_s = time.monotonic()
         results: list[str] = []
@@ -71,7 +71,7 @@ class Steps:
 
 
 def account(accounts: Accounts) -> str:
-    """Return the line of counts, which must add up."""
+    """Return a line with the counts, which shows whether they add up."""
     sign = "=" if accounts.balance else "≠"
     return (
         f"read {accounts.read:,} {sign} valid {accounts.valid:,}"

@@ -1,14 +1,14 @@
-"""Reads and writes the pipeline's tables, each a Delta table, and the control table over them.
+"""Reads and writes the pipeline's tables, all Delta tables, and the control table with their state.
 
     events/  dead_letters/  ...     a row is written once
-    sessions/  files/  ...          a batch adds its part, readers merge the parts
+    sessions/  files/  ...          a batch adds its part; readers merge the parts
     control/                        one row: the last complete batch, and its version of each table
 
-Delta has no commits that span tables. So each commit names its query and micro-batch, a batch
-commits to all tables and then to the control table, and readers use the versions that the control
-table names. A batch that was interrupted between two commits is repeated: it reads the state that
-the control table names, and its earlier commits are recognised. The cost of a batch depends only on
-its own size. At intervals, small files are merged, together with the parts in them.
+Delta has no commits that span tables. Therefore, each commit records its query and micro-batch, a
+batch is committed to all tables and then to the control table, and readers use the versions that
+the control table lists. A batch that was interrupted between two commits is repeated: it starts
+from the state in the control table, and its earlier commits are recognised. The cost of a batch
+depends only on its own size. At intervals, small files are merged, together with the parts in them.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ _LOG_KEPT_HOURS: Final = 1  # before the newest checkpoint older than this
 
 
 class Control(NamedTuple):
-    """The state of the tables after every batch of a query up to this one."""
+    """The state of the tables after a query's batches up to this one."""
 
     batch: int
     query: str  # the streaming query's id, which its checkpoint keeps
-    newest_s: int | None  # time of the newest hit, seconds since the epoch
+    newest_s: int | None  # time of the newest line, seconds since the epoch
     versions: dict[str, int]
     dead_letters_end: dict[int, int]
     """The end of the dead letter topic at this state, by partition."""
@@ -80,9 +80,12 @@ class Tables:
         self.layout = layout
         self._all = layout.all
         self._kept = {name: Kept(self._path(name)) for name in (*self._all, _CONTROL)}
-        # What a batch of this process needs of the one before it, if that was this process's, too.
+        # The state after the last batch, if this process wrote it; the next batch then need not
+        # read it.
         self._state: tuple[Control, Positions] | None = None
-        self._seen: Positions | None = None  # before the present batch; after its commit, with it
+        self._seen: Positions | None = (
+            None  # before the current batch; includes it after its commit
+        )
         if (directory / "versions").is_dir():
             raise ConfigError(
                 f"the tables in {directory} were written by an earlier version, in a format that "
@@ -93,9 +96,9 @@ class Tables:
     # ---- reading ----
 
     def control(self) -> Control | None:
-        """Return the state, or None before the first batch.
+        """Return the current state, or None before the first batch.
 
-        Raises `ConfigError` if the tables are not this pipeline's.
+        Raises `ConfigError` if the tables belong to another pipeline.
         """
         if self._state is not None and self._kept[_CONTROL].table() is not None:
             return self._state[0]
@@ -125,7 +128,7 @@ class Tables:
         if version is None:
             return schema.empty_table()
         stored = self.dataset(name, version).to_table()
-        # A column that a later version added is null in rows written before it.
+        # A column that a later version of the pipeline added is null in rows written before.
         for field in schema:
             if field.name not in stored.schema.names:
                 stored = stored.append_column(field, pa.nulls(stored.num_rows, field.type))
@@ -135,8 +138,8 @@ class Tables:
         """Return a table's rows as a dataset that has not been read yet. `version`: None means the
         newest.
 
-        It is read through Arrow's own file system: with deltalake's, reading threads may abort a
-        process that is exiting, or keep it from exiting (pyarrow 26).
+        It is read through Arrow's own file system, because with that of deltalake, reading threads
+        may abort a process that is exiting, or keep it from exiting (pyarrow 26).
         """
         table = DeltaTable(self._path(name), version=version)
         return table.to_pyarrow_dataset(filesystem=filesystem(self._options(name)))
@@ -155,8 +158,8 @@ class Tables:
     # ---- writing ----
 
     def check_query(self, query: str | None) -> None:
-        """Raise `ConfigError` unless this query wrote these tables (None: no query has written
-        any)."""
+        """Raise `ConfigError` unless this query wrote these tables; None means that none has
+        written any."""
         control = self.control()
         made_by = control.query if control else None
         if made_by != query:
@@ -176,7 +179,7 @@ class Tables:
                 f"the tables in {self.directory} belong to query {control.query}; this is query"
                 f" {query}: choose another output directory for it"
             )
-        # The control table, or a version of it, was removed: the checkpoint is newer.
+        # The checkpoint is newer because the control table, or a version of it, was removed.
         if batch > done + 1:
             raise ConfigError(
                 f"batch {batch} comes after batch {done} in {self.directory}: versions of the"
@@ -207,7 +210,7 @@ class Tables:
         if kept.table() is None and not DeltaTable.is_deltatable(options.path):
             before = self.control()
             # A table that a later version of the pipeline added begins with this batch. If the
-            # control table names it, the table was lost, and the commit is refused.
+            # control table lists it, the table was lost, and the commit is refused.
             if before is not None and name not in before.versions:
                 options = options._replace(begins=batch)
         return Table(options, kept).commit(schema, files, overwrite=False, query=query)
@@ -217,8 +220,9 @@ class Tables:
     ) -> None:
         """Make a batch that has been committed to all tables visible."""
         if (batch + 1) % _COMPACT_EVERY == 0:
-            # This precedes the control table's commit, so that the control table names no version
-            # whose files a vacuum removes after the pipeline has not run for a long time.
+            # This precedes the control table's commit, so that the control table never lists a
+            # version whose files a vacuum removes, even if the pipeline has not run for a long
+            # time.
             self.tidy()
         versions = self._of_each(lambda name: self._version_of(name, batch))
         row = {
@@ -234,8 +238,9 @@ class Tables:
             control = Control(batch, query, newest_s, versions, dict(dead_letters_end))
             self._state, self._seen = (control, self._seen), None
         if (batch + 1) % _COMPACT_EVERY == 0:
-            # This happens only now: until the control table names these versions, readers need
-            # older ones, and a driver that was killed, perhaps long ago, has to begin with those.
+            # This happens only now, because until the control table lists these versions, readers
+            # need older ones, and so does a driver that restarts after it was killed, perhaps long
+            # ago.
             self._drop_old(versions)
 
     def replace_control(self, batch: int, query: str, row: Mapping[str, Any]) -> bool:
@@ -295,8 +300,8 @@ class Tables:
         return options._replace(version=batch, cuts_log=False)
 
     def _version_of(self, name: str, batch: int) -> int:
-        """Return the newest version that contains this batch and no later one: if two drivers run,
-        the other may be ahead."""
+        """Return the newest version that contains this batch and no later one. If two drivers are
+        running, the other one may be ahead."""
         kept = self._kept[name]
         if (known := kept.table()) is not None and kept.progress.application == batch:
             return known.version()
@@ -321,7 +326,7 @@ def _positions(files: pl.DataFrame) -> Positions:
 
 
 def _advanced(seen: Positions, reached: Positions) -> Positions:
-    """Return the positions after a batch that reached these; a batch may contain older lines."""
+    """Return the positions after a batch that reached `reached`; they never decrease."""
     advanced = dict(seen)
     for place, position in reached.items():
         known = advanced.get(place)

@@ -9,7 +9,7 @@ def texts(values: pl.Series) -> pl.Series:
     """Return the values as texts, with null for a value that is not UTF-8."""
     try:
         return values.cast(pl.String)
-    except pl.exceptions.ComputeError:  # names no rows
+    except pl.exceptions.ComputeError:  # does not say which rows
         return pl.Series([_text(value) for value in values], dtype=pl.String)
 
 

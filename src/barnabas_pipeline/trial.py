@@ -42,7 +42,7 @@ class Trial(NamedTuple):
         """Yield the results for a file's records, holding one portion of the file in memory at a
         time.
 
-        Raises `ConfigError` if it cannot be read.
+        Raises `ConfigError` if the file cannot be read.
         """
         rule = None if self.kind == "access" else RecordStart(self.own)
         with open_text(path, Origin("", is_start=rule)) as (_, portions):
@@ -65,8 +65,8 @@ class Trial(NamedTuple):
         return of_kind(self.own, self.kind)
 
     def _system(self, values: pl.Series, is_cut: pl.Series) -> list[list[dict[str, object]]]:
-        """Return what each line becomes: a row, or a row for each log record in it."""
-        # No line has this time, which marks a line without a time.
+        """Return the rows for each line: one row, or one for each log record in the line."""
+        # No line can have this time, so it marks lines without a time.
         received_us = time.time_ns() // 1_000_000 * 1_000 + 1
         formats = tuple(
             each for each in (*self._own(), *self.known) if self.only in (None, each.name)

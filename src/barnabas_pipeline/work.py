@@ -1,4 +1,4 @@
-"""Defines the work on a batch of records and its results, wherever it runs.
+"""Defines the interface for processing a batch of records, wherever this happens, and its results.
 
     records ─▶ part ─▶ finish ─┬▶ rows of the growing tables
                                └▶ parts of all other tables, merged
@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
     files: dict[str, list[DataFile]]  # of the growing tables, written by the tasks
     parts: dict[str, pl.DataFrame]  # of the merged tables, merged
     letters: pa.Table  # the rows of the dead letters, for their topic
-    left: pa.Table | None = None  # in no order
+    left: pa.Table | None = None  # in no particular order
     rows: Mapping[str, pa.Table] = {}  # of the growing tables, not written yet
 
 
@@ -46,12 +46,14 @@ class Work(Protocol):
     def part(self, records: pa.Table, seen: Positions) -> Part:
         """Process records.
 
-        It runs in the tasks, to which it is sent pickled. `seen`: the state before the batch.
+        This runs in the tasks, to which the work is sent pickled. `seen`: the positions before the
+        batch.
         """
         ...
 
     def finish(self, found: Outcome) -> Outcome:
-        """Process `Outcome.left` in the driver; new rows of growing tables are in `Outcome.rows`.
+        """Process `Outcome.left` in the driver, and return new rows of growing tables in
+        `Outcome.rows`.
 
         The result must not depend on how records are distributed over tasks.
         """

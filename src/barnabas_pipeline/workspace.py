@@ -1,11 +1,11 @@
 """Manages the output directory of a run: its layout and its lock.
 
     broker/        the broker's log            tables/      parquet (tables.py)
-    registry.json  positions of the files      checkpoint/  the streaming query's
+    registry.json  positions of the files      checkpoint/  that of the query
     input/         the generated log           run.log      the log of broker and clients
     report.html    the page                    spark.log    the log of Spark's Java side
     lock           held while a run uses the directory
-    cluster.id     instead of broker/, if the lines are sent to a cluster: its id
+    cluster.id     the id of the cluster, instead of broker/, if the lines are sent to one
 
 The files belong together: if the checkpoint were lost, the broker's log would be counted again.
 """
@@ -28,7 +28,7 @@ class Workspace:
     """An output directory, locked from construction to `close`. Use it as a context manager."""
 
     def __init__(self, directory: Path, *, patience_s: float = LOCK_PATIENCE_S) -> None:
-        """Raises `ConfigError` if it is not writable or another run uses it."""
+        """Raises `ConfigError` if the directory is not writable or another run uses it."""
         self.directory = directory
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,8 @@ class Workspace:
             )
         known = self._cluster_id()
         if known is None:
-            # This is atomic, because part of an id, left by a crash, would name another cluster.
+            # The write is atomic, because part of an id, left by a crash, would refer to another
+            # cluster.
             written = self._cluster_file.with_suffix(".new")
             written.write_text(f"{cluster_id}\n", "utf-8")
             written.replace(self._cluster_file)

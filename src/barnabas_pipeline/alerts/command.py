@@ -64,10 +64,10 @@ def alerts() -> None:
 )
 @as_json_option
 def check(rules: Path, tables: Path, send: bool, as_json: bool) -> int:
-    """Print the incidents of alerts, with lines that show them.
+    """Print incidents, with lines that show them.
 
-    Time is that of the lines: an incident is firing if it lasts at the newest line. Those that were
-    over before are printed, too, if they ended in the `lookback` of the rules.
+    Time means the time in the lines: an incident is firing if it has not ended by the newest line.
+    Incidents that have ended are also printed if they ended within the `lookback` of the rules.
 
     Exit codes: 0 if no alert is firing, 3 if one is, 1 if the rules could not be evaluated or an
     incident could not be sent, 2 for a wrong command line.

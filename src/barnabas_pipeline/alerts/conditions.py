@@ -105,7 +105,8 @@ def _rates(view: View, rule: Rule, now: datetime) -> list[Incident]:
 
 
 def _templates(view: View, rule: Rule) -> pl.DataFrame:
-    """Return the templates that a rule names by id or by part of their text, or all by default."""
+    """Return the templates that a rule selects by id or by part of their text, or all by
+    default."""
     templates = view.frame("templates").sort("number")
     if rule.format is not None:
         templates = templates.filter(pl.col("format") == rule.format)
@@ -159,9 +160,9 @@ def _error_shares(view: View, rule: Rule, now: datetime) -> list[Incident]:
 def _funnels(view: View, at: _At, earliest: datetime) -> list[Incident]:
     """Return the incidents of a funnel that are ongoing, or ended after `earliest`.
 
-    No table counts the visits, so the hits are read, but not those of long ago. The sums over the
-    first window would be too small. Therefore reading begins two windows earlier, and all sums that
-    matter are complete.
+    No table contains the number of visits, so the hits are read, except old ones. The sums over the
+    first window are too small, so reading begins two windows earlier, and all sums that matter are
+    complete.
     """
     rule, now = at
     begin = earliest - 2 * rule.window
@@ -215,7 +216,7 @@ def _funnel_incident(visits: pl.DataFrame, at: _At, run: _Run) -> Incident:
 
 
 def _counts(rows: pl.DataFrame, lines: str, of: str, now: datetime) -> _Counts:
-    """Sum the counts of each minute up to `now`, because some clocks may be ahead."""
+    """Sum the counts of each minute up to `now`. Later minutes exist if some clocks are ahead."""
     sums = (
         rows.filter(pl.col("minute") <= now)
         .group_by("minute")
@@ -278,7 +279,7 @@ def _incident(
 ) -> Incident:
     rule, now = at
     start, end = (datetime.fromtimestamp(each * _MINUTE_S, UTC) for each in (run.start, run.end))
-    # Until a window has passed, it may continue.
+    # Until a window has passed, the incident may continue.
     over = end if end + rule.window <= now else None
     example = Example(*shown, since=start - rule.window + MINUTE, until=over or now + _SECOND)
     return Incident(rule.name, rule.kind, subject, start, over, summary, example)
@@ -308,7 +309,7 @@ def _event(
     summary: str,
     example: Example,
 ) -> Incident:
-    """Return the incident for an event at a single time; it is over one window later."""
+    """Return the incident for an event, which is over one window after the event's last time."""
     rule, now = at
     first, last = times
     end = last + rule.window
@@ -327,7 +328,7 @@ def _silences(view: View, rule: Rule, now: datetime) -> list[Incident]:
         rows = named.group_by("format", "component").agg(pl.col("last").max()).sort(pl.all())
         last_lines = list(rows.iter_rows())
     else:
-        # These are the page's silences: busy before, with dozens of lines missing.
+        # These are the silences on the page, of components that were busy and lack dozens of lines.
         last_lines = [(each.format, each.component, each.last) for each in silences(components)]
     found = []
     for name, component, last in last_lines:
@@ -353,7 +354,7 @@ def _break_ins(view: View, rule: Rule, now: datetime) -> list[Incident]:
         visits: list[list[tuple[datetime, datetime]]] = []
         for first, last in rows.select("first", "last").iter_rows():
             times = (first if first >= each.first else last, last)
-            # Later ones form a separate incident, because the first one was over.
+            # Later logins form a separate incident, because the earlier one was over by then.
             if visits and times[0] < visits[-1][-1][1] + rule.window:
                 visits[-1].append(times)
             else:
@@ -374,7 +375,8 @@ def _break_ins(view: View, rule: Rule, now: datetime) -> list[Incident]:
 
 
 def _rejected_shares(view: View, rule: Rule, now: datetime) -> list[Incident]:
-    """Return the files with many rejected lines; dead letters have no time, so `now` is used."""
+    """Return an incident for each file with many rejected lines. Dead letters have no time, so
+    `now` is used."""
     found = []
     columns = ("file", "valid", "dead_letters")
     sums = view.frame("files").select(columns).group_by("file").sum().sort("file")

@@ -1,10 +1,10 @@
-"""Finds out how far visitors go in a funnel, such as from the cart to the order.
+"""Determines how far visitors get in a funnel, such as from the cart to the order.
 
     hits of people ─▶ visits, which begin with the first step ─▶ how many steps each visit reaches
 
 A visit ends when the visitor has not repeated the first step for as long as `within`. It counts
-only from then on, because until then the visitor may still go on. Therefore later hits never change
-the result of a visit that counts.
+only from then on, because until then the visitor may still continue. Therefore, later hits never
+change the result of a visit that counts.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _ERROR: Final = 400
 
 
 def hits(events: Any, steps: Sequence[str], times: tuple[datetime, datetime]) -> pl.DataFrame:
-    """Return the hits of people on any step, by visitor and in the order in which they were made.
+    """Return people's hits on any step, sorted by visitor and by time.
 
     `events`: the table as an Arrow dataset, or None if there is none. `steps`: paths, or beginnings
-    of paths that end in `*`. `times`: the first and the last time. A hit that was answered with an
+    of paths followed by `*`. `times`: the first and the last time. A hit that was answered with an
     error is not a step, because the visitor did not get the page.
     """
     import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -57,29 +57,30 @@ def hits(events: Any, steps: Sequence[str], times: tuple[datetime, datetime]) ->
 def visits(hits: pl.DataFrame, steps: Sequence[str], within: timedelta) -> pl.DataFrame:
     """Return a row for each visit to the funnel.
 
-    `end` is the time from which it counts and `reached` the number of steps that the visitor did
-    one after the other. `client`, `path` and `time` are those of the last of these steps.
+    `end` is the time from which the visit counts, and `reached` is the number of steps that the
+    visitor took in order. `client`, `path` and `time` are those of the last of these steps.
 
-    `hits`: what the function `hits` returned.
+    `hits`: the result of the function `hits`.
     """
     begins = np.flatnonzero(_is_on(hits, steps[0]))
     if not len(begins):
         return _rows(hits, begins, begins, begins)
-    # A number per visitor; a hit without a user agent has null, which is also a visitor's.
+    # Each visitor gets a number. A hit without a user agent has null, which also identifies a
+    # visitor.
     visitor = hits.select(pl.struct(_VISITOR).rle_id()).to_series().to_numpy()
     time = hits["time"].dt.epoch("us").to_numpy()
     within_us = within // timedelta(microseconds=1)
     is_new = np.ones(len(begins), dtype=bool)
     is_new[1:] = (np.diff(visitor[begins]) != 0) | (np.diff(time[begins]) >= within_us)
     first = begins[is_new]
-    # The last hit on the first step, from which the visitor has `within` to go on.
+    # After the last hit on the first step, the visitor has `within` to continue.
     ends = time[begins[np.append(np.flatnonzero(is_new)[1:], len(begins)) - 1]] + within_us
     last, reached = first.copy(), np.ones(len(first), dtype=np.int64)
     for number, step in enumerate(steps[1:], 1):
         on_step = np.flatnonzero(_is_on(hits, step))
         if not len(on_step):
             break
-        # The next hit on this step, unless it is another visitor's or comes too late.
+        # This is the next hit on the step, unless it is another visitor's or comes too late.
         place = np.searchsorted(on_step, last, side="right")
         found = on_step[np.minimum(place, len(on_step) - 1)]
         goes_on = (reached == number) & (place < len(on_step))

@@ -15,14 +15,15 @@ LINES = 3
 
 
 class Example(NamedTuple):
-    """Describes the rows that show an incident: the rows of a table with one of these values."""
+    """Describes the rows that show an incident: those of a table with one of these values in a
+    column."""
 
     table: str
     column: str | None = None
     values: tuple[str, ...] = ()
     containing: str | None = None  # a word of the message
     since: datetime | None = None
-    until: datetime | None = None  # excluding
+    until: datetime | None = None  # exclusive
     paths: tuple[str, ...] = ()
     """If there are any, only rows with one of these paths are shown."""
 
@@ -45,7 +46,7 @@ class Incident(NamedTuple):
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
     def is_of(self, other: Incident) -> bool:
-        """Return whether both are the same incident: late lines may move its start."""
+        """Return whether both are the same incident, whose start late lines may have moved."""
         return (
             (self.alert, self.subject) == (other.alert, other.subject)
             and (other.end is None or self.start < other.end)
@@ -54,7 +55,7 @@ class Incident(NamedTuple):
 
 
 class Line(NamedTuple):
-    place: str  # empty if it comes from no file
+    place: str  # empty if the line does not come from a file
     text: str
 
 
@@ -78,7 +79,7 @@ def lines_of(incident: Incident, snapshot: Snapshot) -> list[Line]:
     if wanted.until is not None:
         conditions.append(pc.field("time") < wanted.until)
     if wanted.containing is not None:
-        # An address is not the beginning of a longer one.
+        # The address must not match the beginning of a longer one.
         word = f"(^|[^0-9A-Za-z.:]){re.escape(wanted.containing)}([^0-9A-Za-z]|$)"
         conditions.append(pc.match_substring_regex(pc.field("message"), word))
     condition = conditions[0]
@@ -87,7 +88,7 @@ def lines_of(incident: Incident, snapshot: Snapshot) -> list[Line]:
     rows = dataset.scanner(columns=_COLUMNS[wanted.table], filter=condition, use_threads=False)
     found: list[dict[str, Any]] = rows.head(LINES).to_pylist()
     if wanted.table != "dead_letters":
-        found.sort(key=lambda row: row["time"])  # the newest files come first
+        found.sort(key=lambda row: row["time"])  # the dataset starts with the newest files
     return [_line(wanted.table, row) for row in found]
 
 

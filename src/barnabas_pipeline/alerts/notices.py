@@ -1,4 +1,5 @@
-"""Decides what is sent: each incident once to each sink, and once more when it is over. Pure.
+"""Decides what is sent: each incident is sent to each sink once, and once more when it is over.
+Pure.
 
 known before + found ─▶ known after ─▶ due: an incident, a sink, firing or resolved
                              ▲                            │
@@ -57,7 +58,7 @@ def recipients(known: Known, rules: Rules) -> tuple[str, ...]:
 def update(
     known: Sequence[Known], found: Sequence[Incident], rules: Rules, now: datetime
 ) -> list[Known]:
-    """Return the known incidents after an evaluation that has found these."""
+    """Return the known incidents after an evaluation that found `found`."""
     of_subject: dict[tuple[str, str], list[Known]] = {}
     for each in known:
         of_subject.setdefault((each.incident.alert, each.incident.subject), []).append(each)
@@ -75,12 +76,13 @@ def update(
         ended = each
         if each.incident.end is None:
             ended = each._replace(incident=each.incident._replace(end=now))
-        # Older ones are not found again, so they can be forgotten unless they are due to a sink.
+        # Older incidents are not found again, so they can be forgotten unless a notice is still
+        # due.
         is_due = any(ended.due(sink) is not None for sink in recipients(ended, rules))
         is_recent = ended.incident.end is not None and ended.incident.end >= now - rules.lookback
         if is_due or is_recent:
             result.append(ended)
-    # Known ones are not left out: they would be found again and sent again.
+    # Known incidents are never left out, because they would be found and sent again.
     room = max(0, MOST_KNOWN - len(result))
     if len(new) > room:
         _log.warning(

@@ -1,6 +1,6 @@
 """Reads alert rules, and the sinks to which incidents are sent, from a user's file.
 
-lookback = "1d"                 # incidents that were over before this are not sent
+lookback = "1d"                 # incidents that ended earlier are not sent
 
 [[alert]]
 name = "errors"
@@ -8,7 +8,7 @@ kind = "rate"
 level = ["ERROR", "FATAL"]
 threshold = 50                  # entries
 window = "5m"
-sinks = ["team"]                # all sinks of the file if it is left out
+sinks = ["team"]                # all sinks in the file if left out
 
 [sink.team]
 kind = "webhook"
@@ -41,14 +41,14 @@ _MOST_STEPS: Final = 20
 
 
 class Rule(NamedTuple):
-    """An alert's rule; each kind uses only some of the thresholds."""
+    """The rule of an alert; each kind of rule uses only some of the fields."""
 
     name: str
     kind: str
     sinks: tuple[str, ...]
     threshold: int = 0  # entries
     share: float = 0.0
-    minimum: int = 100  # the fewest lines, hits or visitors that a share is based on
+    minimum: int = 100  # the minimum number of lines, hits or visitors for a share
     window: timedelta = 5 * MINUTE
     hold: timedelta = _NOTHING
     learn: timedelta = timedelta(hours=1)
@@ -76,9 +76,9 @@ class Rules(NamedTuple):
 
 
 def read_rules(path: Path) -> Rules:
-    """Return the rules of a user's file.
+    """Return the rules in a user's file.
 
-    Raises `ConfigError`, which names the place of the error, or `OSError`.
+    Raises `ConfigError`, which says where the error is, or `OSError`.
     """
     try:
         content = tomllib.loads(path.read_text("utf-8"))
@@ -172,7 +172,8 @@ def _kind(where: str, entry: Mapping[str, Any], kinds: Mapping[str, Any]) -> str
 
 
 def _unknown(names: Any, known: Any, there: str) -> str:
-    """Name an unknown key, and suggest the likely one or else list the known ones."""
+    """Return a message that names an unknown key, and suggests the likely one or lists the known
+    ones."""
     name = sorted(map(str, names))[0]
     near = did_you_mean(name, known)
     return f"{name!r} is unknown; " + (near or there)
@@ -192,7 +193,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _steps(value: Any) -> tuple[str, ...]:
-    """Return the paths of a funnel, each perhaps with `*` at its end."""
+    """Return the paths of a funnel, each of which may end in `*`."""
     if not isinstance(value, list) or not 2 <= len(value) <= _MOST_STEPS:
         raise ConfigError(f"a list of 2 to {_MOST_STEPS} paths is expected")
     steps = _texts(value)

@@ -1,7 +1,7 @@
 """Sends incidents to a webhook, to Alertmanager, by mail, or to a topic.
 
-Each sink has a timeout and raises `SinkFailed`, whose text contains no secrets. A receiver that
-gets an incident twice recognises it by its id.
+Each sink has a timeout. If it fails, it raises `SinkFailed`, whose text contains no secrets. A
+receiver that gets an incident twice can recognise it by its id.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TIMEOUT_S: Final = 10.0
 _READ_BYTES: Final = 65_536
 # Alertmanager ends an alert after five minutes unless it is sent again or has an end.
 _OPEN: Final = timedelta(days=365)
-# If no later evaluation sends an incident's end, Alertmanager shows it for this long.
+# If no later evaluation sends an incident's end, Alertmanager shows the incident for this long.
 _SHOWN: Final = timedelta(minutes=10)
 
 
@@ -47,7 +47,7 @@ class SentInPart(BarnabasError):
 
 
 class Notice(NamedTuple):
-    """A message to a sink: a firing or resolved incident, and lines that show it."""
+    """A message to a sink about a firing or resolved incident, with lines that show it."""
 
     incident: Incident
     status: str
@@ -70,18 +70,18 @@ class Notice(NamedTuple):
 
 
 class Sink(ABC):
-    """A receiver of incidents, under its name in the file."""
+    """A receiver of incidents, with its name in the rules file."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     @abstractmethod
     def send(self, notice: Notice) -> None:
-        """Send it and wait until it is accepted. Raises `SinkFailed` or `SentInPart`."""
+        """Send a notice, and wait until it is accepted. Raises `SinkFailed` or `SentInPart`."""
 
 
 def sink_of(given: SinkOptions) -> Sink:
-    """Return the sink that a file describes. Raises `ConfigError` if a secret is missing."""
+    """Return the sink that a rules file describes. Raises `ConfigError` if a secret is missing."""
     try:
         return _SINKS[given.kind](given.name, given.options)
     except (ConfigError, OSError) as error:
@@ -89,7 +89,7 @@ def sink_of(given: SinkOptions) -> Sink:
 
 
 class Webhook(Sink):
-    """Posts an incident as JSON; the header `Idempotency-Key` is its id and status."""
+    """Posts an incident as JSON, with its id and its status in the header `Idempotency-Key`."""
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         super().__init__(name)
@@ -110,7 +110,7 @@ class Webhook(Sink):
         try:
             request = Request(url, json.dumps(body).encode(), own, method="POST")
             with _OPENER.open(request, timeout=TIMEOUT_S) as response:
-                response.read1(_READ_BYTES)  # read once: a body may arrive in small pieces
+                response.read1(_READ_BYTES)  # once, since a body may arrive in small pieces
         except HTTPError as error:
             error.close()
             raise SinkFailed(f"{_without_secrets(url)} answered {error.code}") from None
@@ -133,7 +133,8 @@ class Alertmanager(Webhook):
 def _alert(notice: Notice, now: datetime) -> dict[str, Any]:
     """Return an incident in the form of a `postableAlert` of Alertmanager's API."""
     each = notice.incident
-    # Alertmanager refuses an end before the start, and treats an end in the future as firing.
+    # Alertmanager refuses an end before the start, and treats an alert with an end in the future as
+    # firing.
     start = min(each.start, now)
     if notice.status == FIRING:
         end = now + (_OPEN if each.end is None else _SHOWN)
@@ -157,7 +158,7 @@ def _alert(notice: Notice, now: datetime) -> dict[str, Any]:
 
 
 class Mail(Sink):
-    """Sends an incident by mail; the second message is a reply to the first."""
+    """Sends an incident by mail; the message about its end is a reply to the first one."""
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         super().__init__(name)
@@ -220,7 +221,7 @@ class Mail(Sink):
 
 
 class Topic(Sink):
-    """Sends an incident to a topic as JSON; the key is its id."""
+    """Sends an incident to a topic as JSON, with its id as the key."""
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         super().__init__(name)
@@ -260,7 +261,7 @@ _SINKS: Final[Mapping[str, Callable[[str, Mapping[str, Any]], Sink]]] = MappingP
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Refuses redirects: urllib would turn the POST into a GET, and the incident would be lost."""
+    """Refuses redirects, because urllib would turn the POST into a GET and lose the incident."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -270,7 +271,8 @@ _OPENER: Final = build_opener(_NoRedirects)
 
 
 def _secret(key: str, options: Mapping[str, Any]) -> str | None:
-    """Return a secret from the options, the environment or a file. Raises ConfigError, OSError."""
+    """Return a secret from the options, the environment or a file. Raises `ConfigError` or
+    `OSError`."""
     if (name := options.get(f"{key}_env")) is not None:
         if not (text := os.environ.get(name, "")):
             raise ConfigError(f"{key}_env: the environment variable {name} is not set")

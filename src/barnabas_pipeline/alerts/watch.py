@@ -1,9 +1,10 @@
-"""Evaluates the rules on the tables, sends what is due, and remembers what was sent.
+"""Evaluates the rules on the tables, sends the incidents that are due, and remembers what was sent.
 
     tables/alerts.json   the incidents, and the status last sent to each sink
-    tables/alerts.lock   held while it is read, sent and written
+    tables/alerts.lock   held while an evaluation reads, sends and writes
 
-The file is written after each success, so a crash repeats at most one incident, under the same id.
+The state is written after each incident that a sink accepted, so after a crash, at most one
+incident is sent again, with the same id.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from barnabas_pipeline.snapshot import Snapshot
 _log = logging.getLogger(__name__)
 
 _MOST_SENT: Final = 100
-"""The maximum number of incidents sent to a sink per evaluation; the rest follow in the next."""
+"""The maximum number of incidents sent to a sink per evaluation; the rest are sent in later
+ones."""
 
 
 class Evaluation(NamedTuple):
@@ -37,16 +39,16 @@ class Evaluation(NamedTuple):
     sent: int
     failures: list[str]
     is_complete: bool
-    """This is true if nothing is left to send."""
+    """Whether nothing is left to send."""
 
 
 class Watch:
     """Watches the tables in a directory for alerts."""
 
     def __init__(self, rules: Rules, tables: Path, pipeline: str) -> None:
-        """Raises `ConfigError` if the rules do not fit the tables, or a secret is missing.
+        """Raises `ConfigError` if the rules do not fit the tables, or if a secret is missing.
 
-        `pipeline`: the name in its definition.
+        `pipeline`: the pipeline's name, as in its definition.
         """
         check_kinds(rules, pipeline)
         self._rules = rules
@@ -56,7 +58,7 @@ class Watch:
     def evaluate(self, snapshot: Snapshot, clock: datetime) -> Evaluation:
         """Send everything that is due as of a snapshot.
 
-        Raises `ConfigError` if another process is doing so, or the state cannot be read.
+        Raises `ConfigError` if another process is sending alerts, or if the state cannot be read.
         """
         with self._locked():
             known = load_state(self._tables)
@@ -126,7 +128,7 @@ class Watch:
 def time_of(snapshot: Snapshot, clock: datetime) -> datetime | None:
     """Return the time of the newest line, or None if there are no lines.
 
-    It is never later than the clock: otherwise, one line with a wrong date would make all
+    It is never later than the clock, because otherwise one line with a wrong date would make all
     components look silent.
     """
     if snapshot.newest_s is None:
@@ -135,9 +137,9 @@ def time_of(snapshot: Snapshot, clock: datetime) -> datetime | None:
 
 
 def load_state(tables: Path) -> list[Known]:
-    """Return the known incidents; none if the file does not exist.
+    """Return the known incidents, of which there are none if the file does not exist.
 
-    Raises `ConfigError` if it is damaged.
+    Raises `ConfigError` if the file is damaged.
     """
     path = tables / "alerts.json"
     try:
@@ -164,7 +166,7 @@ def save_state(tables: Path, known: list[Known]) -> None:
     written.replace(path)
     descriptor = os.open(tables, os.O_RDONLY)
     try:
-        os.fsync(descriptor)  # the rename
+        os.fsync(descriptor)  # make the rename durable
     finally:
         os.close(descriptor)
 
@@ -181,7 +183,7 @@ def _row(incident: Incident) -> dict[str, Any]:
 
 def _incident(row: Mapping[str, Any]) -> Incident:
     example = {**row["example"]}
-    # An earlier version's file has no paths.
+    # A file that an earlier version wrote has no `paths`.
     for key in ("values", "paths"):
         example[key] = tuple(example.get(key, ()))
     for key in ("since", "until"):

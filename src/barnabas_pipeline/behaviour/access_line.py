@@ -1,30 +1,30 @@
 """Parses a line of an access log, in any of the formats of the catalogue. Pure.
 
-The beginning of a line determines which decoder it needs, so none is tried in vain:
+The beginning of a line determines its decoder, so no other decoder is tried:
 
     {               objects of nginx, Caddy and Traefik      `json_line.py`
     #Fields:        directives of W3C's format               `w3c_line.py`
     2026-03-10      W3C's columns: IIS, CloudFront           `w3c_line.py`
     http 2026-...   load balancers and S3                    `cloud_line.py`
     [2026-...       Envoy, and HAProxy behind syslog's head  `proxy_line.py`
-    anything else   the Common Log Format and what extends it
+    anything else   the Common Log Format and its extensions
 
     client ident user [10/Oct/2000:13:55:36 -0700] "GET /a?b=c HTTP/1.0" 200 2326 "referrer" "agent"
     '------------- head ---------------------------'                    'answer -'
 
 `line_front.py` reads the columns before the time, which may include a virtual host. More columns
-may follow the agent, such as times or the address in `X-Forwarded-For`, which is in the format of
-nginx's own package. `line_tail.py` finds the response time among them. The rest are ignored,
+may follow the agent, such as times or the address in `X-Forwarded-For`, which the format in nginx's
+own package includes. `line_tail.py` finds the response time among them. The rest are ignored,
 provided that the columns before them are certainly the usual ones.
 
-Inside quotes a server writes `\\"` for a quote and `\\\\` for a backslash. Each of these pairs is
+Inside quotes, a server writes `\\"` for a quote and `\\\\` for a backslash. Each of these pairs is
 masked by a control character, after which the line is simply split at its quotes. No pattern has to
 handle escapes, and none backtracks, however long or hostile a line is. The pieces are then split at
 blanks, from both ends, because users and targets may contain blanks.
 
-A line is either valid or has a `reason`, the first that applies. Malformed requests are not the
-log's fault: if a server could not parse a request, and answered with 4xx or 5xx, the line is valid
-but has no method or path.
+A line is either valid or has a `reason`, the first that applies. A malformed request does not make
+its line invalid: if the server could not parse the request, and answered with 4xx or 5xx, the line
+is valid but has no method or path.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _MASKED_BACKSLASH: Final = "\x01"
 _MASKED_QUOTE: Final = "\x02"
 
 CONTROL: Final = r"[\x00-\x08\x0B\x0C\x0E-\x1F\x7F]"
-"""No line contains such a character."""
+"""Matches characters that no valid line contains."""
 _CONTROL: Final = re.compile(CONTROL)
 
 # The pieces of a line split at its quotes: head, request, answer (, referrer, a blank, agent,
@@ -94,7 +94,7 @@ def parse_line(value: bytes | None, *, is_cut: bool = False) -> Fields | str:
     """Return the fields of a line without its line feed, or the reason (from `REASONS`) why it is
     invalid, or `DIRECTIVE`.
 
-    `is_cut`: the value is only the beginning of a longer line.
+    `is_cut`: whether the value is only the beginning of a longer line.
     """
     if value is None:
         return NO_VALUE
@@ -125,7 +125,7 @@ def _decode(text: str) -> Fields | str:
     for fits, decode in _DECODERS:
         if fits(text):
             return decode(text)
-    # Pairs of backslashes come first: a quote after such a pair is not escaped.
+    # Pairs of backslashes are masked first, because a quote after such a pair is not escaped.
     masked = text.replace("\\\\", _MASKED_BACKSLASH).replace('\\"', _MASKED_QUOTE)
     pieces = masked.split('"')
     # Quotes come in pairs, so the number of pieces is odd.
@@ -186,7 +186,7 @@ def _format(tail: Tail, *, has_host: bool, is_combined: bool) -> str:
 
 
 def _tail(pieces: list[str], answer: list[str], *, is_combined: bool) -> Tail | None:
-    """Return what follows the usual columns, or None if it is unclear which columns are the usual
+    """Return the columns after the usual ones, or None if it is unclear which columns are the usual
     ones."""
     if not is_combined:
         return tail_of(" ".join(["", *answer[3:]])) if _is_usual_answer(answer[3:]) else None

@@ -1,7 +1,7 @@
 """Parses many lines of access logs into columns, with Polars.
 
 A strict pattern matches lines in the usual form; `parse_line` parses all others, and returns the
-reason if a line is invalid. For matched lines the results are the same as those of `parse_line`.
+reason if a line is invalid. For matched lines, the results are the same as those of `parse_line`.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ SCHEMA: Final = pl.Schema([*FIELDS.items(), ("reason", pl.String)])
 def parse_lines(
     values: pl.Series, is_cut: pl.Series, formats: Sequence[Format] = ()
 ) -> pl.DataFrame:
-    """Return a row for each of `values` (binary): the fields of a valid line, or only its `reason`.
-    A directive is not a hit and has only its `format`.
+    """Return a row for each of `values` (binary): the fields of a valid line, or only the `reason`
+    of an invalid one. A directive is not a hit and has only its `format`.
 
     `is_cut`: true for each value that is only the beginning of a longer line. `formats`: a user's
     own formats, which are tried first.
@@ -105,7 +105,7 @@ def parse_lines(
 
 
 def _own(lines: pl.DataFrame, formats: Sequence[Format]) -> OwnLines:
-    """Return what the user's own formats say about the lines that any format could fit."""
+    """Return the results of the user's own formats for the lines that any format could fit."""
     is_text = ~pl.col("is_cut") & pl.col("text").is_not_null()
     some = lines.filter(is_text & ~pl.col("text").str.contains(CONTROL))
     return parse_own(some["row"].to_list(), some["text"], formats)
@@ -142,7 +142,7 @@ def _matched(lines: pl.DataFrame) -> pl.DataFrame:
             .alias("utc_offset_minutes"),
             pl.col("target").str.replace(_ORIGIN, "").str.splitn("?", 2).alias("parts"),
         )
-        .filter(pl.col("local_us").is_not_null())  # the 31st of February
+        .filter(pl.col("local_us").is_not_null())  # such as 31 February
         .unnest("parts")
         .select(
             "row",
@@ -252,8 +252,8 @@ def _given(name: str) -> pl.Expr:
 
 
 def _row(value: bytes | None, is_cut: bool, reason: str | None) -> tuple[object, ...]:
-    """Return the fields of a line, or the reason why it is invalid, which is `reason` if a user's
-    own format has one."""
+    """Return the fields of a line, or the reason why it is invalid, preferring `reason`, which a
+    user's own format gave."""
     parsed = parse_line(value, is_cut=is_cut)
     if isinstance(parsed, Fields):
         return (*parsed, None)

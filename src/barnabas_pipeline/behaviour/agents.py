@@ -1,4 +1,4 @@
-"""Parses user agents: browser, system and device, or robot. Pure.
+"""Parses user agents into browser, system and device, or into the name of a robot. Pure.
 
 The names come from ua-parser, whose patterns many projects maintain. It knows device models but not
 device types, which this module determines. An unknown robot is listed under the name that it gives
@@ -49,7 +49,7 @@ class Agent(NamedTuple):
 
 
 def agent_of(text: str | None, *, is_robot: bool) -> Agent:
-    """Return the parsed user agent; `text` is None if it is missing."""
+    """Return the parsed user agent; `text` is None if the log has none."""
     if text is None:
         return Agent(NO_AGENT)
     known = parse(text)
@@ -86,7 +86,8 @@ def _end_of(pattern: re.Pattern[str], text: str) -> int:
 
 
 def _device(text: str, system: str | None) -> str | None:
-    # Televisions and tablets also say Mobile or Android, so the narrower pattern comes first.
+    # Agents of televisions and tablets also contain Mobile or Android, so the narrower patterns
+    # come first.
     if _OTHER.search(text):
         return "TV or console"
     if _TABLET.search(text):

@@ -1,9 +1,9 @@
 """Lists what needs attention in an access log: rejected lines, server errors and silences. Pure.
 
-The usual number of server errors in an interval is the mean over all other intervals. As for bursts
-of messages, the bound is that mean plus six standard deviations and one, with at least ten errors
-and five times the mean. A silence is a gap in which, at the lower of the rates before and after it,
-a hundred hits are missing; so a quiet night is none.
+The usual number of server errors in an interval is the mean over all other intervals. As with
+bursts of messages, a burst has at least that mean plus six standard deviations and one, at least
+ten errors, and at least five times the mean. A silence is a gap in which, at the lower of the rates
+before and after it, a hundred hits are missing, so a quiet night is not a silence.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NEIGHBOURS: Final = 6  # intervals before and after a gap
 
 
 class ErrorBurst(NamedTuple):
-    """The server errors of an interval with far more than usual; `at` is local time."""
+    """An interval with far more server errors than usual; `at` is in local time."""
 
     at: datetime
     errors: int
@@ -42,7 +42,7 @@ class ErrorBurst(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """A time without any hit; local times."""
+    """A period without any hits, in local time."""
 
     begin: datetime
     end: datetime

@@ -6,7 +6,7 @@
         "GET /key HTTP/1.1" 200 - 113 - 7 - "referrer" "agent" ...
 
 The first columns identify each format. The balancer logs whole URLs, which contain the virtual
-host; the response time is the sum of its three times. In S3's lines the user is the requester.
+host; the response time is the sum of its three times. In S3's lines, the user is the requester.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _S3: Final = re.compile(
 
 
 def fits(text: str) -> bool:
-    """Return whether a line has a beginning that only these logs use."""
+    """Return whether a line begins as only lines of these logs do."""
     return _ALB_HEAD.match(text) is not None or _S3_HEAD.match(text) is not None
 
 

@@ -1,8 +1,8 @@
 """Computes tables of counts: traffic per minute, pages, referrers, user agents and the like. Pure.
 
-Each table is a sum by its keys, so the table after a batch is `add_up` over the table before it and
-the batch's counts. All times are UTC; `utc_offset_minutes` gives the log's own clock, so that
-pictures can show the day in the visitors' local time.
+Each table contains sums by its keys, so adding the batch's counts to the table before a batch with
+`add_up` gives the table after it. All times are UTC; `utc_offset_minutes` is the offset of the
+log's own clock, so that pictures can show the day in the log's local time.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _SCHEMAS: Final = {
 
 
 def add_up(rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """Add up the rows of a table by the columns (of `names`) that are not counts."""
+    """Add up the rows of a table by those columns in `names` that are not counts."""
     sums = [name for name in names if name in _COUNTS]
     keys = [name for name in names if name not in _COUNTS]
     return rows.group_by(keys).agg(pl.col(sums).sum()).select(names)
@@ -120,7 +120,7 @@ def agents(events: pl.DataFrame) -> pl.DataFrame:
     rows = events.select(*columns, one)
     each = rows.group_by("agent", "robot", "day").agg(pl.col("hits", "pages", "bytes").sum())
     names = parse_agents(each.select("agent", "robot").unique())
-    # A hit without a user agent has null, which also needs a name.
+    # A hit without a user agent has null as its agent, which also needs a name.
     return each.join(names, on=["agent", "robot"], how="left", nulls_equal=True)
 
 
@@ -159,7 +159,7 @@ def response_times(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def formats(lines: pl.DataFrame) -> pl.DataFrame:
-    """Count each line of `classify` once, in schema `FORMATS`."""
+    """Count the valid lines that `classify` returned, each once, in schema `FORMATS`."""
     valid = lines.filter(~pl.col("twice") & pl.col("reason").is_null())
     return valid.group_by("format").agg(pl.len().cast(pl.Int64).alias("lines"))
 
@@ -180,7 +180,7 @@ _TABLES: Final[Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]]] = MappingPr
 
 
 def count_hits(events: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Count only these hits, for each of these tables."""
+    """Return the counts of these hits alone, for each table in `_TABLES`."""
     return {name: add_up(table(events), _SCHEMAS[name].names) for name, table in _TABLES.items()}
 
 

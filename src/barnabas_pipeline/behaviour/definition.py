@@ -1,4 +1,4 @@
-"""Defines the tables of user behaviour and the work of a task."""
+"""Defines the tables of user behaviour, and how a task processes its records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from barnabas_pipeline.work import Outcome, Part
 
 
 class BehaviourWork(NamedTuple):
-    """Implements `one_pass.Work`."""
+    """Implements `work.Work`."""
 
     formats: tuple[Format, ...] = ()
 
@@ -43,7 +43,7 @@ class BehaviourWork(NamedTuple):
 
 
 class Behaviour(NamedTuple):
-    """Implements `step.Definition`. `formats`: a user's own formats, which are tried first."""
+    """Implements `work.Definition`. `formats`: a user's own formats, which are tried first."""
 
     formats: tuple[Format, ...] = ()
     name: str = "behaviour"
@@ -57,7 +57,7 @@ class Behaviour(NamedTuple):
 
 
 def _merge(name: str, parts: pa.Table) -> pl.DataFrame:
-    """Merge the parts of a table of `MERGED`."""
+    """Merge the parts of a table in `MERGED`."""
     frame = to_frame(parts)
     if name == "sessions":
         return sessions.join(frame)

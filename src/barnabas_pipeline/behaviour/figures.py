@@ -1,8 +1,8 @@
 """Reads the report's numbers from the tables.
 
-It uses Arrow rather than Spark: the tables are plain Parquet, so it needs no cluster, no Java and
-no start-up time, and does not disturb a running service. Only sums and sessions are loaded, never
-individual events.
+It uses Arrow rather than Spark, because the tables are plain Parquet. Therefore, it needs no
+cluster, no Java and no start-up time, and does not disturb a running service. Only sums and
+sessions are loaded, never individual events.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Figures(NamedTuple):
     dead_letters: list[DeadLetters]
     times: ResponseTimes = ResponseTimes(None, [])
     site: str | None = None
-    automated: SessionFigures = SessionFigures()  # sessions of people that behave like robots
+    automated: SessionFigures = SessionFigures()  # people's sessions that resemble a robot's
 
     @property
     def hits(self) -> int:
@@ -69,7 +69,7 @@ class Figures(NamedTuple):
 
 
 def read_figures(view: View, *, show_addresses: bool = False) -> Figures:
-    """Return the figures of the tables as of the view; all are zero before the first batch.
+    """Return the figures from the tables of a view; all are zero before the first batch.
 
     `show_addresses`: show full addresses everywhere instead of only their networks.
     """

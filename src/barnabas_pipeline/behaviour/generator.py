@@ -1,7 +1,7 @@
 """Writes the access log of a fictional web site; the same seed yields the same bytes.
 
-Guests arrive in a Poisson process whose rate follows the hour and the weekday; each guest visits a
-few pages and fetches their assets. Robots follow their own schedules, a scanner requests missing
+Guests arrive in a Poisson process whose rate depends on the hour and the weekday; each guest visits
+a few pages and fetches their assets. Robots follow their own schedules, a scanner requests missing
 pages, and on the second Thursday the search fails for an hour. As in every real log, some lines are
 identical, some are malformed, and one uses an old encoding.
 
@@ -102,7 +102,7 @@ class _Site:
         self._pages = Pages(source)
 
     def hits(self, per_day: float) -> Iterator[_Hit]:
-        """Yield hits, about `per_day` of them a day."""
+        """Yield about `per_day` hits per day."""
         visits = heapq.merge(
             self._arrivals(per_day * (1 - _ROBOT_SHARE) / _HITS_A_GUEST),
             self._scans(),
@@ -117,7 +117,8 @@ class _Site:
     # ---- arrivals ----
 
     def _arrivals(self, per_day: float) -> Iterator[Visit]:
-        """Yield guests: a Poisson process thinned by the hour and the weekday."""
+        """Yield the visits of guests, from a Poisson process thinned by the hour and the
+        weekday."""
         mean = sum(_BY_HOUR) / 24 * sum(_BY_WEEKDAY) / 7
         busiest = per_day / _DAY_S / mean
         at_s = 0.0
@@ -152,7 +153,7 @@ class _Site:
         at_s = self._random.uniform(0, every_s)
         while True:
             yield at_s, visit
-            # An uptime monitor visits at exact intervals, a crawler at approximate ones.
+            # Robots visit at approximately equal intervals.
             at_s += every_s / scale * self._random.uniform(0.9, 1.1)
 
     def _scans(self) -> Iterator[Visit]:
@@ -182,7 +183,7 @@ class _Site:
             referrer = site.ORIGIN + page
             at_s += min(1500.0, self._random.lognormvariate(3.6, 1.0)) + 2
             if self._random.random() < 0.03:
-                at_s += self._random.uniform(900, 4000)  # went to look at a real castle
+                at_s += self._random.uniform(900, 4000)  # the guest is looking at a real castle
             page = self._next_page(page)
 
     def _page_count(self) -> int:
@@ -250,7 +251,7 @@ class _Site:
 
 
 def _damaged(source: random.Random, lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Damage some lines: repeat some and replace others with other texts."""
+    """Yield the lines, and after some of them the same line again or a damaged copy."""
     for line in lines:
         yield line
         chance = source.random()

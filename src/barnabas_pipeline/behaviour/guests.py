@@ -64,7 +64,7 @@ class Pages:
         return self._random.choices(self._all, cum_weights=self._weights)[0]
 
     def beside(self, page: str) -> str:
-        """Return a page of the same section."""
+        """Return a page of the same section, or a popular one if the page is in no section."""
         section = "/" + page.split("/")[1]
         names = site.SECTIONS.get(section)
         return f"{section}/{self._random.choice(names)}" if names else self.popular()

@@ -1,10 +1,12 @@
-"""Defines the figures at the top of the page, each with its values for the latest days and before.
+"""Defines the figures at the top of the page, with their values for the latest days and the days
+before.
 
 Each is defined here and can be recomputed from the files next to the page, as a test does:
 
     visitors      people, by address and agent: `visitors` in browsers.csv
-    sessions      people's: `sessions` in page_views_per_session.csv and in session_lengths.csv
-    page views    people's: `page_views_by_people` in traffic.csv; per session with a page view
+    sessions      people's sessions: `sessions` in page_views_per_session.csv, session_lengths.csv
+    page views    people's page views: `page_views_by_people` in traffic.csv; the mean per session
+                  counts only sessions with a page view
     bounce rate   share of sessions with page views that have only one: page_views_per_session.csv
     median        from a session's first hit to its last
     robots        share of all hits in traffic.csv; the robots are the rows of robots.csv
@@ -183,7 +185,7 @@ def _both(
 
 
 def summary(figures: Figures) -> list[tuple[str, str]]:
-    """Return a run's short summary for the terminal, as pairs of label and text."""
+    """Return a run's short summary for the terminal, as pairs of a label and a text."""
     humans, robots = figures.humans, figures.robots
     reasons = ", ".join(f"{letters.lines:,} {letters.reason}" for letters in figures.dead_letters)
     lines = [

@@ -44,8 +44,8 @@ Object = Mapping[str, object]
 _ISO_KEYS: Final = ("time_iso8601", "@timestamp", "timestamp", "time")
 _CLF_KEYS: Final = ("time_local", "time")
 _HOST_KEYS: Final = ("host", "http_host", "server_name")
-# The largest number since the epoch that is taken as seconds, milliseconds, microseconds and
-# nanoseconds, respectively: the years 1973 and 5138 bound each unit.
+# The limits below which a number is taken as seconds, milliseconds, microseconds and nanoseconds
+# since the epoch, respectively. Each unit covers the years 1973 to 5138.
 _UNITS_US: Final = ((1e11, 1e6), (1e14, 1e3), (1e17, 1.0), (1e20, 1e-3))
 _EARLIEST: Final = 1e8
 _NUMBER: Final = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,9})?")
@@ -140,7 +140,8 @@ def _nginx_request(found: Object, status: int) -> Request:
 
 
 def _caddy(found: Object, request: Object) -> Fields:
-    # `client_ip` is the client behind trusted proxies; early versions wrote address and port.
+    # `client_ip` is the client behind trusted proxies; early versions wrote the address and the
+    # port.
     address = _text(request, "client_ip") or _text(request, "remote_ip")
     client = client_of(address) if address else client_without_port(_text(request, "remote_addr"))
     stamp = _text(found, "ts")
@@ -167,7 +168,7 @@ def _caddy(found: Object, request: Object) -> Fields:
 
 
 def _caddy_duration(found: object) -> int | None:
-    """Return, in microseconds, a number of seconds or a text such as "1.2ms"."""
+    """Convert a number of seconds, or a text such as "1.2ms", to microseconds."""
     if isinstance(found, str) and (match := _GO_DURATION.fullmatch(found)):
         return round(float(match[1]) * _GO_UNITS_US[match[2]])
     return duration_us(text_of(found), 1_000_000)
@@ -202,7 +203,7 @@ def is_number(text: str) -> bool:
 
 
 def epoch_us(text: str) -> int:
-    """Return a time since the epoch in microseconds; the number's size shows its unit."""
+    """Convert a number to microseconds since the epoch; its size shows its unit."""
     number = float(text) if _NUMBER.fullmatch(text) else math.nan
     for limit, unit_us in _UNITS_US:
         if _EARLIEST <= number < limit:
@@ -215,7 +216,8 @@ def _has(found: Object, *names: str) -> bool:
 
 
 def _text(found: Object, name: str) -> str:
-    """Return a value as text, or an empty text if it is missing, null, an object or a list."""
+    """Return a value as text, or an empty text if it is missing, or is neither text nor a
+    number."""
     return text_of(found.get(name))
 
 
@@ -229,7 +231,7 @@ def text_of(value: object) -> str:
 
 
 def _header(headers: object, name: str) -> str | None:
-    """Return the first value of a header, which is a list of values."""
+    """Return the first value of a header, which may be a list of values."""
     values = headers.get(name) if isinstance(headers, dict) else None
     first = values[0] if isinstance(values, list) and values else values
     return given(first) if isinstance(first, str) else None

@@ -25,7 +25,7 @@ _IPV6: Final = (
     + rf"|(?:{_H}:){{1,7}}:|:(?::{_H}){{1,7}}|::|(?:::|(?:0:){{5}})[Ff]{{4}}:{IPV4})"
     r"(?:%[A-Za-z0-9_.~-]+)?"
 )
-# They use no look-around, so that Polars can compile them, too.
+# These patterns use no look-around, so that Polars can compile them, too.
 ADDRESS: Final = rf"(?:{IPV4}|{_IPV6})"
 """An IP address; an IPv6 address may have a zone."""
 NAME: Final = r"(?:[A-Za-z0-9_][A-Za-z0-9_-]*\.)*[A-Za-z][A-Za-z0-9_-]*"
@@ -79,14 +79,14 @@ def is_address(word: str) -> bool:
 
 
 def is_name(word: str) -> bool:
-    """Return whether it is a host name whose last label contains letters: digits alone would be an
-    address or a number."""
+    """Return whether a word is a host name whose last label contains letters, because digits alone
+    would be an address or a number."""
     last = word.removesuffix(".").rpartition(".")[2]
     return _NAME_CHARACTERS.fullmatch(word) is not None and re.search("[A-Za-z]", last) is not None
 
 
 def host_without_port(host: str) -> str:
-    """Return a host without its port, as it is written."""
+    """Return a host as it is written, but without its port."""
     match = _WITH_PORT.fullmatch(host)
     return match[1] if match else host
 
@@ -115,7 +115,7 @@ def _is_other_column(word: str, *, hyphen: bool = False) -> bool:
     """Return whether a word in the place of an ident, or of a part of a user's name, is a separate
     column.
 
-    `hyphen`: a hyphen is an ident.
+    `hyphen`: whether a hyphen is an ident.
     """
     if word == "-":
         return not hyphen

@@ -49,12 +49,13 @@ REASONS: Final = (
 )
 
 DIRECTIVE: Final = "directive"
-"""`parse_line` returns it for lines such as `#Version: 1.0`, which are neither hits nor errors."""
+"""The result of `parse_line` for lines such as `#Version: 1.0`, which are neither hits nor
+errors."""
 
 WITHOUT_AGENT: Final = ("common", "vhost_common", "haproxy")
 """Formats that have no column for the agent."""
 
-# Java's `$`, which defined this rule, also matches before a final line terminator.
+# This rule was defined with Java's `$`, which also matches before a final line terminator.
 _END: Final = r"(?:\r\n|[\n\r\x85\u2028\u2029])?"
 _METHOD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*" + _END)
 _ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?([^/?#]*)")
@@ -105,8 +106,8 @@ class Fields(NamedTuple):
 
 
 class Request(NamedTuple):
-    """The parts of a request line; `host` is set only for a whole URL. All are None if it was not a
-    request."""
+    """The parts of a request line; `host` is set only for a whole URL. All are None if the line is
+    not a request."""
 
     method: str | None = None
     path: str | None = None
@@ -153,7 +154,7 @@ def checked_request(text: str, status: int) -> Request:
 def target_of(
     target: str, unmasked: Callable[[str], str] = as_is
 ) -> tuple[str, str | None, str | None]:
-    """Return path, query and host of a request's target."""
+    """Return the path, the query and the host of a request's target."""
     # A request to a proxy contains the whole URL, in which an empty path means the root (RFC 9112,
     # 3.2.1).
     origin = _ORIGIN.match(target)
@@ -206,8 +207,8 @@ def given(text: str | None) -> str | None:
 
 
 def duration_us(text: str, unit_us: int) -> int | None:
-    """Convert a number of units to microseconds; returns None if it is not a number or is
-    negative."""
+    """Convert a number of units to microseconds, or return None if it is not a number, is negative
+    or is too large."""
     if not _DECIMAL.fullmatch(text):
         return None
     found = round(float(text) * unit_us)
@@ -269,5 +270,5 @@ def iso_moment(text: str) -> tuple[int, int]:
 
 
 def month_number(name: str) -> int:
-    """Return the number of the month with this English abbreviation, or 0."""
+    """Return the number of the month with this English abbreviation, or 0 if there is none."""
     return _MONTHS.get(name.lower(), 0)

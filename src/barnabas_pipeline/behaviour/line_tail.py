@@ -42,11 +42,11 @@ class Tail(NamedTuple):
     format: str
     response_time_us: int | None = None
     is_unmistakable: bool = False
-    """The columns before this tail can only be the usual ones."""
+    """Whether the columns before this tail can only be the usual ones."""
 
 
 def tail_of(text: str) -> Tail:
-    """Identify these columns; the text begins after the agent's closing quote."""
+    """Identify the columns in a text that begins after the agent's closing quote."""
     if text in ("", " "):
         return Tail("combined")
     if _TRAEFIK.fullmatch(text):
@@ -76,7 +76,8 @@ def _named_time(text: str) -> int | None:
 
 
 def _time(text: str) -> int | None:
-    """Return microseconds; a number without a unit means seconds if it has a fraction."""
+    """Convert a time to microseconds. A number without a unit means seconds if it has a fraction,
+    and is not a time otherwise."""
     match = _VALUE.fullmatch(text)
     if match is None or not (match[2] or "." in match[1]):
         return None

@@ -21,7 +21,7 @@ from barnabas_pipeline.behaviour.robots import are_robots
 from barnabas_pipeline.behaviour.schemas import EVENTS
 from barnabas_pipeline.places import Positions, locate, mark_sent_twice
 
-# Java's `$`, which defined this rule, also matches before a final line terminator.
+# This rule was defined with Java's `$`, which also matches before a final line terminator.
 _ASSET: Final = (
     r"(?i-u)\.(?:css|js|mjs|map|json|xml|rss|atom|txt|ico|png|jpe?g|gif|svg|webp|avif|bmp|woff2?|ttf"
     r"|otf|eot|mp3|mp4|webm|ogg|wav|avi|mov|pdf|zip|gz|tgz|bz2|xz|7z|rar|tar|exe|dmg|deb|rpm|iso)"
@@ -42,7 +42,7 @@ def classify(records: pa.Table, seen: Positions, formats: Sequence[Format] = ())
         & (pl.col("status").is_between(200, 299) | (pl.col("status") == 304))
         & ~pl.col("path").str.contains(_ASSET)
     )
-    # A format without an agent column gives no information about who visits.
+    # A format without an agent column does not show whether a visitor is a robot.
     agentless = [*WITHOUT_AGENT, *without_agent(formats)]
     has_agent = pl.col("format").is_in(agentless).fill_null(False).not_()
     robots = are_robots(fields["agent"])
@@ -52,7 +52,7 @@ def classify(records: pa.Table, seen: Positions, formats: Sequence[Format] = ())
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """Return each hit of `classify` once, with `time_us` instead of `time`."""
+    """Return each hit that `classify` found once, with `time_us` instead of `time`."""
     is_hit = pl.col("reason").is_null() & (pl.col("format") != DIRECTIVE)
     valid = lines.filter(~pl.col("twice") & is_hit)
     return valid.select("time_us", *EVENTS.names[1:])

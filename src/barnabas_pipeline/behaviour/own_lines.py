@@ -1,7 +1,7 @@
 """Parses access log lines in a user's own formats, which are tried before the catalogue.
 
-A line that matches an own format, but whose values are impossible, is left to the catalogue. If no
-format of the catalogue fits either, it is rejected for the reason found here.
+A line that matches one of these formats, but whose values are impossible, is left to the catalogue.
+If no format of the catalogue fits it either, it is rejected for the reason found here.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ Parsed = tuple[int, Fields | str]
 
 
 class OwnLines(NamedTuple):
-    """Holds, by the numbers of rows, the fields of lines in own formats, and the reasons why other
-    lines are not."""
+    """The fields of lines in the user's formats, and the reasons why others are rejected, by row
+    number."""
 
     fields: Mapping[int, Fields]
     reasons: Mapping[int, str]
     directives: Collection[int] = ()
-    """The rows that announce the columns of an own format."""
+    """The rows with directives that announce the columns of one of the user's formats."""
 
 
 def without_agent(formats: Sequence[Format]) -> set[str]:
@@ -68,7 +68,7 @@ def _has_agent(of: Format) -> bool:
 
 
 def parse_own(rows: Sequence[int], texts: pl.Series, formats: Sequence[Format]) -> OwnLines:
-    """Parse lines with the formats, in their order. `rows`: the numbers of the lines."""
+    """Parse lines in the formats, which are tried in order. `rows`: the numbers of the lines."""
     left = pl.DataFrame({"row": rows, "text": texts}, schema={"row": pl.UInt32, "text": pl.String})
     fields: dict[int, Fields] = {}
     reasons: dict[int, str] = {}
@@ -102,7 +102,7 @@ def _texts(lines: pl.DataFrame, of: Format, pattern: AccessPattern) -> Iterator[
     some = lines.filter(pl.col("text").str.contains(pattern.regex))
     if not some.height:
         return
-    # The flag exchanges lazy and greedy.
+    # The flag `U` swaps lazy and greedy matching, which reveals lines that can be read in two ways.
     first, last = (
         some["text"].str.extract_groups(regex).struct.unnest()
         for regex in (pattern.regex, f"(?U){pattern.regex}")
@@ -129,7 +129,7 @@ def _moment(time_us: int | None, offset: int | None) -> tuple[int, int]:
 
 
 def _offsets(texts: pl.Series, times: pl.Series, form: str, zone: str) -> pl.Series:
-    """Return the offsets from UTC in minutes, which the texts end with or the zone has."""
+    """Return the offsets from UTC in minutes, from the ends of the texts or else from the zone."""
     if form.endswith("%z"):
         parts = texts.str.extract_groups(r"([+-])([0-9]{2}):?([0-9]{2})$").struct
         minutes = parts.field("2").cast(pl.Int64) * 60 + parts.field("3").cast(pl.Int64)
@@ -148,7 +148,7 @@ def _objects(lines: pl.DataFrame, of: Format, keys: JsonKeys) -> Iterator[Parsed
         if any(value_at(found, key) is ABSENT for key in keys.required):
             continue
         values = {name: first_value(found, names) for name, names in keys.keys.items()}
-        # An object without these is of another format.
+        # An object without these has another format.
         if values["client"] is None or values["time"] is None or values["status"] is None:
             continue
         row = {name: json_line.text_of(value) for name, value in values.items()}
@@ -160,7 +160,8 @@ def json_moment(text: str, unit: str | None, zone: str) -> tuple[int, int]:
     """Return microseconds since the epoch and the offset from UTC in minutes; raises
     `RejectedLine`.
 
-    `unit`: of a number, whose size decides otherwise. `zone`: of a time without an offset.
+    `unit`: the unit of a number, or None if its size decides. `zone`: the zone of a time without an
+    offset.
     """
     if json_line.is_number(text):
         if unit is None:
@@ -193,7 +194,7 @@ def _judged(
 
 def _fields(of: Format, row: Mapping[str, str], moment: tuple[int, int]) -> Fields:
     client = row["client"].removeprefix("[").removesuffix("]")
-    # A gateway may add the port.
+    # A gateway may have added the port.
     client = client_of(client) if is_client(client) else client_without_port(client)
     status = status_of(row["status"])
     request = _request(row, status)
@@ -218,7 +219,7 @@ def _request(row: Mapping[str, str], status: int) -> Request:
     if "request" in row:
         return checked_request(row["request"], status)
     method, target = row["method"], row["path"]
-    # As in a whole line, a server answers what it cannot parse with an error.
+    # As with a whole request line, a server answers a request that it cannot parse with an error.
     checked = checked_request(f"{method} {target}" if given(method) else "", status)
     if checked.method is None:
         return checked

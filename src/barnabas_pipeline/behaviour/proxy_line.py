@@ -5,8 +5,8 @@
     [2016-04-15T20:17:00.310Z] "POST /api HTTP/2" 204 - 154 0 226 100 "10.0.35.28" "agent" "id"
         "host" "tcp://10.0.2.1:80"
 
-HAProxy writes the local time without a zone; it is taken as UTC. Envoy names its client only in
-X-Forwarded-For, whose first address is the visitor's; a line without it has no client.
+HAProxy writes the local time without a zone, so it is taken as UTC. Envoy logs its client only in
+X-Forwarded-For, whose first address is the visitor's; without this header, a line has no client.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _ENVOY: Final = re.compile(
 
 
 def fits(text: str) -> bool:
-    """Return whether a line has a beginning that only these programs write."""
+    """Return whether a line begins as only lines of these programs do."""
     if text[0] == "[":
         return _ENVOY_HEAD.match(text) is not None
     # Only HAProxy writes fractions of a second.
@@ -91,7 +91,8 @@ def _haproxy(text: str) -> Fields:
         None,
         None,
         request.host,
-        # With a plus, the total ends at the headers (`option logasap`); -1 means a lost client.
+        # With a plus, the total ends at the headers (`option logasap`); -1 means that the client
+        # was lost.
         int(total) * 1_000 if total.isdecimal() and len(total) < 12 else None,
         "haproxy",
     )

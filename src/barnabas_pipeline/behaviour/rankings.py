@@ -35,12 +35,12 @@ class Row(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """A path that was not found, and its referrers, most frequent first."""
+    """A path that was not found, and its referrers, the most frequent first."""
 
     path: str
     people_hits: int
     robot_hits: int
-    referrers: list[tuple[str, int]]  # robots' included
+    referrers: list[tuple[str, int]]  # including those of robots
 
 
 class Rankings(NamedTuple):
@@ -119,7 +119,7 @@ def mask_of(name: str, mask: Mask) -> pl.Expr:
 def _top(
     frame: pl.DataFrame, key: str, count: str | None = None, size: str | None = None
 ) -> list[Row]:
-    """Return the keys with the largest sums of `count` (of rows, if None) above zero."""
+    """Return the keys with the largest sums of `count` (or numbers of rows, if None) above zero."""
     rows = frame.select(
         pl.col(key).fill_null(UNKNOWN).alias("name"),
         (pl.col(count) if count else pl.lit(1, pl.Int64)).alias("count"),
@@ -135,7 +135,7 @@ def _top(
 def _sources(view: View, visits: pl.DataFrame, mask: Mask) -> list[Row]:
     """Return the hosts that referred visitors to entry pages.
 
-    The site itself, which is the referrer after a pause, is listed under its name.
+    The site itself, which is the referrer after a pause, is listed as `SAME_SITE`.
     """
     own = _own_host(view)
     source = (
@@ -149,16 +149,16 @@ def _sources(view: View, visits: pl.DataFrame, mask: Mask) -> list[Row]:
 
 
 def _named_methods(view: View) -> pl.DataFrame:
-    # Formats without a protocol, and HTTP/0.9, have only the method.
+    # Lines in formats without a protocol, and HTTP/0.9 requests, have only the method.
     words = pl.concat_str("method", "protocol", separator=" ", ignore_nulls=True)
     name = pl.when(pl.col("method").is_null()).then(pl.lit(UNREADABLE)).otherwise(words)
     return view.frame("methods").with_columns(name.alias("name"))
 
 
 def site_of(view: View, rankings: Rankings) -> str | None:
-    """Return the site's name: its virtual host, or the host that its own pages name as referrer.
+    """Return the site's name, which is its virtual host or the referrer of its own assets.
 
-    None if the lines name neither.
+    Returns None if the lines have neither.
     """
     if rankings.hosts:
         more = len(rankings.hosts) - 1

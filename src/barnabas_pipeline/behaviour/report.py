@@ -28,7 +28,7 @@ _PACKAGE = "barnabas_pipeline.behaviour"
 
 
 def write_page(view: View, path: Path, options: PageOptions) -> Report:
-    """Write the page about the tables of the view, and return what it says."""
+    """Write the page about the tables of a view, and return its results."""
     figures = read_figures(view, show_addresses=options.show_addresses)
     write_report(path, figures, options)
     return Report(figures.accounts, summary(figures), figures.dead_letters)
@@ -44,7 +44,7 @@ def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
 def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: str) -> str:
     """Return the page as HTML.
 
-    `made`: the sheets of its files; the page links to them in the folder `data`.
+    `made`: the sheets in its files, to which the page links in the folder `data`.
     """
     timeline = figures.timeline
     values: dict[str, object] = {

@@ -77,7 +77,8 @@ def _times(rows: pl.DataFrame) -> list[Times]:
 def _quantile(bounds: list[int], hits: list[int], share: float) -> int:
     """Return the response time that this share of the hits does not exceed.
 
-    The value is interpolated: the hits in a bucket are assumed to be spread evenly over it.
+    The value is interpolated, on the assumption that the hits in a bucket are spread evenly over
+    it.
     """
     wanted = share * sum(hits)
     before = 0

@@ -1,4 +1,4 @@
-"""Recognises robots by the user agent alone, so that an agent is always classified alike.
+"""Recognises robots by the user agent alone, so that an agent is always classified in the same way.
 
 Honest robots name themselves, usually with a contact address, and no browser omits the field. A
 list of words in this module recognises most robots. crawlerdetect, whose list many projects
@@ -86,7 +86,7 @@ _LOOK_AHEAD: Final = re.compile(r"\(\?[!=][^)]*\)")
 
 
 class _List(NamedTuple):
-    """Holds the patterns of crawlerdetect, in the form that Polars searches fastest."""
+    """The patterns of crawlerdetect, in the form that Polars searches fastest."""
 
     words: list[str]
     patterns: str
@@ -94,12 +94,13 @@ class _List(NamedTuple):
 
 
 def is_robot(agent: str | None) -> bool:
-    """Return whether the agent is a program: it is missing, or names itself as one."""
+    """Return whether the agent is a program, which means that it is missing or identifies itself as
+    one."""
     return bool(are_robots(pl.Series([agent], dtype=pl.String))[0])
 
 
 def are_robots(agents: pl.Series) -> pl.Series:
-    """Return whether each agent is a program, in a column without nulls."""
+    """Return a column without nulls that says whether each agent is a program."""
     distinct, known = agents.drop_nulls().unique(), _memo()
     if len(known) + len(distinct) > MOST_KEPT:
         known.clear()
@@ -114,7 +115,8 @@ def are_robots(agents: pl.Series) -> pl.Series:
 
 @cache
 def _memo() -> dict[str, bool]:
-    """Return the agents already classified: a service's batches contain mostly the same ones."""
+    """Return the agents already classified, because a service's batches contain mostly the same
+    ones."""
     return {}
 
 

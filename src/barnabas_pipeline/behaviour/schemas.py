@@ -10,8 +10,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas_pipeline.schemas import DEAD_LETTERS, FILES, TIME, counts
 
-# Offsets order a visitor's page views: times have a resolution of seconds, and equal keys share a
-# partition, in which offsets follow the order of the log.
+# Offsets order a visitor's page views, because times have a resolution of seconds. Equal keys share
+# a partition, in which offsets follow the order of the log.
 _ORDER: Final = pa.struct([("time", TIME), ("partition", pa.int32()), ("offset", pa.int64())])
 
 
@@ -120,7 +120,7 @@ HOSTS: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""Hits by virtual host, for lines that name one."""
+"""Hits by virtual host, for lines that have one."""
 METHODS: Final = pa.schema(
     [
         ("method", pa.string()),
@@ -129,7 +129,8 @@ METHODS: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""Both are null for requests that the server could not parse; many formats have no protocol."""
+"""`method` and `protocol` are null for requests that the server could not parse. Many formats have
+no protocol."""
 RESPONSE_TIMES: Final = pa.schema(
     [
         ("path", pa.string()),
@@ -140,7 +141,8 @@ RESPONSE_TIMES: Final = pa.schema(
 )
 """Histograms of response times; `from_us` is the lower bound of a bucket of `response_times`."""
 FORMATS: Final = pa.schema([("format", pa.string()), *counts("lines")])
-"""Valid lines by format; lines such as `#Version: 1.0`, which are not hits, have `directive`."""
+"""Valid lines by format; lines such as `#Version: 1.0`, which are not hits, have the format
+`directive`."""
 
 GROWING: Final[Mapping[str, pa.Schema]] = MappingProxyType(
     {"events": EVENTS, "dead_letters": DEAD_LETTERS}

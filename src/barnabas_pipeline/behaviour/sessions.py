@@ -65,7 +65,7 @@ def join(parts: pl.DataFrame) -> pl.DataFrame:
     parts = _numbered(parts)
     whole = parts.group_by("_session").agg(
         pl.col("client", "agent").first(),
-        # It is equal in all parts, because it follows from the visitor's agent.
+        # This is equal in all parts, because it follows from the visitor's agent.
         pl.col("robot").any(),
         pl.col("start").min(),
         pl.col("end").max(),
@@ -81,16 +81,16 @@ def join(parts: pl.DataFrame) -> pl.DataFrame:
             first.agg(pl.col("entry", "referrer", "entry_order").first()), "_session", "left"
         )
         .join(last.agg(pl.col("exit", "exit_order").last()), "_session", "left")
-        # A session over midnight belongs to the day of its last hit.
+        # A session that spans midnight belongs to the day of its last hit.
         .with_columns(pl.col("end").dt.date().alias("day"))
         .select(SESSIONS.names)
     )
 
 
 def derive(sessions: pl.DataFrame, newest_s: int) -> pl.DataFrame:
-    """Add the columns `DERIVED` to sessions that `join` returned.
+    """Add the columns in `DERIVED` to sessions that `join` returned.
 
-    `newest_s`: seconds since the epoch of the newest hit of all, which decides `open`.
+    `newest_s`: the time of the newest hit of all, in seconds since the epoch, which decides `open`.
     """
     end_s = pl.col("end").dt.epoch("s")
     return sessions.with_columns(
@@ -102,7 +102,8 @@ def derive(sessions: pl.DataFrame, newest_s: int) -> pl.DataFrame:
 
 
 def _is_automated() -> pl.Expr:
-    """Return whether a session's visitor views many pages without ever loading an asset.
+    """Return an expression for whether a session's visitor views many pages and never loads an
+    asset.
 
     The rule applies only if most sessions with more than one page load assets; otherwise, another
     host probably serves the assets. The result depends only on sums, so it does not depend on how

@@ -2,7 +2,7 @@
 robots.
 
 The module is plain data. Its addresses come from ranges reserved for documentation and benchmarks
-(RFC 2544, 3849, 5737), so that no line names a real host.
+(RFC 2544, 3849, 5737), so that none belongs to a real visitor.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ ORIGIN = "https://castle.example"
 
 
 class Robot(NamedTuple):
-    """A robot: how often it visits, and the number of pages per visit."""
+    """A robot, with its visits per day, its hits per visit, and its number of addresses."""
 
     agent: str
     visits_a_day: float

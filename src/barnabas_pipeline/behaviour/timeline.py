@@ -16,7 +16,7 @@ Numbers = npt.NDArray[np.int64]
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 _WEEK_S = 7 * _DAY_S
-# The interval, depending on the time that the log spans.
+# The length of an interval, by the longest time that a log with such intervals spans.
 _STEPS_S = (
     (3 * _HOUR_S, _MINUTE_S),
     (12 * _HOUR_S, 5 * _MINUTE_S),
@@ -101,7 +101,7 @@ def _moments(local_s: Numbers, step_s: int, counts: dict[str, Numbers]) -> list[
 def _classes(
     statuses: pl.DataFrame, offset_s: int, step_s: int
 ) -> list[tuple[datetime, dict[str, int]]]:
-    # The table has no offsets, so the log's largest offset is used for all.
+    # The table has no offsets, so the log's largest offset is used for all rows.
     first, bins = _bins(_seconds(statuses, "hour") + offset_s, step_s)
     hits = _numbers(statuses, "hits")
     names = np.asarray(statuses["class"].to_list())
@@ -115,8 +115,8 @@ def _classes(
 
 
 def _heat(local_s: Numbers, pages: Numbers) -> list[list[float]]:
-    """Return the mean page views in each hour of the week, given the number of each weekday in the
-    log."""
+    """Return the mean number of page views in each hour of the week, from the days that the log
+    covers."""
     days = local_s // _DAY_S
     weekdays = (days + 3) % 7  # the epoch was a Thursday
     hours = local_s % _DAY_S // _HOUR_S
@@ -130,7 +130,7 @@ def _step(span_s: int) -> int:
     for longest_s, step_s in _STEPS_S:
         if span_s <= longest_s:
             return step_s
-    # For years, or if one line has a wrong time, an interval spans as many whole weeks as needed.
+    # For many years, or if one line has a wrong time, an interval spans as many weeks as needed.
     return _WEEK_S * (span_s // (_WEEK_S * _MOST_WEEKS) + 1)
 
 

@@ -4,14 +4,14 @@
     2026-03-10 10:00:00 10.0.0.5 GET / ...         IIS: columns separated by blanks, in UTC
     2026-03-10<tab>10:00:00<tab>FRA56-P4<tab>...   CloudFront: by tabs, in UTC
 
-Each line is parsed in isolation: it may be in a different partition or batch from the directive
-before it, and must have the same fields wherever it is. So only the column sets that a program
-writes by default are known. Each is recognised by its number of columns, and every column's value
-must look right. A directive `#Fields:` that names any other set is rejected, so that it is noticed;
-a user's own format may have the columns of such a directive.
+Each line is parsed in isolation, because it may be in a different partition or batch from the
+directive before it, and must have the same fields wherever it is. Therefore, only the sets of
+columns that a program writes by default are known. Each is recognised by its number of columns, and
+every column's value must look right. A `#Fields:` directive that lists any other set is rejected,
+so that it is noticed; a user's own format may have the columns of such a directive.
 
 The last of IIS's default columns, time-taken, looks like sc-bytes and cs-bytes, which a site may
-have in its place. The response time is therefore read only where both of these are present, too.
+have in its place. The response time is therefore read only if both of these are present as well.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ _KNOWN: Final = {*_IIS.values(), *(_CLOUDFRONT[:count] for count in _CLOUDFRONT_
 _METHOD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _EDGE: Final = re.compile(r"[A-Z]{3}[0-9]{1,3}(?:-[A-Z0-9]+)?")
-# A host with a port has no slashes, and a cookie has an equals sign before any.
+# A host with a port has no slashes, and a cookie has an equals sign before any slash.
 _URL_OR_NONE: Final = re.compile(r"-|(?:[A-Za-z][A-Za-z0-9+.-]*://|about:).*")
-# Neither a host nor a cookie, which may be in the same place.
+# This matches neither a host nor a cookie, which may be in the same place.
 _AGENT: Final = re.compile(r"-|[^=;:/]+/.*|[A-Za-z0-9_-]+(?:\+[A-Za-z0-9_.,()-]+)+")
 _VERSION: Final = re.compile(r"HTTP/[0-9.]+")
 _NUMBERS: Final = (
@@ -87,7 +87,7 @@ _NUMBERS: Final = (
 
 
 def is_directive(text: str) -> bool:
-    """Return whether a line is a directive; raises `RejectedLine` if it names unknown columns."""
+    """Return whether a line is a directive; raises `RejectedLine` if it lists unknown columns."""
     match = _DIRECTIVE.fullmatch(text)
     if match is None:
         return False
@@ -97,7 +97,7 @@ def is_directive(text: str) -> bool:
 
 
 def fits(text: str) -> bool:
-    """Return whether a line has a beginning that only such lines have."""
+    """Return whether a line begins as only such lines do."""
     return _BEGIN.match(text) is not None
 
 

@@ -23,11 +23,11 @@ def system_logs(
     """Return the pipeline.
 
     `formats`: a file with the user's formats, which are tried before the built-in formats. `zone`:
-    the zone of times without an offset, in formats that define no zone. `encoding`: of records
-    without a header that names it, one of `log_records.ENCODINGS`.
+    the zone of times without an offset, in formats that define no zone. `encoding`: the encoding of
+    records whose headers do not specify one, from `log_records.ENCODINGS`.
 
-    Raises `ConfigError` or `OSError` if that file or the zone is invalid, or if a package that
-    decodes this encoding is not installed.
+    Raises `ConfigError` or `OSError` if that file or the zone is invalid, or if a package that is
+    needed to decode this encoding is not installed.
     """
     if encoding in (AUTO, OTLP_PROTO):
         check_protobuf()  # before a broker and Spark are started for nothing

@@ -1,6 +1,6 @@
 """Lists what needs attention in system logs: break-ins, unknown formats, bursts and silences. Pure.
 
-The order is that of urgency. Of each kind, the page's card has more than the few listed here.
+The concerns are ordered by urgency. Only a few of each kind are listed; the page's card has more.
 """
 
 from __future__ import annotations
@@ -121,6 +121,6 @@ def _silences(figures: Figures) -> Iterator[Concern]:
 
 
 def usual_of(incident: Incident) -> str:
-    """Say how many entries the incident's largest burst would usually have."""
+    """Return a text that says how many entries the incident's largest burst would usually have."""
     worst = incident.bursts[0]
     return usual(worst.usual_a_minute * worst.minutes)

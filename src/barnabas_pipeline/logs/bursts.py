@@ -1,4 +1,4 @@
-"""Finds bursts: minutes in which a template occurs far more often than usual. Pure.
+"""Finds bursts, which are minutes in which a template occurs far more often than usual. Pure.
 
 The usual rate is the mean over a template's other minutes, including minutes without lines. Counts
 of rare events follow a Poisson distribution, so the bound is that mean plus six standard deviations

@@ -50,7 +50,8 @@ class Files:
         return f"{counted(shipped.lines, 'record')}, with their stack traces, {size}{cut}"
 
     def poll(self) -> None:
-        """Raise the error of the collector's thread if it failed."""
+        """Start the collector's thread if it is not running yet; raise its error if it has
+        failed."""
         if self._service is None:
             work = ship(self._shipment, LogPaths(self._paths), self._stopping)
             thread = LoopThread("collector")
@@ -60,7 +61,7 @@ class Files:
             shipping.result()
 
     def sent_lines(self) -> None:
-        """Return None: a record may have several lines, so their number is unknown."""
+        """Return None, because a record may have several lines and their number is unknown."""
         return
 
     def close(self) -> None:
@@ -81,6 +82,6 @@ def collecting(source: Source) -> Iterator[Files]:
 
 
 def check_input(path: Path) -> None:
-    """Raise `ConfigError` if nothing can be read: no such file or directory, or no match."""
+    """Raise `ConfigError` if there is no such file or directory, and no file matches."""
     if not path.is_dir() and not any(each.exists() for each in LogPaths([str(path)]).paths()):
         raise ConfigError(f"{path}: there is no such file or directory")

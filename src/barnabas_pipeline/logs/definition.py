@@ -1,4 +1,4 @@
-"""Defines the tables of system logs and the work of tasks and driver on a batch.
+"""Defines the tables of system logs, and how the tasks and the driver process a batch.
 
     tasks    records ─▶ lines ─▶ masked ─┬▶ template known: entries, counts
                                          └▶ not known: left to the driver
@@ -37,7 +37,7 @@ _LEFT: Final = ENTRIES.append(pa.field(_MASKED, pa.string()))
 
 
 class LogsWork(NamedTuple):
-    """Implements `one_pass.Work`."""
+    """Implements `work.Work`."""
 
     formats: tuple[Format, ...]
     templates: Templates
@@ -61,15 +61,15 @@ class LogsWork(NamedTuple):
     def finish(self, found: Outcome) -> Outcome:
         if found.left is None:
             return found
-        # The order is the topic's, whichever tasks processed the rows, because it decides which
-        # templates are learnt.
+        # The rows are put in the order of the topic, whichever tasks processed them, because the
+        # order decides which templates are learnt.
         left = to_frame(found.left).sort("partition", "offset", "item").drop("template")
         learnt = self._learnt(left)
         entries = left.join(
             learnt.select("format", _MASKED, "template"), on=["format", _MASKED], how="left"
         ).with_columns(pl.col("time").dt.epoch("us").alias("time_us"))
         counts = count_entries(entries)
-        # Numbers and texts of new templates are known only here.
+        # The numbers and texts of new templates are known only here.
         counts["templates"] = _with_texts(counts["templates"], learnt)
         parts = {
             name: merge(name, pl.concat([found.parts[name], part.select(MERGED[name].names)]))
@@ -105,10 +105,10 @@ class LogsWork(NamedTuple):
 
 
 class SystemLogs(NamedTuple):
-    """Implements `step.Definition`.
+    """Implements `work.Definition`.
 
-    `formats`: the formats, in the order in which they are tried. `encoding`: of records without a
-    header that names it, one of `log_records.ENCODINGS`.
+    `formats`: the formats, in the order in which they are tried. `encoding`: the encoding of
+    records whose headers do not specify one, from `log_records.ENCODINGS`.
     """
 
     formats: tuple[Format, ...]
@@ -156,7 +156,7 @@ def _stamped(entries: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_texts(counts: pl.DataFrame, learnt: pl.DataFrame) -> pl.DataFrame:
-    """Return the part of table `templates` for the learnt templates, with these line counts."""
+    """Return the part of the table `templates` for the learnt templates, with these line counts."""
     of_lines = counts.select("template", "lines", "first", "last")
     rows = learnt.drop(_MASKED).drop_nulls("template").unique("template")
     return rows.join(of_lines, on="template").select(TEMPLATES.names)

@@ -77,8 +77,8 @@ class Figures(NamedTuple):
     accounts: Accounts
     files: list[tuple[str, Accounts]]  # by name, without directories
     systems: list[System]
-    hosts: list[tuple[str, int]]  # and their entries, most first
-    templates: list[TemplateRow]  # most lines first
+    hosts: list[tuple[str, int]]  # with their entries, the largest first
+    templates: list[TemplateRow]  # the most frequent first
     new_templates: list[TemplateRow]  # the newest first
     texts: dict[str, str]  # of templates, by their ids
     incidents: list[Incident]
@@ -101,7 +101,7 @@ class Figures(NamedTuple):
 
 
 def read_figures(view: View, *, show_addresses: bool = False) -> Figures:
-    """Return the figures of the tables as of the view; all are zero before the first batch.
+    """Return the figures from the tables of a view; all are zero before the first batch.
 
     `show_addresses`: show full addresses everywhere instead of only their networks.
     """

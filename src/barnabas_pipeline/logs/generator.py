@@ -1,13 +1,13 @@
 """Writes the logs of a fictional shop on three machines; the same seed yields the same bytes.
 
     auth.log      rsyslog    SSH logins; two addresses guess passwords, and one of them gets in
-    orders.log    Log4j      with stack traces; a burst of errors when payments are out of order
+    orders.log    Log4j      with stack traces; a burst of errors when payments fail
     search.log    Python     its component `search.indexer` falls silent
-    storage.log   HDFS       it has a new message from an hour before the end on
-    notes.txt     none       lines of no format
+    storage.log   HDFS       a new message appears an hour before the end
+    notes.txt     none       lines without any format
 
-Each day has a line that is not UTF-8 and a line dated 31 February. Times start on a fixed Thursday
-in March, so that the result does not depend on the current time.
+Every longer log has a line that is not UTF-8, and storage.log has a line dated 31 February. Times
+start on a fixed Thursday in March, so that the result does not depend on the current time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TRACE: Final = (
 
 
 def write_logs(directory: Path, lines: int, seed: int) -> None:
-    """Write files with a total of `lines` lines, each atomically."""
+    """Write files with a total of `lines` lines to a directory, which appears atomically."""
     temporary = directory.with_name(f"{directory.name}.new")
     if temporary.exists():
         shutil.rmtree(temporary)
@@ -76,8 +76,8 @@ def generate(lines: int, seed: int) -> dict[str, list[bytes]]:
 
 
 def _moments(source: random.Random, count: int, busy: range, times: int) -> Iterator[float]:
-    """Yield `count` moments, in seconds since the beginning; in `busy` they are `times` as
-    dense."""
+    """Yield `count` moments, in seconds since the beginning; during `busy`, they are `times` times
+    as dense."""
     dense = times * len(busy)
     for at in sorted(source.random() * (_SPAN_S - len(busy) + dense) for _ in range(count)):
         if at < busy.start:
@@ -118,7 +118,7 @@ def _auth(source: random.Random, count: int) -> Iterator[str]:
 
 
 def _orders(source: random.Random, count: int) -> Iterator[str]:
-    # Every other line of the outage has a stack trace.
+    # About every other record during the outage has a stack trace.
     for at_s in _moments(source, int(count / 1.35), _OUTAGE_S, 12):
         moment = _at(at_s)
         stamp = f"{moment:%Y-%m-%d %H:%M:%S},{moment.microsecond // 1000:03}"

@@ -1,6 +1,6 @@
 """Defines the figures at the top of the page of system logs; no other module defines them.
 
-The page, its files and the terminal all take them from here. Each can be recomputed from the tables
+The page, its files and the terminal all get them from here. Each can be recomputed from the tables
 on the page, which are in the files next to it, as a test does.
 """
 
@@ -130,7 +130,7 @@ def _addresses(count: int) -> str:
 
 
 def summary(figures: Figures) -> list[tuple[str, str]]:
-    """Return a run's short summary for the terminal, as pairs of label and text."""
+    """Return a run's short summary for the terminal, as pairs of a label and a text."""
     systems = ", ".join(f"{each.lines:,} {each.name}" for each in figures.systems)
     of = numbers(figures)
     lines = [

@@ -31,7 +31,8 @@ class Incident(NamedTuple):
 
 
 def incidents(bursts: Iterable[Burst], formats: Mapping[str, str]) -> list[Incident]:
-    """Return the incidents, greatest excess first. `formats`: the format of each template."""
+    """Return the incidents, the one with the greatest excess first. `formats`: the format of each
+    template."""
     found: list[list[Burst]] = []
     by_format: dict[str, list[Burst]] = {}
     for each in sorted(bursts, key=lambda burst: burst.begin):

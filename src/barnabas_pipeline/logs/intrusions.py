@@ -1,4 +1,4 @@
-"""Finds intrusion attempts over SSH: addresses with many failed logins. Pure."""
+"""Finds intrusion attempts over SSH, from addresses with many failed logins. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 from barnabas_pipeline.logs.logins import ACCEPTED, FAILED, REFUSED
 
 LEAST_FAILURES: Final = 5
-"""The minimum number of failures in an hour: more than a mistyped password causes."""
+"""The minimum number of failures in an hour, which is more than a mistyped password causes."""
 _NAMES: Final = 3
 
 
@@ -73,8 +73,8 @@ def by_address(logins: pl.DataFrame) -> list[Logins]:
 
 
 def intruders(logins: pl.DataFrame) -> list[Intruder]:
-    """Return the intruders in the merged table `logins`: successful ones first, then by
-    failures."""
+    """Return the intruders in the merged table `logins`, the successful ones first, and then those
+    with the most failures."""
     failed = failures(logins)
     accepted = logins.filter(pl.col("outcome") == ACCEPTED)
     hourly = failed.group_by("address", "hour").agg(pl.col("attempts").sum())

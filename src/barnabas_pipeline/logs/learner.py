@@ -1,11 +1,11 @@
-"""Learns the templates of one format, a masked message at a time. Pure.
+"""Learns the templates of one format, one masked message at a time. Pure.
 
 As in Drain (He et al., ICWS 2017), only messages with the same number of words can share a
-template. Unlike Drain, there is no threshold of similarity, because a single word often tells two
-events apart ("VM Started", "VM Paused"). Instead, a message has an outline, in which everything
-that looks like a value is blank: masks, words with digits, dotted names, quoted words, and the
-word after `user` and the like. Messages with the same outline share a template. If outlines
-differ in one word only, and this word has had `_MANY` values, then it is a value as well.
+template. Unlike in Drain, there is no threshold of similarity, because a single word often tells
+two events apart ("VM Started", "VM Paused"). Instead, a message has an outline, in which everything
+that looks like a value is blank: masks, words with digits, dotted names, quoted words, and the word
+after `user` and the like. Messages with the same outline share a template. If outlines differ in
+one word only, and this word has had `_MANY` values, then it is a value as well.
 
 All look-ups are by key, so the time for a message does not grow with the number of templates.
 """
@@ -19,11 +19,12 @@ from typing import Final
 from barnabas_pipeline.logs.token_tree import WILDCARD, TokenTree
 
 _BLANK: Final = "<>"
-"""In an outline, stands for what looks like a value; unlike `WILDCARD`, it matches no word."""
+"""Stands for a word in an outline that looks like a value; unlike `WILDCARD`, it matches no
+word."""
 _MANY: Final = 6
-"""The number of values after which a word is variable."""
+"""The number of different values from which on a word is variable."""
 _WORDS: Final = 40
-"""The number of a message's first words among which a variable one is looked for."""
+"""Only this many of a message's first words can become variable."""
 
 _VALUES: Final = re.compile(
     r"<(?:ip|num|hex|id|mac|mail|path|time)>"

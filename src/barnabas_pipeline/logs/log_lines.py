@@ -183,7 +183,7 @@ def _both(first: pl.Expr, second: pl.Expr) -> pl.Expr:
 
 
 def _joined(lines: pl.DataFrame) -> pl.DataFrame:
-    """Join the lines of records that a container runtime wrapped one by one."""
+    """Join the lines of each record whose lines a container runtime has wrapped one by one."""
     is_wrapped = pl.col("more").is_not_null() & pl.col("head").str.contains(_WRAPPED)
     records = lines.filter(is_wrapped)
     if not records.height:
@@ -201,8 +201,8 @@ def unwrap(
 ) -> pl.DataFrame:
     """Return the rows with the fields from their messages, which are log lines themselves.
 
-    The time of what wraps them is used, because it has a zone. `is_timed`: a column that says
-    whether it has one; otherwise the line's own time is used.
+    The time of the wrapping record is used, because it has a zone. `is_timed`: a column that says
+    whether that record has a time; if it has none, the line's own time is used.
     """
     rows = rows.with_columns(pl.col("message").str.strip_chars_end("\r\n"))
     lines = rows.select(
@@ -251,7 +251,7 @@ def _fitting(lines: pl.DataFrame, of: Format, pattern: Pattern) -> pl.DataFrame:
     level = pl.lit(None, pl.String)
     if "level" in pattern.columns:
         level = _level_of(pl.col("level"))
-    # Syslog names no level: the severity is in the priority (RFC 5424, 6.2.1).
+    # Syslog messages have no level, but the priority contains the severity (RFC 5424, 6.2.1).
     elif "priority" in pattern.columns:
         level = _level_of_priority(pl.col("priority"))
     plain = [
@@ -304,7 +304,7 @@ def _raw(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _filled(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with nulls in the columns of `SCHEMA` that they lack."""
+    """Return the rows in `SCHEMA`, with nulls in the columns that they lack."""
     missing = [pl.lit(None, kind).alias(n) for n, kind in SCHEMA.items() if n not in rows.columns]
     return rows.with_columns(missing).select("row", *SCHEMA.names())
 
@@ -315,7 +315,7 @@ def _level_of(name: pl.Expr) -> pl.Expr:
 
 
 def _level_of_priority(priority: pl.Expr) -> pl.Expr:
-    """Return the level of a syslog message, given by the number in its first angle brackets."""
+    """Return the level of a syslog message, given the number in its first angle brackets."""
     severity = priority.cast(pl.Int32, strict=False) % 8
     return severity.replace_strict(BY_SEVERITY, default=None, return_dtype=pl.String)
 

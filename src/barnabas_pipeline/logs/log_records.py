@@ -1,7 +1,8 @@
-"""Parses many records into columns: a record is a line, or holds many of OpenTelemetry's log
+"""Parses many records into columns. A record is a line, or contains many of OpenTelemetry's log
 records (OTLP), each of which becomes a row.
 
-The header `otlp.encoding` says which it is. Without it, the job's encoding decides.
+The header `otlp.encoding` says which of the two it is. Without this header, the job's encoding
+decides.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from barnabas_pipeline.logs.log_lines import SCHEMA, parse_lines, unwrap
 LINES: Final = "lines"
 AUTO: Final = "auto"
 ENCODINGS: Final = (AUTO, LINES, *OF_OTLP)
-"""How records without the header are read. `LINES`: as lines, of which those that the Collector's
-file exporter writes are OTLP in JSON. `AUTO`: each as what its first bytes suggest."""
+"""The ways to read records without the header. `LINES`: as lines, or as OTLP in JSON if the
+Collector's file exporter wrote them. `AUTO`: as the first bytes of each record suggest."""
 
 _OWN: Final = pl.Schema(
     {
@@ -46,17 +47,17 @@ _DECODED: Final = pl.Schema(
     ]
 )
 _OF_ENTRY: Final = tuple(name for name in otlp.Entry._fields if name in _DECODED)
-_PORTION: Final = 20_000  # log records; more of them as Python's objects would take much memory
+_PORTION: Final = 20_000  # log records; more Python objects would take too much memory
 
 
 def parse_records(
     records: pl.DataFrame, received_us: pl.Series, formats: Sequence[Format], encoding: str
 ) -> pl.DataFrame:
     """Return rows of `log_lines.SCHEMA`, with the columns of OTLP and the number of each row's
-    `record` in `records`, in their order.
+    `record`, in the order of `records`.
 
-    `records`: a record's `value`, whether it was `cut` and sent `twice`, and the `encoding` in its
-    header. A record that was sent twice has one row, whatever it holds. `encoding`: one of
+    `records`: each record's `value`, whether it was `cut` and sent `twice`, and the `encoding` in
+    its header. A record that was sent twice has one row, whatever it contains. `encoding`: one of
     `ENCODINGS`.
     """
     rows = records.select(
@@ -98,12 +99,12 @@ def _encodings(records: pl.DataFrame, encoding: str, formats: Sequence[Format]) 
     elif encoding == LINES:
         without = pl.when(value.bin.starts_with(b'{"resourceLogs":')).then(pl.lit(OTLP_JSON))
     elif encoding == AUTO:
-        # Only records with one of these beginnings are looked at one by one.
+        # Only records with one of these beginnings are examined one by one.
         is_likely = value.bin.starts_with(b"\n") | value.bin.starts_with(b"{")
         without = pl.when(is_likely).then(value).map_elements(otlp.recognise, pl.String)
     else:
         without = pl.when(True).then(pl.lit(encoding))
-    # A record without a value, or of which only the beginning was sent, is rejected as a line is.
+    # A record without a value, or of which only the beginning was sent, is rejected like a line.
     is_whole = value.is_not_null() & ~pl.col("cut")
     known = pl.when(is_whole).then(pl.coalesce("encoding", without))
     return records.select(known.alias("encoding")).to_series()

@@ -1,9 +1,9 @@
-"""Attempts to log in by SSH, as `sshd` and PAM log them. Pure.
+"""Extracts the attempts to log in by SSH that `sshd` and PAM have logged. Pure.
 
 outcome    accepted   a login succeeded
            failed     a password or key was refused
-           refused    PAM's authentication failure: in older systems, where `sshd` does not log it
-                      itself, this is the only line; elsewhere it is the same attempt again
+           refused    PAM reported a failure: on older systems, where `sshd` does not log it
+                      itself, this is the only line; elsewhere, it is the same attempt again
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ACCEPTED: Final = "accepted"
 FAILED: Final = "failed"
 REFUSED: Final = "refused"
 
-# The user's name comes from the client and may contain blanks: the last " from " counts.
+# The user's name comes from the client and may contain blanks, so the last " from " counts.
 _SSHD: Final = (
     r"^(?:message repeated (?<times>[0-9]{1,9}) times: \[ ?)?"
     r"(?<what>Accepted|Failed) \S+ for (?:invalid user |illegal user )?(?<user>.*)"

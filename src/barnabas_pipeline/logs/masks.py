@@ -1,4 +1,4 @@
-"""Masks the variable parts of messages: addresses, numbers, times, identifiers, paths.
+"""Masks the variable parts of messages: addresses, numbers, times, identifiers and paths.
 
 Masking comes first because it makes templates fast: a million lines become a few hundred distinct
 texts, and only these are processed one by one. If a variable part is not masked, every message
@@ -96,7 +96,7 @@ _MASKS: Final = (
     (r"""(["'`])[A-Za-z_.-]+[0-9][A-Za-z0-9_.-]*(["'`])""", "${1}<id>$2"),
 )
 LONGEST: Final = 2_000
-"""The number of a message's characters that determine its template."""
+"""The number of characters at the beginning of a message that determine its template."""
 
 
 def mask_variables(message: pl.Expr) -> pl.Expr:

@@ -32,7 +32,7 @@ _MOST_PLANS: Final = 10_000
 
 
 class Columns(NamedTuple):
-    """Holds the columns of `log_lines.SCHEMA` that an object fills; the rest are None."""
+    """The columns of `log_lines.SCHEMA` that an object fills; the others are None."""
 
     format: str
     time_us: int | None = None
@@ -50,7 +50,7 @@ _Plan = Sequence[tuple[Format, JsonKeys]]
 
 
 class ObjectReader:
-    """Reads lines of one decoder. `formats`: in the order in which they are tried."""
+    """Reads lines with one decoder, in those of `formats` that use it."""
 
     def __init__(self, decoder: str, formats: Sequence[Format]) -> None:
         self._decode = DECODERS[decoder]
@@ -127,7 +127,7 @@ def _text(value: Any) -> str | None:
     if value is None:
         return None
     if isinstance(value, str):
-        # JSON can escape half a character, which a text column cannot hold.
+        # JSON can escape half of a surrogate pair, which a text column cannot contain.
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     # The journal writes text that is not UTF-8 as numbers, one per byte.
     if isinstance(value, list) and value and all(type(each) is int for each in value):
@@ -146,8 +146,8 @@ def _word(value: Any) -> str | None:
 
 
 def _component(value: Any) -> str | None:
-    """Return the component. A place in the code loses its line number, which changes between
-    versions."""
+    """Return the component. If it is a place in the code, the line number is removed, because it
+    changes between versions."""
     text = _word(value)
     return None if text is None else _OF_CODE.sub("", text)
 
@@ -178,7 +178,7 @@ def _time_us(value: Any, unit: str | None, zone: str) -> int | None:
         unit = next((name for size, name in _SIZES if value >= size), None)
         if unit is None:
             return None
-    # Whole numbers are exact: nanoseconds have more digits than a float.
+    # Whole numbers stay exact, because nanoseconds have more digits than a float.
     if isinstance(value, int):
         found = value // 1_000 if unit == "ns" else value * int(TIME_UNITS_US[unit])
     else:

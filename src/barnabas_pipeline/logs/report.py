@@ -33,7 +33,7 @@ _HOSTS: Final = 3
 
 
 def write_page(view: View, path: Path, options: PageOptions) -> Report:
-    """Write the page about the tables of the view, and return what it says."""
+    """Write the page about the tables of a view, and return its results."""
     figures = read_figures(view, show_addresses=options.show_addresses)
     write_report(path, figures, options)
     failure = nothing_known(figures.lines, figures.raw_lines, figures.raw_samples)
@@ -50,7 +50,7 @@ def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
 def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: str) -> str:
     """Return the page as HTML.
 
-    `made`: the sheets of its files; the page links to them in the folder `data`.
+    `made`: the sheets in its files, to which the page links in the folder `data`.
     """
     systems = figures.known_systems  # raw lines have no times
     nothing = "no known format" if figures.raw_lines else words.nothing(figures.accounts.read)
@@ -88,7 +88,7 @@ def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: 
 
 
 def _hosts(figures: Figures) -> str:
-    """Name the hosts of the log, or count them if there are many."""
+    """Return the names of the log's hosts, or their number if there are many."""
     names = [name for name, _ in figures.hosts]
     return ", ".join(names) if len(names) <= _HOSTS else f"{len(names)} hosts"
 

@@ -40,7 +40,7 @@ def silences(components: pl.DataFrame) -> list[Silence]:
         .agg(pl.col("lines").sum(), pl.col("first").min(), pl.col("last").max())
         .join(ends, on="format")
     )
-    # This is at least a minute, for components whose lines all came at once.
+    # This is at least a minute, for components whose lines all have the same time.
     busy_s = _seconds(pl.col("last") - pl.col("first")).clip(lower_bound=60)
     silent_s = _seconds(pl.col("end") - pl.col("last"))
     missing = pl.col("lines") / busy_s * silent_s

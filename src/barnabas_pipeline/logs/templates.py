@@ -5,8 +5,8 @@ recognised without learning. Only the driver learns, in the order of the log, so
 has the same id in all tasks. The id is a hash of the format and the template's first message, so
 the same log always yields the same ids.
 
-Templates are stored as rows of a table, from which the learner is rebuilt. It depends on each
-template's first message and current text.
+Templates are stored as rows of a table, from which the learner is rebuilt. The learner depends only
+on each template's first message and current text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas_pipeline.logs.token_tree import WILDCARD, TokenTree
 _log = logging.getLogger(__name__)
 
 MOST: Final = 5_000
-"""The maximum number of templates for a format; lines that would need another get none."""
+"""The maximum number of templates for a format; lines that would need one more get none."""
 
 
 class Template(NamedTuple):
@@ -38,7 +38,7 @@ class Template(NamedTuple):
 
 
 class Templates:
-    """Holds the known templates; it is sent pickled to the tasks."""
+    """The known templates, which are sent pickled to the tasks."""
 
     def __init__(self, known: Iterable[Template] = ()) -> None:
         self._of_format: dict[str, _OfFormat] = {}
@@ -75,7 +75,7 @@ class Templates:
 
 
 class _OfFormat:
-    """Holds one format's templates: the learner learns them, and the tree of words finds them."""
+    """The templates of one format, which the learner learns and the tree of words finds."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -98,7 +98,8 @@ class _OfFormat:
         return None if found is None else self._templates[found]
 
     def learn(self, masked: str, number: int) -> Template:
-        """Learn a message that matches no template. `number`: for the template, if it is new."""
+        """Learn a message that matches no template. `number`: the template's number, if it is
+        new."""
         if self._learner is None:
             self._learner = self._rebuilt()
         words = masked.split()

@@ -15,7 +15,7 @@ import polars as pl
 
 _DAY_US: Final = 86_400_000_000
 _HOUR_US: Final = 3_600_000_000
-_YEARS: Final = 5  # the 29th of February is at most this far back, except around 2100
+_YEARS: Final = 5  # 29 February is at most this far back, except around 2100
 # Names that mean the same offset everywhere. Others, such as IST and CST, are ambiguous.
 OFFSETS: Final[dict[str, str]] = {
     **dict.fromkeys(("UTC", "GMT", "UCT", "WET"), "+0000"),
@@ -57,11 +57,12 @@ def instants(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> 
     latest_us = received_us + _DAY_US
     year = received.dt.year()
     found = pl.Series([None] * len(texts), dtype=pl.Int64)
-    # Next year is tried, too: it may be January here and December where the line was received.
+    # Next year is tried, too, because a line dated January may be received when it is still
+    # December.
     for back in range(-1, _YEARS):
         dated = (year - back).cast(pl.String) + " " + clean
         parsed = _parsed(dated, "%Y " + chrono, zone)
-        # The latest possible year counts. In years without a 29 February that day is null.
+        # The latest possible year counts. In years without a 29 February, that day is null.
         found = found.zip_with(found.is_not_null() | (parsed > latest_us).fill_null(True), parsed)
     return found
 

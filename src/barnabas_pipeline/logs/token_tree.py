@@ -21,7 +21,8 @@ class TokenTree:
         self._root: _Node = {}
 
     def add(self, words: Sequence[str], stands_for: int) -> None:
-        """Add a template. If two have the same words, the one with the smaller number is kept."""
+        """Add a template. If two templates have the same words, the one with the smaller number is
+        kept."""
         node = self._root
         for word in words:
             node = node.setdefault(word, {})

@@ -1,1 +1,1 @@
-"""Holds everything that all pages share: frame, pictures, words and the files next to a page."""
+"""Provides everything that all pages share: frame, pictures, words and the files next to a page."""

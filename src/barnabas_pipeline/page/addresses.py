@@ -1,4 +1,4 @@
-"""Masks network addresses in texts that will be shared: only their networks remain. Pure.
+"""Masks network addresses in texts that will be shared, so that only their networks remain. Pure.
 
     198.51.100.23                 198.51.100.x         the first 24 of 32 bits
     2001:db8:85a3::8a2e:370:7334  2001:db8:85a3::x     the first 48 of 128
@@ -24,7 +24,7 @@ _IPV6: Final = re.compile(
 _TIME: Final = re.compile(r"(?:\d{4}:)?\d{1,2}:\d\d:\d\d")
 _PREFIX_BITS: Final = 48
 _PREFIX_GROUPS: Final = 3
-# A text without either of these contains no address. Used for whole columns.
+# A text without either of these contains no address. This check is for whole columns.
 _SUSPECT: Final = r"\d[.-]\d{1,3}[.-]\d|:[0-9A-Fa-f]{0,4}:"
 
 
@@ -47,7 +47,7 @@ def _mask_ipv6(found: re.Match[str]) -> str:
     try:
         network = IPv6Network((IPv6Address(text), _PREFIX_BITS), strict=False)
     except AddressValueError:
-        # The beginning of an address; fewer groups have nothing to hide.
+        # This is the beginning of an address. If it has few groups, there is nothing to hide.
         groups = text.split(":")
         if len(groups) <= _PREFIX_GROUPS:
             return text

@@ -1,4 +1,4 @@
-"""Describes what needs attention, which each page says before its figures. Pure."""
+"""Describes what needs attention, which each page lists before its figures. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Concern(NamedTuple):
 
 
 def usual(number: float) -> str:
-    """Say how many would be usual."""
+    """Return a text that says which number would be usual."""
     return "usually none" if number < 0.5 else f"usually {number:,.0f}"
 
 

@@ -36,7 +36,7 @@ def round_ticks(largest: float, most: int = 4) -> list[float]:
 
 
 def time_ticks(begin: datetime, end: datetime, most: int = 14) -> list[tuple[datetime, str]]:
-    """Return up to `most` times between `begin` and `end` (both without zone), with their
+    """Return up to `most` times between `begin` and `end` (both without a zone), with their
     labels."""
     span_s = (end - begin).total_seconds()
     coarsest_s = _TIME_STEPS_S[-1] * (int(span_s // (_TIME_STEPS_S[-1] * most)) + 1)

@@ -25,7 +25,7 @@ class PageOptions(NamedTuple):
     refresh_s: int | None = None
     """Seconds after which an open page reloads itself, or None for never."""
     show_addresses: bool = False
-    """Shows full network addresses instead of only their networks."""
+    """Whether to show full network addresses instead of only their networks."""
 
 
 def render(package: str, template: str, options: PageOptions, values: Mapping[str, object]) -> str:

@@ -1,4 +1,4 @@
-"""Draws the frame of a page's pictures as SVG: sharp at any size, with a tooltip on every mark.
+"""Draws the parts of a page's pictures as SVG, sharp at any size and with a tooltip on every mark.
 
 A picture fills the width of its place on the page, and only its shapes are stretched: x coordinates
 are shares of the width (0 to 1), while y coordinates and text sizes are in pixels, so a label has
@@ -97,8 +97,8 @@ def time_axis(frame: Frame, begin: datetime, end: datetime) -> Iterator[Markup]:
 
 
 def time_span(times: Sequence[datetime], step: timedelta) -> tuple[datetime, datetime]:
-    """Return the time span of intervals that begin at these times, or an arbitrary span without
-    intervals."""
+    """Return the time span of intervals that begin at these times, or an arbitrary span if there
+    are no intervals."""
     if not times:
         nothing = datetime.fromisoformat("2001-01-01")  # without a zone, like all times here
         return nothing, nothing + step
@@ -113,8 +113,8 @@ class Intervals:
         self._width = 1 / max(1, count)
 
     def area(self, tops: Sequence[float], bottoms: Sequence[float] | None, style: str) -> Markup:
-        """Fill the area between two lines, given by their y; if `bottoms` is None, the lower
-        line is the floor."""
+        """Fill the area between two lines, given by their y coordinates; if `bottoms` is None, the
+        lower line is the floor."""
         if not tops:
             return Markup("")
         floor = [self._frame.floor] * len(tops)
@@ -168,7 +168,8 @@ class Intervals:
 
 
 def heat_map(heat: Sequence[Sequence[float]], unit: str, title: str) -> Markup:
-    """Draw a number for each hour of the week: one row of 24 hours per day, from Monday on."""
+    """Draw a number for each hour of the week: one row of 24 hours per day, starting with
+    Monday."""
     cell = 27.0
     frame = Frame(7 * cell + 28, left=38, right=2, top=2)
     largest = max((value for row in heat for value in row), default=0) or 1

@@ -40,7 +40,7 @@ class Stop:
             self._is_patient = False
 
     def wait(self, seconds: float) -> bool:
-        """Wait for this time or until an end is requested, and return whether one is."""
+        """Wait for this long or until an end is requested, and return whether one is."""
         return self.requested.wait(seconds)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:

@@ -57,7 +57,7 @@ _CONTROL_SCHEMA: Final = pa.schema(
 )
 _COMPACT_EVERY: Final = 32  # batches
 _AT_ONCE: Final = 4  # tables
-_LOG_KEPT_HOURS: Final = 1  # before the newest checkpoint older than this
+_LOG_KEPT_HOURS: Final = 1  # and back to the newest checkpoint older than this
 
 
 class Control(NamedTuple):
@@ -83,9 +83,8 @@ class Tables:
         # The state after the last batch, if this process wrote it; the next batch then need not
         # read it.
         self._state: tuple[Control, Positions] | None = None
-        self._seen: Positions | None = (
-            None  # before the current batch; includes it after its commit
-        )
+        # Before the current batch; after its commit, with it.
+        self._seen: Positions | None = None
         if (directory / "versions").is_dir():
             raise ConfigError(
                 f"the tables in {directory} were written by an earlier version, in a format that "

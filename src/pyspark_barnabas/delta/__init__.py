@@ -1,1 +1,1 @@
-"""Writes to Delta tables: tasks write Parquet files, the driver commits them to the table's log."""
+"""Writes to Delta tables: tasks write Parquet files, and the driver commits them to the log."""

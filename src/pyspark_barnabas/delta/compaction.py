@@ -1,9 +1,9 @@
 """Merges small files of a table into large ones, in one commit; the rows do not change.
 
-It does not use `deltalake`'s own `optimize`: if two run concurrently, version 1.6.6 commits both,
-and every row is in the table twice. Here a commit that lost a race is checked again and repeated
-only if all files that it removes are still in the table. So only one of two concurrent compactions
-takes effect, and an overwrite in between stays complete.
+It does not use `deltalake`'s own `optimize`, because if two of these run concurrently, version
+1.6.6 commits both, and every row is in the table twice. Here, a commit that lost a race is checked
+again, and is repeated only if all files that it removes are still in the table. Therefore, only one
+of two concurrent compactions takes effect, and an overwrite in between remains complete.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class CompactionLost(BarnabasError):
 class _Small(NamedTuple):
     """A small file of the table.
 
-    `path` is its real path; in the log its `%` characters are encoded again.
+    `path` is its real path; in the log, its `%` characters are encoded again.
     """
 
     path: str
@@ -64,10 +64,12 @@ class _Small(NamedTuple):
 def compact(
     options: DeltaOptions, merge: Callable[[pa.Table], pa.Table] | None = None
 ) -> Compacted:
-    """Merge small files. `merge`: combines the rows of several files of one partition; None keeps
-    them as they are. The result must mean the same to readers of the table.
+    """Merge small files. `merge`: a function that combines the rows of several files of one
+    partition, or None to keep them as they are. Its result must mean the same to readers of the
+    table.
 
-    Raises `CompactionLost`, or `ConfigError` if there is no table or another program created it.
+    Raises `CompactionLost`, or `ConfigError` if there is no table or it has demands that this sink
+    does not meet.
     """
     table = existing_table(options)
     refuse_demands(table)
@@ -104,11 +106,11 @@ def _small_files(table: DeltaTable) -> list[_Small]:
 
 
 def _texts(values: pa.Array, name: str, paths: Sequence[str]) -> Sequence[str | None]:
-    """Return a column's partition values as the log has them.
+    """Return a column's partition values as they are in the log.
 
-    `deltalake` returns only its own parsed values, so the directories show which instants are
-    marked as UTC: Spark reads unmarked instants differently, and those written by earlier versions
-    of this sink may be wrong.
+    `deltalake` returns only values that it has parsed, so the directories have to show which
+    instants are marked as UTC. Spark reads unmarked instants differently, and those that earlier
+    versions of this sink wrote may be wrong.
     """
     texts: list[str | None] = partition_texts(values, name).to_pylist()
     if not pa.types.is_timestamp(values.type) or values.type.tz is None:
@@ -149,7 +151,7 @@ def _merge(
     schema = pa.schema([field for field in whole if field.name not in partition_by])
     target = PartitionFile(where, schema, dict(zip(partition_by, files[0].key, strict=True)))
     try:
-        # Columns that a file lacks become null, also within structs.
+        # Columns that a file lacks become null, including those within structs.
         found = pa_dataset.dataset(
             [file.path for file in files], schema=schema, format="parquet", filesystem=where
         )
@@ -173,7 +175,7 @@ def _commit(options: DeltaOptions, old: Sequence[_Small], new: Sequence[DataFile
     from deltalake.transaction import AddAction, RemoveAction
 
     now_ms = int(time.time() * 1000)
-    # `False`: the rows do not change (`dataChange`), so readers of a stream of the table see none
+    # `False`: the rows do not change (`dataChange`), so readers that stream the table see no row
     # twice.
     actions: list[Any] = [
         AddAction(
@@ -183,7 +185,8 @@ def _commit(options: DeltaOptions, old: Sequence[_Small], new: Sequence[DataFile
     ]
     for _ in range(_ATTEMPTS):
         table = open_table(options)
-        # Other writers have merged or replaced one of the files: its rows may be elsewhere by now.
+        # Other writers have merged or replaced one of the files, so its rows may be elsewhere by
+        # now.
         if table is None or not set(old) <= set(_small_files(table)):
             break
         names = table.metadata().partition_columns

@@ -1,5 +1,5 @@
-"""Checks a table's demands on its writers, which this sink meets or rejects before a row is
-written.
+"""Checks a table's demands on its writers, which this sink either meets or rejects before it writes
+a row.
 
 Demands are features of the table's protocol (Delta's protocol, "Table Features"), properties of the
 table, and metadata of columns.
@@ -16,9 +16,9 @@ from barnabas.errors import ConfigError
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-# Features with which `deltalake` 1.6.6 can write, as tried with each, and which ask nothing of this
-# sink that is not checked below. Deletion vectors are not among them: it would append, but its
-# vacuum and an overwrite do not know of their files.
+# Features with which `deltalake` 1.6.6 was found to write correctly, and which ask nothing of this
+# sink that is not checked below. Deletion vectors are not among them, because `deltalake` would
+# append, but its vacuum and its overwrites ignore the vectors' files.
 _SUPPORTED: Final = frozenset(
     (
         "appendOnly",
@@ -77,7 +77,7 @@ def refuse_features(table: DeltaTable) -> None:
 
 
 def missing_features(writer_version: int, features: Collection[str]) -> list[str]:
-    """Return what a table with this protocol needs and this sink lacks."""
+    """Return the features that a table with this protocol needs and this sink lacks."""
     if writer_version > _NEWEST:
         return [f"writer version {writer_version}"]
     if writer_version == _IDENTITY:
@@ -86,7 +86,8 @@ def missing_features(writer_version: int, features: Collection[str]) -> list[str
 
 
 def _demands(path: str, node: Any) -> Iterator[tuple[str, str]]:
-    """Yield columns with their demands, anywhere in the schema's JSON."""
+    """Yield the columns and fields that have demands, anywhere in the schema's JSON, with each
+    demand."""
     if isinstance(node, list):
         for each in node:
             yield from _demands(path, each)

@@ -1,9 +1,9 @@
 """Writes Arrow batches to Parquet files in a task of the Delta sink, one file per partition of the
 table.
 
-A file has a random name, in a directory named after its partition. In the protocol the partition in
-the table's log counts, but Polars uses the directory. Files without a commit are invisible and are
-removed by a vacuum.
+A file has a random name, in a directory named after its partition. According to the protocol, the
+partition in the table's log counts, but Polars uses the directory. Files without a commit are
+invisible and are removed by a vacuum.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from barnabas.errors import BarnabasError, ConfigError, in_one_line
 from pyspark_barnabas.delta.schema import is_strict, nullable
 from pyspark_barnabas.delta.stats import statistics
 
-MOST_PARTITIONS: Final = 1_000  # of one task: each is an open file, and more would be small files
+MOST_PARTITIONS: Final = 1_000  # of one task; each is an open file, and more would be too small
 
-_GROUP_BYTES: Final = 32 << 20  # of rows that wait for their row group to be full, in one file
+_GROUP_BYTES: Final = 32 << 20  # of the rows of one file that wait for a full row group
 _MOST_BYTES: Final = 128 << 20  # of all such rows
 
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
-_LONGEST_NAME: Final = 255  # bytes, of file systems
+_LONGEST_NAME: Final = 255  # bytes, in most file systems
 
 Key = tuple[str | None, ...]
 
@@ -38,7 +38,7 @@ Key = tuple[str | None, ...]
 class DataFile(NamedTuple):
     """A Parquet file that has been written but not committed."""
 
-    path: str  # from the table's root
+    path: str  # relative to the table's root
     size_bytes: int
     partition_values: Mapping[str, str | None]
     stats: str
@@ -47,10 +47,10 @@ class DataFile(NamedTuple):
 
 
 class FileWriter:
-    """Writes one task's files. Raises `ConfigError` if a row cannot be in the table.
+    """Writes one task's files. Raises `ConfigError` if a row cannot be written to the table.
 
-    `required`: columns that may not be null. `is_strict`: some columns have fields that may not be
-    null either; if False, everything in a file may be null, as readers expect.
+    `required`: columns that may not be null. `is_strict`: whether some columns have fields that may
+    not be null either; if not, everything in a file may be null, as readers expect.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class FileWriter:
         return [file.finish() for file in self._open.values()]
 
     def discard(self) -> None:
-        """Remove the files written, if possible: they will not be committed."""
+        """Remove the files written, if possible, because they will not be committed."""
         for file in self._open.values():
             file.discard()
 
@@ -110,7 +110,7 @@ class FileWriter:
         columns = [partition_texts(batch.column(name), name) for name in self._partition_by]
         keys = pa.StructArray.from_arrays(columns, names=[str(at) for at in range(len(columns))])
         distinct = dict.fromkeys(tuple(each.values()) for each in keys.to_pylist())
-        # All rows are of one partition: nothing has to be copied.
+        # All rows belong to one partition, so nothing has to be copied.
         if len(distinct) == 1:
             yield next(iter(distinct)), None
             return
@@ -153,13 +153,13 @@ class PartitionFile:
             )
 
     def add(self, rows: pa.RecordBatch) -> int:
-        """Add rows; returns by how many bytes the waiting rows grew."""
+        """Add rows, and return by how many bytes the waiting rows grew."""
         self._waiting.append(rows)
         self.waiting_bytes += rows.nbytes
         return int(rows.nbytes)
 
     def flush(self) -> int:
-        """Write the waiting rows as one row group; returns their size in bytes."""
+        """Write the waiting rows as one row group, and return their size in bytes."""
         written, self.waiting_bytes = self.waiting_bytes, 0
         if self._waiting:
             rows = _fitting(pa.Table.from_batches(self._waiting), self._schema)
@@ -186,7 +186,7 @@ class PartitionFile:
 
     def discard(self) -> None:
         self._waiting = []
-        # RuntimeError: after a write that failed, Arrow has no metadata to collect.
+        # Arrow raises RuntimeError after a failed write, because it has no metadata to collect.
         with contextlib.suppress(OSError, pa.ArrowException, RuntimeError):
             self._writer.close()
         with contextlib.suppress(OSError, pa.ArrowException):
@@ -214,8 +214,8 @@ def _fitting(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 def _fitting_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     if not is_strict(kind):
         return column.cast(kind)
-    # Below a null, Spark has nulls also in fields that may not be null, and Arrow neither casts nor
-    # writes those. Made from values, a column has others there.
+    # Below a null, Spark also has nulls in fields that may not be null, which Arrow neither casts
+    # nor writes. A column made from Python values has other values there.
     return pa.chunked_array([pa.array(each.to_pylist(), kind) for each in column.chunks], kind)
 
 
@@ -231,11 +231,11 @@ def _directory(name: str, value: str | None) -> str:
 
 
 def partition_texts(column: pa.Array, name: str) -> pa.Array:
-    """Return a partition column's values as the log has them (Delta's protocol, "Partition Value
-    Serialization"). Raises `ConfigError` for values that it cannot have."""
+    """Return a partition column's values as they are in the log (Delta's protocol, "Partition Value
+    Serialization"). Raises `ConfigError` for values that cannot be there."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        # By the protocol an empty text is null.
+        # According to the protocol, an empty text is null.
         return pc.if_else(pc.equal(column, ""), None, column).cast(pa.string())
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return column.cast(pa.string())
@@ -247,8 +247,8 @@ def partition_texts(column: pa.Array, name: str) -> pa.Array:
 
 
 def _instants(column: pa.Array, name: str) -> pa.Array:
-    """Return an instant in UTC, marked as UTC: without the mark, Spark reads it in its session's
-    time zone. A time without a zone is returned unchanged."""
+    """Return instants in UTC, marked as UTC, because Spark reads an unmarked instant in its
+    session's time zone. Times without a zone are not marked."""
     # A cast to a type without a zone gives the time in UTC, whichever zone the column is shown in.
     texts = _within_years(column.cast(pa.timestamp("us")), name).cast(pa.string())
     if column.type.tz is None:

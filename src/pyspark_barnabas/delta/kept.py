@@ -23,7 +23,7 @@ _Identity = tuple[int, int, int]
 class Kept:
     """An open table in a local directory, with the progress of its only query.
 
-    It serves one thread at a time.
+    Only one thread at a time may use it.
     """
 
     def __init__(self, directory: str) -> None:
@@ -33,11 +33,11 @@ class Kept:
         self.progress = Progress()
 
     def table(self) -> DeltaTable | None:
-        """Return the table, or None if there is none, or its log is no longer as it was kept."""
+        """Return the table, or None if there is none or its log has changed since it was kept."""
         if self._table is None:
             return None
         version = self._table.version()
-        # The entry is the same file, and no entry follows it: so nobody has committed, or put
+        # If the entry is the same file and no entry follows it, nobody has committed, or put
         # another table in this place.
         if self._identity(version) != self._entry or self._identity(version + 1) is not None:
             self.drop()
@@ -49,7 +49,7 @@ class Kept:
 
         expected = table.version() + 1
         self.drop()
-        # The commit stands, and the next one opens the table again.
+        # If this fails, the commit is still valid, and the next one opens the table again.
         with suppress(DeltaError, OSError):
             table.update_incremental()
         entry = self._identity(expected)

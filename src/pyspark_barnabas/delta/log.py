@@ -1,8 +1,9 @@
 """Manages the retention of a Delta table's log.
 
-The cost of listing the log grows with its length, and each commit lists it. So a table that many
-micro-batches are written to needs checkpoints, and old log entries must be removed. Every version
-stays readable that is not older than the newest checkpoint before the retention's end.
+The cost of listing the log grows with its length, and each commit lists it. Therefore, a table to
+which many micro-batches are written needs checkpoints, and its old log entries must be removed.
+Versions remain readable unless they are older than the newest checkpoint that precedes the
+retention period.
 """
 
 from __future__ import annotations
@@ -15,22 +16,23 @@ _RETENTION: Final = "delta.logRetentionDuration"
 
 
 def configuration(options: DeltaOptions) -> dict[str, str | None]:
-    """Return the configuration of a new table: `deltalake` keeps 30 days unless the option is
-    set."""
+    """Return the configuration of a new table. `deltalake` keeps its log for 30 days unless the
+    option is set."""
     hours = options.log_retention_hours
     return {} if hours is None else {_RETENTION: f"interval {hours} hours"}
 
 
 def hook(options: DeltaOptions) -> Any:
-    """Return the hook for `deltalake`: a checkpoint and the cut after each hundredth commit."""
+    """Return `deltalake`'s settings for writing a checkpoint and cutting the log after every
+    hundredth commit."""
     from deltalake import PostCommitHookProperties
 
     return PostCommitHookProperties(cleanup_expired_logs=None if options.cuts_log else False)
 
 
 def cut(options: DeltaOptions, version: int | None = None) -> None:
-    """Write a checkpoint of this version, or of the newest, and remove the log entries beyond
-    the table's retention that no version after a checkpoint needs."""
+    """Write a checkpoint of this version, or of the newest one, and remove the log entries that are
+    older than the table's retention and that no version after a checkpoint needs."""
     from deltalake import DeltaTable
 
     storage = dict(options.storage)

@@ -19,10 +19,10 @@ def once(path: str, **options: str) -> Callable[[DataFrame, int], None]:
         df.writeStream.foreachBatch(once("/tables/events", partitionBy="day")).start()
 
     `options`: the options of `format("barnabas.delta")`. To write to several tables, call the
-    returned function from your own function: each table gets every micro-batch once, but they do
-    not change together. Call it for each micro-batch, even if it has no rows: a missing number
-    counts as lost. It does not work with Spark Connect, which does not give the query's id to a
-    `foreachBatch` function.
+    returned function from your own function: each table gets every micro-batch once, but the tables
+    do not change together. Call it for each micro-batch, even one without rows, because a missing
+    number counts as a lost micro-batch. This does not work over Spark Connect, which does not pass
+    the query's id to a `foreachBatch` function.
     """
 
     def write(batch: DataFrame, batch_id: int) -> None:

@@ -37,7 +37,7 @@ class DeltaOptions(NamedTuple):
     compact_every: int | None  # commits
     vacuum_every: int | None  # commits
     log_retention_hours: int | None  # of a new table; None: 30 days
-    storage: Mapping[str, str]  # of the object store, as `deltalake` names them
+    storage: Mapping[str, str]  # of the object store, with `deltalake`'s names
     cuts_log: bool = True  # after a checkpoint; False: the caller does that
 
     def __repr__(self) -> str:
@@ -56,7 +56,7 @@ def delta_options(given: Mapping[str, str]) -> DeltaOptions:
     if version is not None and app_id is None:
         raise ConfigError("option txnVersion needs txnAppId, the application of that version")
     return DeltaOptions(
-        # Tasks may have another working directory than the driver.
+        # Tasks may have a different working directory from the driver's.
         path if "://" in path or path.startswith("file:") else str(Path(path).absolute()),
         _columns(options.get("partitionBy")),
         options.parse("mergeSchema", boolean, False),

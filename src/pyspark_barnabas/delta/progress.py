@@ -1,7 +1,8 @@
 """Tracks a query's progress in a table with Delta's application transactions. Pure.
 
-A query's commit has two: one for its application, with the number of the micro-batch as version,
-and one that also names the query, so that another query under the same application is detected.
+A query's commit has two of these: one for its application, with the number of the micro-batch as
+its version, and one whose name also contains the query, so that another query with the same
+application is detected.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ class Progress(NamedTuple):
     application: int | None = None
     query: int | None = None
     rows: int | None = None  # of its last commit; None: unknown
-    is_restored: bool = False  # to a version before its last commit, which the log still names
+    is_restored: bool = False  # to a version before its last commit, which is still in the log
 
 
 def query_application(app_id: str, query: str) -> str:
-    """Return the name of the transaction that names the query, too."""
+    """Return the name of the transaction whose name also contains the query."""
     return f"{app_id}#{query}"
 
 
@@ -55,7 +56,7 @@ def is_committed(found: Progress, wanted: MicroBatch) -> bool:
         return _of_restored(app_id, batch, begins)
     expected = 0 if found.application is None else found.application + 1
     if batch == found.application:
-        # None: the log no longer has that commit, or another writer made it.
+        # The number is None if the log no longer has that commit, or if another writer made it.
         if found.rows not in (None, rows):
             raise NotExactlyOnce(
                 f"batch {batch} was committed with {counted(found.rows or 0, 'row')} and now has "
@@ -80,7 +81,7 @@ def is_committed(found: Progress, wanted: MicroBatch) -> bool:
 
 
 def is_committed_job(found: Progress, app_id: str, version: int, begins: int | None = None) -> bool:
-    """Return whether a batch job with a version is in the table: as in Delta, it is skipped
+    """Return whether a batch job with a version is in the table. As in Delta, a job is skipped
     unless its version is newer."""
     if found.application is None or version > found.application:
         return False

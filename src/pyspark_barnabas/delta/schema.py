@@ -1,7 +1,7 @@
-"""Maps Delta's column types and checks whether rows match an existing table.
+"""Maps Spark's column types to Arrow, and checks that they suit Delta and an existing table.
 
-Nested types are checked, too, and every error has the full path: `items.element.price`,
-`prices.value.currency`, with Delta's own names for the parts of an array or a map.
+Nested types are checked, too, and every error contains the full path, such as `items.element.price`
+or `prices.value.currency`, with Delta's own names for the parts of an array or a map.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _OF_PARTITIONS: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
     pa.types.is_date32,
     pa.types.is_timestamp,
 )
-# How Spark marks types that are structs in Arrow.
+# The marks of those Spark types that are structs in Arrow.
 _MARKS: Final = (b"variant", b"geometry", b"geography")
 
 Path = tuple[str, ...]  # from a column to a field within it
 
 
 class Difference(NamedTuple):
-    """A column or a nested field that only the rows, or only the table, have."""
+    """A column or a nested field that only the rows have, or only the table has."""
 
     path: Path
     is_new: bool
@@ -123,7 +123,8 @@ def check_partitioning(schema: pa.Schema, partition_by: Sequence[str]) -> None:
 
 
 def nullable_schema(schema: pa.Schema) -> Schema:
-    """Return the schema of a new table: everything may be null, as with Delta's own writer."""
+    """Return the schema of a new table, in which everything may be null, as with Delta's own
+    writer."""
     from deltalake import Schema
 
     return Schema.from_arrow(nullable(schema))
@@ -157,7 +158,7 @@ def _nullable_type(kind: pa.DataType) -> pa.DataType:
 
 
 def new_fields(table: DeltaTable, schema: pa.Schema, *, merge: bool) -> list[Any]:
-    """Return columns that the table lacks, or of which it lacks a field, for its `add_columns`.
+    """Return the columns that the table lacks, or of which it lacks a field, for its `add_columns`.
 
     Raises `ConfigError` if rows do not match: a type differs, a column or field is new without
     `merge`, or a column is missing or may be null although the table's may not.
@@ -175,7 +176,7 @@ def new_fields(table: DeltaTable, schema: pa.Schema, *, merge: bool) -> list[Any
             f"the table has no column {', '.join(map(str, new))}: drop it, or add it to the table "
             "with mergeSchema=true"
         )
-    # `add_columns` merges the fields of a struct, also of a struct in an array or a map.
+    # `add_columns` merges the fields of a struct, including a struct in an array or a map.
     changed = {each.path[0] for each in new}
     return [field for field in nullable_schema(schema).fields if field.name in changed]
 

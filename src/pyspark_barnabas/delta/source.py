@@ -1,6 +1,6 @@
 """Implements `format("barnabas.delta")`, for writing.
 
-`deltalake`, DuckDB and Polars read such tables.
+`deltalake`, DuckDB and Polars can read the tables.
 """
 
 from __future__ import annotations

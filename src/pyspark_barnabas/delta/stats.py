@@ -1,5 +1,5 @@
-"""Computes a data file's statistics for a table's log: row count, minimum and maximum values,
-nulls.
+"""Computes a data file's statistics for a table's log: row count, minimum and maximum values, and
+null counts.
 
 Readers use them to skip files, so a value that cannot be exact is left out (Delta's protocol,
 "Per-file Statistics"). A column without bounds has no null count either: deltalake 1.6.6 reads
@@ -49,7 +49,7 @@ def statistics(metadata: pq.FileMetaData) -> str:
             low = _lower(min(group.min for group in bounded))
             high = _upper(max(group.max for group in bounded), column.physical_type)
         except (ValueError, OverflowError, pa.ArrowException):
-            continue  # a time before the year 1 or after 9999, which Python lacks
+            continue  # a time before the year 1 or after 9999 does not exist in Python
         if low is not None and high is not None:
             least[name], greatest[name], nulls[name] = low, high, null_count
     return (
@@ -83,7 +83,8 @@ def _upper(value: Any, physical_type: str) -> str | None:
     if isinstance(value, datetime.datetime):
         return json.dumps(_milliseconds(value, up=True))
     if isinstance(value, float):
-        # To readers NaN is greater than all numbers, but a footer does not show it.
+        # To readers, NaN is greater than all numbers, but a footer does not show whether there is
+        # one.
         return None if math.isinf(value) else _GREATEST[physical_type]
     return _exact(value)
 

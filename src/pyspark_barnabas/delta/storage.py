@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def open_table(options: DeltaOptions) -> DeltaTable | None:
-    """Open the present table; returns None if it does not exist.
+    """Open the table as it is now, or return None if it does not exist.
 
     Raises `BarnabasError` if `deltalake` cannot read it.
     """
@@ -43,7 +43,7 @@ def existing_table(options: DeltaOptions) -> DeltaTable:
     parts = urlsplit(options.path)
     is_local = parts.scheme in ("", "file")
     path = Path(url2pathname(parts.path) if parts.scheme else options.path)
-    # deltalake reports a file in its own words, and a missing directory in one of two ways.
+    # deltalake would report a file in its own words, and a missing directory in one of two ways.
     table = None if is_local and not path.is_dir() else open_table(options)
     if table is None:
         raise ConfigError(f"{options.path}: there is no Delta table")
@@ -51,7 +51,8 @@ def existing_table(options: DeltaOptions) -> DeltaTable:
 
 
 def filesystem(options: DeltaOptions) -> pa_fs.FileSystem:
-    """Return the file system, rooted at the table; creates a missing directory."""
+    """Return the file system, rooted at the table's directory, which is created if it is
+    missing."""
     parts = urlsplit(options.path)
     if parts.scheme in ("", "file"):
         root = Path(url2pathname(parts.path) if parts.scheme else options.path).absolute()

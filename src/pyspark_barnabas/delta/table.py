@@ -53,17 +53,17 @@ class CommitLost(BarnabasError):
 
 
 class Layout(NamedTuple):
-    """The layout of a table, for tasks."""
+    """The layout of a table, as tasks need it."""
 
     partition_by: tuple[str, ...]  # partition columns
     required: frozenset[str] = frozenset()  # columns that may not be null
-    is_strict: bool = False  # fields within columns may not be null, too
+    is_strict: bool = False  # some fields within columns may not be null either
 
 
 class Table:
     """One table, reopened for each operation because other writers may have changed it.
 
-    `kept`: keeps it open between commits, unless they have.
+    `kept`: keeps the table open between commits, unless another writer has changed it.
     """
 
     def __init__(self, options: DeltaOptions, kept: Kept | None = None) -> None:
@@ -71,7 +71,7 @@ class Table:
         self._kept = kept
 
     def open(self) -> DeltaTable | None:
-        """Open the present table; returns None if it does not exist."""
+        """Open the table as it is now, or return None if it does not exist."""
         return open_table(self._options)
 
     def check(self, schema: pa.Schema, *, overwrite: bool = False) -> Layout:
@@ -92,7 +92,7 @@ class Table:
     def commit(
         self, schema: pa.Schema, files: Sequence[DataFile], *, overwrite: bool, query: str | None
     ) -> bool:
-        """Add the files in one commit; returns False if it was committed before.
+        """Add the files in one commit, and return False if this was already committed before.
 
         `query`: the query of a stream, whose progress is checked strictly; None for a batch job,
         which is skipped if its version is not newer, as with Delta's own writer.
@@ -121,7 +121,7 @@ class Table:
                     self._add(table, schema, files, properties, overwrite=overwrite)
             except CommitFailedError as error:
                 came_first = in_one_line(error)
-                # The error is the same for other failures: only a newer version proves a lost race.
+                # Other failures raise the same error, so only a newer version proves a lost race.
                 if not self._is_newer(table):
                     raise BarnabasError(f"{self._options.path}: {came_first}") from error
                 _log.info("another commit of %s came first: %s", self._options.path, came_first)
@@ -239,7 +239,7 @@ class Table:
         refuse_demands(table, overwrite=overwrite)
         new = new_fields(table, schema, merge=self._options.merge_schema)
         if new:
-            # This is a separate commit: no harm is done if the next one fails.
+            # This is a separate commit, which does no harm if the next one fails.
             table.alter.add_columns(new)
         table.create_write_transaction(
             _actions(files),
@@ -254,8 +254,8 @@ class Table:
         from deltalake import CommitProperties, Transaction
 
         app_id, version = self._options.app_id, self._options.version
-        # `deltalake` would retry by itself, with weaker checks: an overwrite keeps what a
-        # compaction has merged meanwhile, and a table created twice has both first batches.
+        # `deltalake` would retry by itself, with weaker checks: an overwrite would keep what a
+        # compaction has merged meanwhile, and a table created twice would have both first batches.
         if app_id is None or version is None:
             return CommitProperties(max_commit_retries=0)
         transactions = [Transaction(app_id, version)]
@@ -265,9 +265,9 @@ class Table:
         return CommitProperties(said, max_commit_retries=0, app_transactions=transactions)
 
     def _tidy(self, table: DeltaTable, before: int) -> None:
-        """Compact, vacuum and checkpoint if due.
+        """Compact and vacuum if due.
 
-        `before`: the version before the commit. The commit stands even if this fails.
+        `before`: the version before the commit. The commit is valid even if this fails.
         """
         every = (self._options.compact_every, self._options.vacuum_every)
         if every == (None, None):
@@ -283,7 +283,7 @@ class Table:
                 compact(self._options)
             if vacuums:
                 vacuum(table)
-        # There was a concurrent change; the next time is early enough.
+        # Another writer may have changed the table meanwhile; the next time is early enough.
         except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
             _log.warning(
                 "%s: maintenance failed and will be retried later: %s",
@@ -304,7 +304,7 @@ def _progress(table: DeltaTable, app_id: str, query: str | None) -> Progress:
     if application is None:
         return Progress()
     own = None if query is None else table.transaction_version(query_application(app_id, query))
-    # The application's versions stay in the log of a restored table, but its rows do not.
+    # A restored table keeps the application's versions in its log, but not its rows.
     looked_at = _FIRST_LOOK
     while True:
         commits = table.history(looked_at)  # the newest first

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 def vacuum(
     table: DeltaTable, retain_hours: int | None = None, *, dry_run: bool = False
 ) -> list[str]:
-    """Remove the files and return them; with `dry_run`, only return them. `retain_hours`: None uses
-    the table's own retention, set by its property delta.deletedFileRetentionDuration, or a week
-    without it.
+    """Remove the files and return them; with `dry_run`, only return them. `retain_hours`: if None,
+    the table's own retention applies, which its property delta.deletedFileRetentionDuration sets
+    and which is a week by default.
 
-    Raises `ConfigError` if the table has files of a kind that `deltalake` may take for unneeded.
+    Raises `ConfigError` if the table has files of a kind that `deltalake` may mistake for unneeded
+    ones.
     """
     refuse_features(table)
     return table.vacuum(retain_hours, dry_run, enforce_retention_duration=False, full=True)

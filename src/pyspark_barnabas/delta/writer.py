@@ -1,7 +1,7 @@
-"""The Delta sink's writers, called by Spark's tasks and Spark's driver.
+"""Implements the Delta sink's writers, which Spark's tasks and its driver call.
 
 A stream's micro-batch is one commit; if it is repeated, the query's id and the batch's number
-identify it. A task that runs twice writes its files twice; files that no message names are not
+identify it. A task that runs twice writes its files twice; files that no message lists are not
 committed.
 """
 
@@ -27,7 +27,7 @@ from pyspark_barnabas.delta.table import Table
 
 
 class FilesWritten(WriterCommitMessage):
-    """A task's files, and its query."""
+    """The files that a task has written, and its query."""
 
     def __init__(self, query: str | None, files: Sequence[DataFile]) -> None:
         self.query = query
@@ -61,7 +61,7 @@ class _Writer:
 
 
 class DeltaWriter(_Writer, DataSourceArrowWriter):
-    """`df.write.format("barnabas.delta").mode("append" or "overwrite")`."""
+    """Implements `df.write.format("barnabas.delta").mode("append" or "overwrite")`."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesWritten:
         return FilesWritten(None, self._write(iterator))
@@ -70,11 +70,12 @@ class DeltaWriter(_Writer, DataSourceArrowWriter):
         self._commit(self._options, messages, self._options.query)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Do nothing: a vacuum removes files without a commit."""
+        """Do nothing, because a vacuum removes files without a commit."""
 
 
 class DeltaStreamWriter(_Writer, DataSourceStreamArrowWriter):
-    """`df.writeStream.format("barnabas.delta")`; output mode `complete` replaces all rows."""
+    """Implements `df.writeStream.format("barnabas.delta")`; output mode `complete` replaces all
+    rows."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesWritten:
         context = TaskContext.get()
@@ -92,4 +93,4 @@ class DeltaStreamWriter(_Writer, DataSourceStreamArrowWriter):
             self._commit(options, messages, query)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Do nothing, as in `DeltaWriter`; also, the outcome of a commit may be unknown."""
+        """Do nothing, as in `DeltaWriter`, and because the outcome of a commit may be unknown."""

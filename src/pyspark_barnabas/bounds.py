@@ -1,7 +1,8 @@
-"""The start and end of a read, as given by options: a name, offsets or timestamps.
+"""Parses the options for the start and end of a read: a name, offsets or timestamps.
 
-Offsets and timestamps per partition are JSON: `{"topic": {"0": number, "1": number}}`, where an
-offset of -2 is the earliest and -1 the latest. `survey.py` resolves them to offsets of a real log.
+Offsets and timestamps by partition are given in JSON: `{"topic": {"0": number, "1": number}}`,
+where an offset of -2 is the earliest and -1 the latest. `survey.py` resolves them to offsets of a
+real log.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ STRATEGY_NAME = "startingOffsetsByTimestampStrategy"
 class Bound(NamedTuple):
     """One end of the range to read.
 
-    `offset` (EARLIEST or LATEST) applies to every partition unless `offsets` lists them;
-    `timestamp_ms` likewise applies unless `timestamps_ms` lists them. `option` is the name of the
-    option that set it.
+    `offset` (EARLIEST or LATEST) applies to every partition unless `offsets` has one for each.
+    Likewise, `timestamp_ms` applies unless `timestamps_ms` has one for each. `option` is the name
+    of the option that set it.
     """
 
     option: str
@@ -59,7 +60,7 @@ def ending_bound(options: GivenOptions) -> Bound:
 
 
 def refuse(bound: Bound, empty: int) -> None:
-    """Reject a batch that starts at LATEST or ends at EARLIEST: it would read nothing."""
+    """Reject a batch that starts at LATEST or ends at EARLIEST, because it would read nothing."""
     name = "latest" if empty == LATEST else "earliest"
     if bound.is_named and bound.offset == empty:
         raise ConfigError(f"option {bound.option}={name} would read nothing")
@@ -123,7 +124,7 @@ def partition_number(text: object) -> int:
 
 
 def _whole(number: object) -> int:
-    # To Python, JSON's true and false are integers.
+    # In Python, JSON's true and false are integers.
     if not isinstance(number, int) or isinstance(number, bool):
         raise ValueError("a whole number")
     return number

@@ -1,4 +1,4 @@
-"""Provides consumers: one for a query's driver side, a few per worker process for its tasks."""
+"""Provides consumers: one for a query's driver side, and a few per worker process for its tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_KEPT = 4
 
 def connect(properties: Mapping[str, str]) -> SyncConsumer:
     """Return a connected consumer. Raises `NoBrokersAvailable` with the address."""
-    # An offset out of range must be an error: a reset would be a silent loss.
+    # An offset out of range must be an error, because a reset would lose records silently.
     options: dict[str, Any] = {**properties, "auto.offset.reset": "none"}
     return SyncConsumer(options.pop("bootstrap.servers"), **options)
 
@@ -27,7 +27,7 @@ class KeptConsumers:
 
     def get(self, properties: Mapping[str, str]) -> SyncConsumer:
         name = tuple(sorted(properties.items()))
-        # Taken out and added again, so that the first is the one that was not used for longest.
+        # It is taken out and added again, so that the first one is the least recently used.
         consumer = self._consumers.pop(name, None) or connect(properties)
         self._consumers[name] = consumer
         if len(self._consumers) > _MOST_KEPT:

@@ -1,11 +1,12 @@
-"""The exactly-once sink: each micro-batch is one transaction, which the driver begins and ends.
+"""Implements the exactly-once sink: each micro-batch is one transaction, which the driver begins
+and ends.
 
     tasks      rows -> staging topic; the offsets of its batches go to the driver  (staging.py)
     driver     InitProducerId -> token -> rows to their targets, and the next token -> EndTxn
 
-The transaction is open only while the driver copies, not while tasks run, and no work of a task is
-part of it: retries, speculation and a different number of tasks do not matter. A replayed
-micro-batch finds its own token and writes nothing (token.py). Consume the topic with
+The transaction is open only while the driver copies, not while tasks run, and it includes nothing
+that a task does. Therefore, retries, speculation and a different number of tasks do not matter. A
+replayed micro-batch finds its own token and writes nothing (token.py). Consume the topic with
 `isolation.level=read_committed`.
 """
 
@@ -44,10 +45,10 @@ from pyspark_barnabas.token import Token, is_committed
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_MS = 60_000  # for a response to a fetch
-# Deleting waits for the followers' next fetches, half a second, so small micro-batches share it.
+# Deleting waits half a second for the followers' next fetches, so small micro-batches share it.
 _CLEARED_EVERY = 8  # micro-batches
 _MANY_ROWS = 100_000
-# The rows were acknowledged; a fetch that waits for more would only delay the next step.
+# The rows have been acknowledged, so a fetch that waits for more would only delay the next step.
 _READ_AT_ONCE = {"auto.offset.reset": "none", "fetch.max.wait.ms": 10}
 _TIMEOUT_NAME = "transaction.timeout.ms"
 _TRANSACTION_TIMEOUT_MS = 900_000  # `transaction.max.timeout.ms` of brokers, by default
@@ -62,13 +63,13 @@ class RowsStaged(WriterCommitMessage):
 
 
 class ExactlyOnceWriter(DataSourceArrowWriter):
-    """`df.write.format("barnabas").option("exactlyOnce", "true").mode("append")`: one
-    transaction per job. A job that runs again writes again."""
+    """Implements `df.write.format("barnabas").option("exactlyOnce", "true").mode("append")`, with
+    one transaction per job. A job that runs again writes its rows again."""
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
         self._columns = columns_to_write(schema, options.topic, overwrite=overwrite)
         self._options = options
-        # Created by the driver and pickled to the tasks.
+        # This is created by the driver and sent pickled to the tasks.
         self._job = f"job-{uuid4()}"
         self._topic = staging.staging_topic(transactional_id_of(options, self._job))
         asyncio.run(create_staging_topic(options, self._topic))
@@ -90,7 +91,7 @@ class ExactlyOnceWriter(DataSourceArrowWriter):
 
 
 class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
-    """`df.writeStream.format("barnabas").option("exactlyOnce", "true")`."""
+    """Implements `df.writeStream.format("barnabas").option("exactlyOnce", "true")`."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._columns = columns_to_write(schema, options.topic)
@@ -113,7 +114,7 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
             asyncio.run(commit(self._options, staged[0].query, batchId, batches))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Do nothing: staged rows are not part of the topic, and are deleted after a later
+        """Do nothing, because staged rows are not part of the topic and are deleted after a later
         commit."""
 
 
@@ -124,16 +125,17 @@ def transactional_id_of(options: SinkOptions, query: str) -> str:
 async def commit(
     options: SinkOptions, query: str, batch: int, staged: Sequence[StagedBatch]
 ) -> bool:
-    """Copy the staged rows, in one transaction, unless that was done before; returns whether it was
-    done now.
+    """Copy the staged rows in one transaction, unless this was done before, and return whether it
+    was done now.
 
-    Raises `NotExactlyOnce`, `StagingLost`, or ProducerFenced if a newer producer has the same id.
+    Raises `NotExactlyOnce`, `StagingLost`, or `ProducerFenced` if a newer producer has the same id.
     """
     transactional_id = transactional_id_of(options, query)
     place = TopicPartition(staging.staging_topic(transactional_id), 0)
     wanted = Token(query, batch, sum(each.rows for each in staged))
     async with _connected(options, transactional_id) as clients:
-        # A transaction whose markers are still being written has an unknown token (KIP-447).
+        # While the markers of a transaction are still being written, its token is unknown
+        # (KIP-447).
         committed = await clients.admin.list_group_offsets(
             transactional_id, [place], require_stable=True
         )
@@ -143,7 +145,8 @@ async def commit(
             return False
         clients.producer.begin_transaction()
         await staging.copy(clients.consumer, clients.producer, place.topic, staged, _TIMEOUT_MS)
-        # As with consumers, the committed offset is the next one: the next micro-batch's number.
+        # As with consumers, the committed offset is the next one, here the number of the next
+        # micro-batch.
         token = OffsetAndMetadata(batch + 1, wanted.metadata)
         await clients.producer.send_offsets_to_transaction({place: token}, transactional_id)
         await clients.producer.commit_transaction()
@@ -151,13 +154,14 @@ async def commit(
             try:
                 await staging.clear(clients.admin, place.topic, staged)
             except BarnabasError as error:
-                # The rows are in their topics; what is left in the staging topic expires.
+                # The rows are in their topics, and the rest of the staging topic expires.
                 _log.warning("committed rows could not be deleted from %s: %s", place.topic, error)
         return True
 
 
 async def commit_job(options: SinkOptions, job: str, staged: Sequence[StagedBatch]) -> None:
-    """Copy the staged rows of a batch job in one transaction. Raises as `commit` does."""
+    """Copy the staged rows of a batch job in one transaction. Raises the same errors as
+    `commit`."""
     transactional_id = transactional_id_of(options, job)
     topic = staging.staging_topic(transactional_id)
     async with _connected(options, transactional_id) as clients:
@@ -191,7 +195,7 @@ class _Clients(NamedTuple):
 async def _connected(options: SinkOptions, transactional_id: str) -> AsyncIterator[_Clients]:
     """Connect the driver's clients.
 
-    This fences an earlier producer with the id and ends its open transaction.
+    This fences an earlier producer with the same id and ends its open transaction.
     """
     servers, properties = properties_of_clients(options.client)
     # The longest timeout that a broker accepts by default, unless the user gives another.
@@ -208,7 +212,7 @@ async def _connected(options: SinkOptions, transactional_id: str) -> AsyncIterat
         ) as consumer,
     ):
         try:
-            # This happens before the token is read: an attempt that is still running is fenced, so
+            # This happens before the token is read. An attempt that is still running is fenced, so
             # it cannot commit between that read and this transaction.
             await producer.init_transactions()
         except InvalidTransactionTimeout:

@@ -1,8 +1,8 @@
-"""Reads options as the user wrote them: names are case-insensitive, values are text, errors name
-both.
+"""Reads options as the user wrote them: names are case-insensitive, values are text, and errors
+show both.
 
-A parser is a function of the text. It raises `ValueError` with the valid form, to be read after
-"expected".
+A parser is a function that takes the text. It raises `ValueError` with a description of the valid
+form, which the error shows after "expected".
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from barnabas.errors import ConfigError
 
 Value = TypeVar("Value")
 
-# Options that Spark itself adds to the user's.
+# Options that Spark adds to those of the user.
 _OF_SPARK = frozenset(("checkpointlocation", "queryname"))
 
 
@@ -24,8 +24,8 @@ class GivenOptions:
     """The options of one read or write."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
-        # Lower-cased here for any mapping: Spark's own is case-insensitive only as long
-        # as it is not copied.
+        # The names are converted to lower case for any mapping, because Spark's own is
+        # case-insensitive only as long as it is not copied.
         self._given = {name.lower(): value for name, value in given.items()}
 
     def names(self) -> list[str]:
@@ -43,7 +43,7 @@ class GivenOptions:
 
 
 def refuse_others(source: str, given: Iterable[str], known: Iterable[str], prefix: str) -> None:
-    """Reject options, in lower case, that `source` does not have and that lack the `prefix`.
+    """Reject options, given in lower case, that `source` does not have and that lack the `prefix`.
 
     Raises `ConfigError` with the most similar existing name.
     """
@@ -85,8 +85,8 @@ def instant_ms(text: str) -> int:
 
 
 def duration_ms(text: str) -> int:
-    """Return the milliseconds of a Spark time string (`500ms`, `30s`, `15m`, `2h`, `1d`); a bare
-    number is in ms."""
+    """Convert a Spark time string (`500ms`, `30s`, `15m`, `2h`, `1d`) to milliseconds; a bare
+    number is in milliseconds."""
     match = re.fullmatch(r"\s*(\d+)\s*(us|ms|s|m|min|h|d)?\s*", text.lower())
     if not match:
         raise ValueError("a time such as 500ms, 30s, 15m or 2h")

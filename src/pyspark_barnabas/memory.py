@@ -1,13 +1,13 @@
 """Configures the memory of a worker process: the allocator and the garbage collector.
 
-A fetch is received, decoded and freed, each time a few megabytes in half a dozen arrays. glibc
-returns blocks of that size to the system immediately and gets them again, zeroed, page by page: as
-measured, this takes a third of a reading task's CPU time. With `keep_freed_memory`, glibc keeps the
-blocks as long as the worker lives, which costs at most the memory of one fetch.
+Each fetch is received, decoded and freed, and has a few megabytes in half a dozen arrays. glibc
+returns blocks of that size to the system immediately and gets them again, zeroed, page by page,
+which was measured to take a third of a reading task's CPU time. With `keep_freed_memory`, glibc
+keeps the blocks as long as the worker lives, which costs at most the memory of one fetch.
 
 Spark collects Python's garbage after each task. With PySpark, Arrow, NumPy and Polars loaded, that
-takes 75 ms, as measured, in which the process cannot begin another task: more than a small task
-itself. `settle_objects` leaves only objects that are newer to the collector.
+was measured to take 75 ms, during which the process cannot begin another task. This is longer than
+a small task itself. `settle_objects` leaves only newer objects to the collector.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import gc
 import sys
 
 # mallopt(3). Both must be set: a block below the mmap threshold is on the heap, and the heap's end
-# is returned only when the trim threshold of it is free.
+# is returned only when more of it is free than the trim threshold.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _TRIM_BYTES = 256 * 1024 * 1024
 _MMAP_BYTES = 32 * 1024 * 1024  # the most that glibc accepts
@@ -37,8 +37,8 @@ def keep_freed_memory() -> None:
 def settle_objects(kind: str) -> None:
     """Exempt the objects of this process from further garbage collections.
 
-    Call it at the end of a task: the first task of each kind has loaded everything that later
-    tasks of the kind need, and all later calls do nothing. Garbage is collected before.
+    Call this at the end of a task. By then, the first task of each kind has loaded everything that
+    later tasks of the kind need, and all later calls do nothing. Garbage is collected first.
     """
     gc.collect()
     gc.freeze()

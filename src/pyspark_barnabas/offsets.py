@@ -1,24 +1,25 @@
-"""Handles a query's offsets: their JSON, a trigger's share of the backlog, the ranges that tasks
-read.
+"""Handles a query's offsets: their JSON, a trigger's share of the backlog, and the ranges that
+tasks read.
 
-Pure: the state of the log is passed in as numbers, so a replay of a micro-batch plans the same
-ranges without any request.
+The module is pure. The state of the log is passed in as numbers, so a replay of a micro-batch plans
+the same ranges without any request.
 
-An offset is what Spark's Kafka connector writes into the checkpoint, plus two keys of ours:
+An offset has the form that Spark's Kafka connector writes into the checkpoint, plus two keys of
+ours:
 
     {"@ids": {"web": "FSAQdDVOSNC33pgt9SlwTQ"}, "@start": {"web": {"1": 40}},
      "web": {"0": 120, "1": 55}}
 
-The numbers are the start of the next batch. `@ids` identifies their topics: a topic that was
-deleted and recreated has a different id, and the numbers mean nothing there (decision 19). `@start`
-has the *start* of this batch in partitions for which the last offset has no number, or an invalid
-one: all partitions in the first batch, later an added partition, or a partition that lost records
-if the user chose to continue. Topic names cannot contain an `@`.
+The numbers are the start of the next batch. `@ids` identifies their topics, because a topic that
+was deleted and recreated has a different id, and the numbers mean nothing in it (decision 19).
+`@start` has the *start* of this batch in partitions for which the last offset has no number, or an
+invalid one: all partitions in the first batch and, later, a partition that was added, or one that
+lost records if the user chose to continue. Topic names cannot contain an `@`.
 
 This also pins the first offset. Spark calls `initialOffset()` more than once and does not store the
-result; a "latest" would differ between the calls and between runs: records in the gap would be
-lost, or a batch would end before its start. So `initialOffset()` returns the constant `{}`, and
-`latestOffset` resolves the user's option once, into the *end* of the first batch, which Spark
+result, so "latest" would differ between the calls and between runs. Records in the gap would be
+lost, or a batch would end before its start. Therefore, `initialOffset()` returns the constant `{}`,
+and `latestOffset` resolves the user's option once, into the *end* of the first batch, which Spark
 writes to its offset log before anything runs.
 """
 
@@ -49,8 +50,9 @@ class StreamOffset(NamedTuple):
         """Return the dictionary that Spark stores, with its keys sorted because Spark compares
         offsets as text.
 
-        It is never empty, even if it covers nothing (a pattern without a match yet): an empty
-        offset stands for the start of a query, and later matches are read from their beginning.
+        It is never empty, even if it covers nothing (a pattern without a match yet), because an
+        empty offset means the start of a query, whereas later matches are read from their
+        beginning.
         """
         encoded = _nested(self.positions)
         if self.starts or not encoded:
@@ -73,13 +75,13 @@ class StreamOffset(NamedTuple):
 class OffsetRange(NamedTuple):
     """A range from `start` (inclusive) to `end` (exclusive).
 
-    It counts offsets, not rows: compaction leaves gaps.
+    It counts offsets, not rows, because compaction leaves gaps.
     """
 
     topic_partition: TopicPartition
     start: int
     end: int
-    topic_id: str | None = None  # of the topic that it was planned for; None: unknown
+    topic_id: str | None = None  # of the topic for which it was planned; None: unknown
 
     @property
     def size(self) -> int:
@@ -132,7 +134,7 @@ def shares(backlog: Offsets, limit: int) -> dict[TopicPartition, int]:
 def split(
     ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None
 ) -> list[OffsetRange]:
-    """Split ranges into about `min_partitions`, none with more than `max_records`."""
+    """Split ranges into about `min_partitions` pieces, none of more than `max_records` offsets."""
     total = sum(each.size for each in ranges)
     pieces: list[OffsetRange] = []
     for each in ranges:

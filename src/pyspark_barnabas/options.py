@@ -1,8 +1,8 @@
-"""The options of `format("barnabas")`: the options of Spark's Kafka connector, with the same names.
+"""Parses the options of `format("barnabas")`, which have the names of Spark's Kafka connector.
 
-This module has the tables of names, the defaults and the conflicts, and opens no connection. An
-unknown option is an error: a silently ignored `maxOffsetPerTrigger` costs an afternoon. It does not
-check that topics, partitions or offsets exist: `survey.py` asks the broker.
+This module knows the names, the defaults and the conflicts, and opens no connection. An unknown
+option is an error, because a silently ignored `maxOffsetPerTrigger` costs an afternoon. Whether
+topics, partitions and offsets exist is checked later, by `survey.py`, which asks the brokers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pyspark_barnabas.subscription import SUBSCRIPTION_NAMES, Subscription, subs
 
 
 class SourceOptions(NamedTuple):
-    """All options of a reader; sent pickled to the tasks."""
+    """All options of a reader, which are sent pickled to the tasks."""
 
     client: Mapping[str, str]
     subscription: Subscription
@@ -46,12 +46,13 @@ class SourceOptions(NamedTuple):
     record_batches: bool
 
     def __repr__(self) -> str:
-        """Omit the client's properties, which include its secrets: Spark logs what fails."""
+        """Omit the client's properties, which include its secrets, because Spark logs what
+        fails."""
         return f"SourceOptions({self.subscription})"
 
 
 class SinkOptions(NamedTuple):
-    """All options of a writer; sent pickled to the tasks."""
+    """All options of a writer, which are sent pickled to the tasks."""
 
     client: Mapping[str, str]
     topic: str | None
@@ -79,8 +80,8 @@ _SOURCE_NAMES = (
     "recordBatches",  # ours: rows are packed, for jobs that unpack them in Arrow
     "kafkaConsumer.pollTimeoutMs",
     "topicIds",  # ours: false keeps them out of the checkpoint, so that the connector can use it
-    # Accepted without effect, so that jobs written for the connector run unchanged: this source
-    # joins no consumer group, and its client has its own retries.
+    # These are accepted without effect, so that jobs written for the connector run unchanged. This
+    # source joins no consumer group, and its client has its own retries.
     "groupIdPrefix",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
@@ -93,14 +94,14 @@ _POLL_TIMEOUT_MS = 120_000
 
 
 def source_options(given: Mapping[str, str], *, streaming: bool | None = None) -> SourceOptions:
-    """Parse the options of a read. If `streaming` is None, check the options common to both kinds
-    of query.
+    """Parse the options of a read. If `streaming` is None, check only the options common to both
+    kinds of query.
 
     Raises `ConfigError`.
     """
     options = GivenOptions(given)
     refuse_unknown(options.names(), _SOURCE_NAMES)
-    # The connector's defaults: a batch reads the present records, a stream the new ones.
+    # As in the connector, a batch reads the existing records by default, and a stream the new ones.
     starting = starting_bound(options, LATEST if streaming else EARLIEST)
     ending = ending_bound(options)
     if streaming is True:

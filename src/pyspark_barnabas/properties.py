@@ -27,14 +27,15 @@ _PREFIX = "kafka."
 _SERVERS = "bootstrap.servers"
 
 _READ_DEFAULTS = {
-    # A task reads one partition, which may fill a whole fetch. 2 MiB are about 17,000 small
-    # records: few round trips, and the decoded data still fits the processor's cache.
+    # A task reads one partition, which may fill a whole fetch. With 2 MiB, about 17,000 small
+    # records, there are few round trips, and the decoded data still fits into the processor's
+    # cache.
     "max.partition.fetch.bytes": "2097152",
     # A request for a mistyped name must not create that topic.
     "allow.auto.create.topics": "false",
 }
 _WRITE_DEFAULTS = {
-    # Tasks have thousands of rows ready; large batches cost the broker least.
+    # Tasks have thousands of rows ready, and large batches cost the broker least.
     "linger.ms": "5",
     "batch.size": "262144",
 }
@@ -88,7 +89,7 @@ class Properties(NamedTuple):
     """A sink's `kafka.*` options by client."""
 
     common: dict[str, Any]
-    producer: dict[str, Any]  # and the common ones
+    producer: dict[str, Any]  # including the common ones
 
 
 def client_properties(given: Mapping[str, str], *, reads: bool) -> Mapping[str, str]:
@@ -140,7 +141,7 @@ def _take(properties: dict[str, str], name: str, value: str, own: set[str]) -> N
     if name in _REFUSED:
         raise ConfigError(f"option kafka.{name} is not supported: {_REFUSED[name]}")
     if name in _WITHOUT_EFFECT:
-        return  # even if our consumer has it: the source joins no group
+        return  # even if our consumer has it, as the source joins no group
     if name == _SERVERS or name in own or name.startswith(_SECURITY):
         properties[name] = value
     elif name not in _OF_CONSUMERS | _OF_PRODUCERS:

@@ -1,10 +1,10 @@
-"""Reads a range of offsets as Arrow: the batch reader, and the tasks of a stream.
+"""Reads ranges of offsets as Arrow, for the batch reader and for the tasks of a stream.
 
-Rows are decoded per fetch, about 17,000 small ones at a time, since numpy's calls cost the same for
-few rows. Spark gets them in record batches of at most 16,384 rows, so that it can process one while
-the next is written. The consumer has sent the next fetch by the time this one is decoded. Spark's
-own share of the cost per row (the JVM's reading of Arrow and its projection) is by far the largest;
-ours is about a quarter of it.
+Rows are decoded per fetch, about 17,000 small ones at a time, since a call to NumPy costs the same
+for few rows. Spark gets them in record batches of at most 16,384 rows, so that it can process one
+while the next is written. By the time that a fetch is decoded, the consumer has already sent the
+next one. Spark's own share of the cost per row (the JVM's reading of Arrow and its projection) is
+by far the largest; ours is about a quarter of it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pyspark_barnabas.schema import RECORD_BATCHES, arrow_schema, check_read_sch
 from pyspark_barnabas.survey import ids_of, require_all, resolve, survey
 
 _ROWS = 16_384
-_LOOK_MS = 1_000  # without a record, before the log's end is asked for
+_LOOK_MS = 1_000  # how long to wait for a record before looking at the log's end
 
 
 class ReadTimedOut(BarnabasError):
@@ -38,7 +38,8 @@ class ReadTimedOut(BarnabasError):
 
 
 class TopicReader(DataSourceReader):
-    """`spark.read`: everything between two bounds, resolved once when the query is planned."""
+    """Implements `spark.read`, which reads between two bounds that are resolved once, when the
+    query is planned."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         check_read_schema(schema, options.include_headers, options.record_batches)
@@ -59,14 +60,14 @@ class TopicReader(DataSourceReader):
 
 
 def tasks(options: SourceOptions, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
-    """Return the tasks between two offsets, one range each; sends no request."""
+    """Return the tasks between two offsets, one range each, without sending a request."""
     ranges = ranges_between(start, end)
     pieces = split(ranges, options.min_partitions, options.max_records_per_partition)
     return [InputPartition(piece) for piece in pieces]
 
 
 def read_task(options: SourceOptions, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of one of `tasks`."""
+    """Yield the rows of a task that `tasks` returned."""
     wanted = partition.value
     if wanted is None:  # Spark's placeholder when there is nothing to read
         return
@@ -85,8 +86,8 @@ def read_range(
     Raises `DataLoss` if records no longer exist, with or without their topic, `ReadTimedOut`, or
     `CorruptData`.
     """
-    # The leader is looked up first: a fetch without a known leader waits for a backoff, which a
-    # task for a small topic among many would do each time.
+    # The leader is looked up first, because a fetch without a known leader waits for a backoff,
+    # which a task for a small topic among many would do each time.
     if _is_deleted(consumer, options, wanted):
         return
     partition = wanted.topic_partition
@@ -114,19 +115,20 @@ def read_range(
             )
             wanted = wanted._replace(start=answer.next_offset)
     finally:
-        # The process keeps the consumer for its next task: it must no longer fetch for this one.
+        # The process keeps the consumer for its next task, so the consumer must no longer fetch for
+        # this one.
         consumer.assign([])
 
 
 def _fetched(
     consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange
 ) -> FetchedBytes | None:
-    """Return the next records of a range, or None if some of the range no longer exist.
+    """Return the next records of a range, or None if part of the range no longer exists.
 
     Raises `ReadTimedOut`, or `NoOffsetForPartition` if the range's start is outside the log.
     """
     partition, position, end, _ = wanted
-    # A short wait, then a look whether the records exist, before the whole timeout is spent.
+    # After a short wait, check whether the records exist, before spending the rest of the timeout.
     look_ms = min(_LOOK_MS, options.poll_timeout_ms)
     for timeout_ms in (look_ms, options.poll_timeout_ms - look_ms):
         answer = consumer.fetch_batches(timeout_ms).get(partition)
@@ -147,7 +149,7 @@ def _fetched(
 
 def _is_deleted(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> bool:
     """Return whether the partition has been deleted since the range was planned, even if another
-    topic now has its name. If so, raises `DataLoss` unless the user chose to continue."""
+    topic now has its name. In this case, raises `DataLoss` unless the user chose to continue."""
     if _has(consumer, wanted):
         return False
     partition, position, end, _ = wanted
@@ -170,8 +172,9 @@ def _has(consumer: SyncConsumer, wanted: OffsetRange) -> bool:
 
 
 def _remainder(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> OffsetRange:
-    """Return what exists of the range; if part is missing, raises `DataLoss` unless the user
-    chose to continue. The whole range may be back, for instance after a change of leader."""
+    """Return the part of the range that exists. If some of it is missing, raises `DataLoss` unless
+    the user chose to continue. The whole range may be back, for instance after a change of
+    leader."""
     if _is_deleted(consumer, options, wanted):
         return wanted._replace(start=wanted.end)
     log = _log_of(consumer, wanted)
@@ -187,7 +190,7 @@ def _remainder(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRan
 
 
 def _log_of(consumer: SyncConsumer, wanted: OffsetRange) -> Log:
-    """Return the present log of a partition that `_has`."""
+    """Return the current log of a partition for which `_has` returns True."""
     partition = wanted.topic_partition
     start = consumer.beginning_offsets([partition])[partition]
     end = consumer.end_offsets([partition])[partition]
@@ -209,7 +212,7 @@ def _record_batches(columns: Columns, partition: TopicPartition) -> Iterator[pa.
     if columns.headers is not None:
         arrays.append(columns.headers.cast(schema.field("headers").type))
     rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    # The pieces are equal: a last piece with few rows would cost as much as a full piece.
+    # The pieces are equal, because a last piece with few rows would cost as much as a full one.
     pieces = -(-count // _ROWS)
     for piece in range(pieces):
         start, end = count * piece // pieces, count * (piece + 1) // pieces
@@ -217,7 +220,7 @@ def _record_batches(columns: Columns, partition: TopicPartition) -> Iterator[pa.
 
 
 def _packed(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Pack rows into one row that Spark carries as bytes: its JVM then converts none of their
+    """Pack rows into one row, which Spark passes on as bytes. Its JVM then need not convert their
     cells, which is most of the cost of a row."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:

@@ -1,4 +1,5 @@
-"""Takes the rows to write from Spark, as columns or as records, and checks their columns."""
+"""Converts the rows that Spark has for writing to columns or to records, and checks their
+columns."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def columns_to_write(schema: StructType, topic: str | None, *, overwrite: bool =
 async def tables(batches: Iterator[pa.RecordBatch]) -> AsyncIterator[pa.Table]:
     """Yield the rows in tables of a few megabytes.
 
-    They come from the JVM through a blocking iterator, which is read in a thread so that it does
+    Spark provides the rows through a blocking iterator, which is read in a thread so that it does
     not delay requests to the brokers.
     """
     while (table := await asyncio.to_thread(_next_table, batches)) is not None:
@@ -65,7 +66,7 @@ def _next_table(batches: Iterator[pa.RecordBatch]) -> pa.Table | None:
 
 
 class TopicColumns(NamedTuple):
-    """The rows of one topic, as `Producer.send_columns` takes them."""
+    """The rows of one topic, in the form that `Producer.send_columns` expects."""
 
     topic: str
     values: pa.ChunkedArray

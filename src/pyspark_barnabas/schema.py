@@ -1,7 +1,8 @@
-"""The columns of topics: exactly the Kafka connector's, so that the formats are interchangeable.
+"""Defines the columns of topics, which are the Kafka connector's, so that the formats are
+interchangeable.
 
-Users may pass a schema (`.schema(...)`), but only this one: other columns cannot be derived from
-anything.
+Users may pass a schema (`.schema(...)`), but only this one, because nothing could fill other
+columns.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _HEADERS = ArrayType(
 
 
 RECORD_BATCHES = pa.schema([pa.field("batch", pa.binary())])
-"""The schema used with the option `recordBatches`: Arrow IPC streams of the usual rows."""
+"""The schema for the option `recordBatches`, in which a row is an Arrow IPC stream of usual
+rows."""
 
 
 def read_schema(include_headers: bool, record_batches: bool = False) -> StructType:
@@ -51,7 +53,7 @@ def check_read_schema(
 ) -> None:
     """Raise `ConfigError` unless `given` is this format's schema."""
     own = read_schema(include_headers, record_batches)
-    # Without nullability, which simpleString leaves out and a user need not repeat.
+    # This ignores nullability, which simpleString leaves out and a user need not repeat.
     if given.simpleString() != own.simpleString():
         raise ConfigError(
             f"format barnabas has the schema {own.simpleString()} and accepts no other, such as"

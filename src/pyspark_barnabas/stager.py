@@ -28,7 +28,7 @@ from pyspark_barnabas.staging import StagedBatch, StagingLost
 async def stage(
     options: SinkOptions, columns: Columns, transactional_id: str, rows: Iterator[pa.RecordBatch]
 ) -> list[StagedBatch]:
-    """Write a task's rows to the staging topic, which is created if it does not exist; returns
+    """Write a task's rows to the staging topic, which is created if it does not exist, and return
     their acknowledged places."""
     topic = staging.staging_topic(transactional_id)
     await create_staging_topic(options, topic)
@@ -40,11 +40,11 @@ async def stage(
 async def stage_job(
     options: SinkOptions, columns: Columns, topic: str, rows: Iterator[pa.RecordBatch]
 ) -> list[StagedBatch]:
-    """Write a task's rows to a staging topic that the driver created; returns their acknowledged
+    """Write a task's rows to a staging topic that the driver created, and return their acknowledged
     places.
 
-    The topic is never created here, nor by a broker: Spark may cancel this task after the driver
-    has aborted the job, and nobody would delete the topic a second time.
+    The topic is created neither here nor by a broker, because Spark may cancel this task after the
+    driver has aborted the job, and nobody would delete the topic a second time.
     """
     servers, properties = properties_of_clients(options.client)
     sending = {**properties.producer, **staging.CREATES_NOTHING}
@@ -56,7 +56,7 @@ async def stage_job(
 
 
 async def create_staging_topic(options: SinkOptions, topic: str) -> None:
-    """Create the staging topic if it does not exist. Raises as `staging.create` does."""
+    """Create the staging topic if it does not exist. Raises the same errors as `staging.create`."""
     servers, properties = properties_of_clients(options.client)
     async with Admin(servers, **properties.common) as admin:
         await staging.create(admin, topic)
@@ -75,7 +75,7 @@ async def _stage(
 
 
 class _Stager:
-    """One task's batches. `planner` looks up the target topics, and `producer` sends."""
+    """Stages one task's batches. `planner` looks up the target topics, and `producer` sends."""
 
     def __init__(self, planner: Producer, producer: Producer, topic: str) -> None:
         self._producer = producer
@@ -121,7 +121,8 @@ class _Stager:
             await self._send(target, builder.build(), builder.record_count)
 
     async def finish(self) -> list[StagedBatch]:
-        """Return all batches once acknowledged. Raises the error of any batch that was rejected."""
+        """Return all batches once they are acknowledged. Raises the error of any batch that was
+        rejected."""
         await self._producer.flush()
         return [self._staged(*each) for each in self._sent]
 
@@ -132,7 +133,7 @@ class _Stager:
 
     def _staged(self, target: TopicPartition, rows: int, delivery: Delivery) -> StagedBatch:
         place = delivery.result()
-        # The broker knew a batch that was resent, but no longer its offset
+        # The broker recognised a batch that was resent, but no longer knew its offset
         # (DuplicateSequenceNumber).
         if place.offset < 0:
             raise StagingLost(f"a batch for {target} is stored, but its offset is unknown")
@@ -144,7 +145,7 @@ class _Stager:
         if number is None:
             number = self._partitioner.partition(record.topic, record.key, view.choice)
             if record.key is None:
-                # Only records without a key move the sticky partition on (KIP-794).
+                # Only records without a key advance the sticky partition (KIP-794).
                 self._partitioner.on_appended(record.topic, record.size_bytes)
         else:
             self._intake.check_partition(view, number)

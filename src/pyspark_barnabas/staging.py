@@ -1,11 +1,12 @@
-"""The staging topic, where encoded rows wait for the commit of their micro-batch.
+"""Manages the staging topic, where encoded rows wait for the commit of their micro-batch.
 
     task: rows -> batches, one target partition each -> staging topic, at least once -> their places
     driver, in commit: places -> the same batches -> target partitions, in one transaction
 
 A task may run twice, speculatively or after a failure, and tasks may be split differently in a
-replay: only the places that reach the driver count, whatever else is in the staging topic. Batches
-older than a committed micro-batch are deleted; the batches of an ended query expire after a day.
+replay. Therefore, only the places that reach the driver count, whatever else is in the staging
+topic. Batches older than a committed micro-batch are deleted; the batches of an ended query expire
+after a day.
 """
 
 from __future__ import annotations
@@ -68,12 +69,12 @@ def partition_of(target: TopicPartition) -> int:
 async def create(admin: Admin, topic: str) -> None:
     """Create the staging topic if it does not exist.
 
-    Raises `ConfigError` if a topic with this name exists that another program created.
+    Raises `ConfigError` if another program has created a topic with this name.
     """
     try:
         await admin.create_topics([NewTopic(topic, _PARTITIONS, configs=_CONFIGS)])
     except TopicAlreadyExists:
-        # Another task may just have created it, and the broker may not know about it yet.
+        # Another task may just have created the topic, and the broker may not know about it yet.
         with contextlib.suppress(UnknownTopicOrPartition, LeaderNotAvailable):
             (found,) = await admin.describe_topics([topic])
             if len(found.partitions) != _PARTITIONS:
@@ -91,7 +92,7 @@ async def copy(
     staged: Iterable[StagedBatch],
     timeout_ms: int,
 ) -> None:
-    """Send the staged batches to their targets, in order; returns when all are queued.
+    """Send the staged batches to their targets, in order, and return when all are queued.
 
     Raises `StagingLost`.
     """
@@ -100,7 +101,7 @@ async def copy(
         place = TopicPartition(topic, each.staging_partition)
         wanted.setdefault(place, {})[each.offset] = each
     with _missing(topic):
-        # A fetch would wait for a deleted topic until time is up; this detects it in a second.
+        # A fetch would wait for a deleted topic until it times out; this detects one in a second.
         await consumer.partitions_for(topic)
     consumer.assign(list(wanted))
     for place, batches in wanted.items():
@@ -115,7 +116,8 @@ async def copy(
             await _copy(producer, place, found, wanted[place])
             if not wanted[place]:
                 del wanted[place]
-                # Nothing more is wanted from it, and further fetches would delay the others.
+                # Nothing more is wanted from this partition, and further fetches would delay the
+                # others.
                 consumer.pause(place)
 
 
@@ -140,7 +142,7 @@ async def _copy(
     last = max(wanted)
     for at, header in iterate_batches(fetched.records):
         staged = wanted.pop(header.base_offset, None)
-        # A batch of another attempt or another micro-batch: no message names it.
+        # It belongs to another attempt or another micro-batch, so no message lists it.
         if staged is None:
             continue
         if header.record_count != staged.rows:
@@ -149,13 +151,13 @@ async def _copy(
                 f"but {staged.rows} were staged"
             )
         await producer.send_batch(staged.target, fetched.records[at : at + header.size_bytes])
-    # The fetch has passed the last place: what is still wanted does not exist.
+    # The fetch has passed the last place, so what is still wanted does not exist.
     if wanted and fetched.next_offset > last:
         raise StagingLost(f"{place} has no batch at {min(wanted)}, where one was staged")
 
 
 async def clear(admin: Admin, topic: str, staged: Iterable[StagedBatch]) -> None:
-    """Delete the staged batches up to these, once they are committed."""
+    """Delete the staged batches up to and including these, which have been committed."""
     ends: dict[TopicPartition, int] = {}
     for each in staged:
         place = TopicPartition(topic, each.staging_partition)

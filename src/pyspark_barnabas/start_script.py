@@ -1,4 +1,4 @@
-"""Writes a shell script that starts a program for Spark, in a writable place."""
+"""Writes, to a writable place, a shell script that starts a program for Spark."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 
 def provide_script(path: str, text: str) -> Path | None:
-    """Write an executable script with this text and return it; returns None if there is no place
+    """Write an executable script with this text and return its path, or None if there is no place
     for it.
 
-    `path` is relative to a directory of Barnabas: next to the interpreter, so that it moves with
-    the virtual environment, or else in the user's cache.
+    `path` is relative to a directory of Barnabas, which is in the interpreter's environment, so
+    that the script moves with it, or else in the user's cache.
     """
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     for directory in (Path(sys.prefix) / "share", Path(cache)):
@@ -30,7 +30,7 @@ def _write(path: Path, text: str) -> None:
     if path.is_file() and path.read_text() == text and os.access(path, os.X_OK):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Atomically: another process may be starting with it right now.
+    # This is atomic, because another process may be starting the script right now.
     handle, name = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "w") as file:
         file.write(text)

@@ -1,7 +1,8 @@
-"""The stream reader, which decides the offsets of a micro-batch. One instance serves a whole query.
+"""Implements the stream reader, which decides the offsets of a micro-batch. One instance serves a
+whole query.
 
 Spark calls it on the driver side, from one process. `latestOffset` decides from the brokers'
-answers, and its result is in Spark's offset log before anything is read. After that nothing is
+answers, and its result is in Spark's offset log before anything is read. After that, nothing is
 decided again: `partitions` is a pure function of two offsets, so a batch that is replayed after a
 crash reads the same rows. `offsets.py` describes how the first offset is pinned.
 """
@@ -35,7 +36,7 @@ from pyspark_barnabas.survey import Survey, require_all, resolve, survey
 
 
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """`spark.readStream`."""
+    """Implements `spark.readStream`."""
 
     def __init__(
         self, options: SourceOptions, schema: StructType, clock: Clock | None = None
@@ -78,7 +79,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             backlog = {}
         granted = self._granted(backlog, limit)
         positions = {each: at + granted.get(each, 0) for each, at in begins.items()}
-        # For the same offset Spark plans no batch. A recreated topic needs one even without
+        # For the same offset, Spark plans no batch. A recreated topic needs one even without
         # records, so that the checkpoint gets its new id.
         if start and not starts and positions == before.positions and not _recreated(before, found):
             return start
@@ -115,7 +116,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _first(self, found: Survey) -> Offsets:
         """Return the start of the query.
 
-        It is called once: Spark stores the result before it reads.
+        This is called once, because Spark stores the result before it reads.
         """
         require_all(found, self._options.subscription)
         begins = resolve(
@@ -124,7 +125,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found,
             fail_on_data_loss=self._options.fail_on_data_loss,
         )
-        # A timestamp is resolved a moment after an AvailableNow run has pinned its end.
+        # A timestamp is resolved a moment after an AvailableNow run has pinned its end, so the
+        # offset may be later.
         return {each: min(at, found.ends[each]) for each, at in begins.items()}
 
     def _begins(self, before: StreamOffset, found: Survey) -> Offsets:
@@ -137,7 +139,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             listed = ", ".join(map(str, sorted(gone)))
             self._report(f"{listed}: deleted, or no longer subscribed, with records still to read")
         begins: dict[TopicPartition, int] = {}
-        losses: dict[str, None] = {}  # each once: a topic's loss shows in all its partitions
+        losses: dict[str, None] = {}  # each once; a topic's loss affects all its partitions
         for each in sorted(found.ends):
             log = _log_of(each, before, found)
             resumed = resume(each, before.positions.get(each, log.start), log)
@@ -152,14 +154,15 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         report_loss(text, fail_on_data_loss=self._options.fail_on_data_loss)
 
     def _is_too_little(self, backlog: int, limit: ReadLimit) -> bool:
-        """Return whether to wait for more (`minOffsetsPerTrigger`), at most `maxTriggerDelay`.
+        """Return whether to wait for more records (`minOffsetsPerTrigger`), for at most
+        `maxTriggerDelay`.
 
         A run that ends by itself does not wait, because the remaining records would never be read.
         """
         if not isinstance(limit, ReadMinRows) or self._target is not None:
             return False
         if self._last_batch_at_ms is None:
-            # The timer of a restarted query starts with its first look.
+            # The timer of a restarted query starts when it first looks for records.
             self._last_batch_at_ms = self._clock.monotonic_ms()
         waited_ms = self._clock.monotonic_ms() - self._last_batch_at_ms
         return backlog < limit.min_rows and waited_ms < self._options.max_trigger_delay_ms

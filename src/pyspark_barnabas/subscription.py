@@ -1,4 +1,4 @@
-"""The subscription: topics by name, topics by pattern, or partitions."""
+"""Parses the options for the subscription: topics by name, topics by pattern, or partitions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUBSCRIPTION_NAMES = ("subscribe", "subscribePattern", "assign")
 
 
 class Subscription(NamedTuple):
-    """The partitions to read; exactly one of the three is set."""
+    """The partitions to read; exactly one of the three fields is set."""
 
     topics: tuple[str, ...] = ()
     pattern: str = ""
@@ -60,7 +60,7 @@ def _pattern(text: str) -> str:
 def _partitions(text: str) -> tuple[TopicPartition, ...]:
     expected = 'JSON such as {"topic": [0, 1]}'
     try:
-        # A dictionary for its keys: each partition once, in the order given.
+        # The keys of a dictionary are each partition once, in the order given.
         partitions = {
             TopicPartition(topic, partition_number(partition)): None
             for topic, numbers in json.loads(text).items()

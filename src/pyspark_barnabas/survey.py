@@ -19,12 +19,12 @@ from pyspark_barnabas.offsets import Offsets
 from pyspark_barnabas.options import SourceOptions
 from pyspark_barnabas.subscription import Subscription
 
-# Kafka's internal topics; its consumers leave them out of a pattern as well.
+# Kafka's internal topics, which a pattern does not match in its consumers either.
 _INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 
 
 class Survey(NamedTuple):
-    """The subscribed partitions that exist."""
+    """The subscribed partitions that exist, with the beginnings and ends of their logs."""
 
     beginnings: Offsets
     ends: Offsets
@@ -36,8 +36,9 @@ class Survey(NamedTuple):
 
 def survey(consumer: SyncConsumer, options: SourceOptions) -> Survey:
     partitions = sorted(_partitions(consumer, options.subscription))
-    # The ids come before the offsets: if a topic is recreated in between, the next survey finds its
-    # id changed. In the other order, the new id would stand for the old topic's offsets.
+    # The ids are requested before the offsets, so that if a topic is recreated in between, the next
+    # survey finds a different id. In the other order, the new id would go with the old topic's
+    # offsets.
     topics = {each.topic for each in partitions} if options.topic_ids else set()
     topic_ids = ids_of(consumer, topics)
     beginnings = consumer.beginning_offsets(partitions)
@@ -93,8 +94,8 @@ def _partitions(consumer: SyncConsumer, subscription: Subscription) -> list[Topi
         # A pattern has to match the whole name, as in Kafka's consumers.
         matching = [topic for topic in existing if pattern.fullmatch(topic)]
         return _all_of(existing, [topic for topic in matching if topic not in _INTERNAL_TOPICS])
-    # It asks only for these: a cluster may have many thousands of topics, and a query asks at each
-    # trigger.
+    # Only these are requested, because a cluster may have many thousands of topics, and a query
+    # sends this request at each trigger.
     named = subscription.topics or {each.topic for each in subscription.partitions}
     existing = consumer.list_topics(named)
     if subscription.topics:
@@ -107,7 +108,7 @@ def _all_of(existing: Mapping[str, Sequence[int]], topics: Iterable[str]) -> lis
 
 
 def _require_cover(bound: Bound, given: Iterable[TopicPartition], found: Survey) -> None:
-    """Reject an incomplete specification: the start of the other partitions would be undefined."""
+    """Reject an incomplete bound, because the start of the other partitions would be undefined."""
     given = set(given)
     if given != found.ends.keys():
         raise ConfigError(
@@ -135,14 +136,14 @@ def _within_log(
         f" from {beginning} to {end}",
         fail_on_data_loss=fail_on_data_loss,
     )
-    # Only with failOnDataLoss=false: the nearest offset that exists.
+    # With failOnDataLoss=false, the nearest offset that exists is used.
     return min(max(offset, beginning), end)
 
 
 def _at_timestamps(
     consumer: SyncConsumer, bound: Bound, timestamps: Offsets, found: Survey
 ) -> Offsets:
-    """Return the first offset whose record is at or after the timestamp of its partition."""
+    """Return, for each partition, the first offset whose record is at or after its timestamp."""
     answers = consumer.offsets_for_times(dict(timestamps))
     offsets = {}
     for partition, timestamp_ms in timestamps.items():

@@ -1,8 +1,8 @@
-"""A query's progress in its target topic: the last committed micro-batch.
+"""Tracks a query's progress in its target topic, which is the last committed micro-batch.
 
-It is an offset of the query's group, committed in the same transaction as the rows, so that both
-are committed or neither is: `offset` is the number of the next micro-batch, `metadata` names the
-query. Pure.
+The progress is an offset of the query's group, committed in the same transaction as the rows, so
+that both are committed or neither is. Its `offset` is the number of the next micro-batch, and its
+`metadata` contains the query. Pure.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Provides a Python for Spark's workers that starts three times as fast.
+"""Provides a Python command for Spark's workers that starts three times as fast.
 
 Spark puts `pyspark.zip` first on the path of each Python that it starts: a daemon for the tasks,
 one process for a query's source, one for each plan. The archive has no bytecode, so each of them
-compiles PySpark again, which takes more than a CPU second. If pip has installed PySpark, the same
-version also exists in compiled form; a small script removes the archive from the path and starts
-the interpreter.
+compiles PySpark again, which takes more than a second of CPU time. If pip has installed PySpark,
+the same version also exists in compiled form; a small script removes the archive from the path and
+starts the interpreter.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def python_for_workers() -> str:
 
         os.environ["PYSPARK_PYTHON"] = python_for_workers()
 
-    It is for workers on this machine. It is this interpreter itself if the archive is not the
-    installed version (another `SPARK_HOME`), on Windows, or if no script can be written.
+    The value is for workers on this machine. It is this interpreter itself if the archive is not
+    the installed version (another `SPARK_HOME`), on Windows, or if no script can be written.
 
-    If a session would fail for lack of Java, warns, with the line that helps.
+    If a session would fail for lack of Java, issues a warning that says what helps.
     """
     if (problem := missing_java(os.environ)) is not None:
         warnings.warn(problem, stacklevel=2)
@@ -71,8 +71,8 @@ def _package() -> Path:
 
 
 def _is_installed(python: str) -> bool:
-    """Return whether a new interpreter finds the PySpark that we use without the archive, and
-    Spark would use that PySpark's archive."""
+    """Return whether a new interpreter finds, without the archive, the PySpark that we use, and
+    whether Spark would use that PySpark's archive."""
     home = os.environ.get("SPARK_HOME")
     if home is not None and Path(home).resolve() != _package().resolve():
         return False

@@ -1,8 +1,8 @@
-"""The at-least-once sinks: write rows as records.
+"""Implements the at-least-once sinks, which write rows as records.
 
 A task returns its commit message to Spark only when all its records are acknowledged. A task or a
-micro-batch that runs again writes again: duplicates after a failure are possible, losses are not.
-`commit` and `abort` do nothing: acknowledged records cannot be undone.
+micro-batch that runs again writes its rows again, so duplicates are possible after a failure, but
+losses are not. `commit` and `abort` do nothing, because acknowledged records cannot be undone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RowsWritten(WriterCommitMessage):
 
 
 class TopicWriter(DataSourceArrowWriter):
-    """`df.write.format("barnabas").mode("append")`."""
+    """Implements `df.write.format("barnabas").mode("append")`."""
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
         self._columns = columns_to_write(schema, options.topic, overwrite=overwrite)
@@ -45,7 +45,7 @@ class TopicWriter(DataSourceArrowWriter):
 
 
 class TopicStreamWriter(DataSourceStreamArrowWriter):
-    """`df.writeStream.format("barnabas")`; rows are appended in every output mode."""
+    """Implements `df.writeStream.format("barnabas")`; rows are appended in every output mode."""
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
         self._columns = columns_to_write(schema, options.topic)
@@ -70,7 +70,7 @@ class _FirstFailure:
 
 
 async def _write(options: SinkOptions, columns: Columns, batches: Iterator[pa.RecordBatch]) -> int:
-    """Send all rows; returns their number once all are acknowledged."""
+    """Send all rows, and return their number once all are acknowledged."""
     properties: dict[str, Any] = dict(options.client)
     count = 0
     failure = _FirstFailure()

@@ -1,4 +1,4 @@
-"""Registers `format("barnabas.delta")`: Delta tables from Spark, without a JAR.
+"""Registers `format("barnabas.delta")`, which writes Delta tables from Spark without a JAR.
 
 Spark registers one data source for each top-level module named `pyspark_*`, so this one needs a
 module to itself; the implementation is in `pyspark_barnabas.delta`.

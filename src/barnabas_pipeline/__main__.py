@@ -214,7 +214,7 @@ def _rules(path: Path | None) -> Rules | None:
 def _client_options(given: argparse.Namespace) -> dict[str, str]:
     """Return the options from the --command-config file, which apply to every client.
 
-    Raises ConfigError.
+    Raises `ConfigError`.
     """
     if given.command_config is None:
         return {}

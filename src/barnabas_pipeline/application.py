@@ -53,14 +53,14 @@ class Report(NamedTuple):
 
 
 class Application(NamedTuple):
-    """Holds everything that differs between pipelines."""
+    """Everything that differs between pipelines."""
 
     definition: Definition
     title: str
     topic: str
     partitions: int
     generate: Callable[[Path, int, int], None]
-    """Generates an input; the arguments are path, number of lines and seed."""
+    """Generates an input; the arguments are the path, the number of lines and the seed."""
     generated: str
     """The name of the generated input, with {seed} and {lines}."""
     check_input: Callable[[Path], None]

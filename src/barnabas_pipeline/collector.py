@@ -127,7 +127,7 @@ class Collector:
     def _await(self, deliveries: list[Delivery]) -> None:
         """Wait until all lines are acknowledged.
 
-        Raises NothingAcknowledged if no line is acknowledged for too long.
+        Raises `NothingAcknowledged` if no line is acknowledged for too long.
         """
         left = deliveries
         give_up_at = time.monotonic() + self._patience_s

@@ -230,7 +230,7 @@ def open_text(path: str, origin: Origin) -> Iterator[tuple[FileProgress, Iterato
     file = LogFile(Path(path))
     try:
         file.check()
-        name = str(Path(path).resolve())  # as the collector names it
+        name = str(Path(path).resolve())  # the name that the collector uses
         yield new_file(name, file.beginning(), 0), _checked(path, _portions(file.text, origin))
     finally:
         file.close()
@@ -322,7 +322,7 @@ def _headers(lines: pl.DataFrame, of_file: Mapping[str, bytes]) -> pa.Array:
     names = pl.Series([*of_file, POSITION, LINE, CUT])
     own = np.arange(count)[:, None] + fixed + count * np.arange(3)
     values = np.hstack([np.tile(np.arange(fixed), (count, 1)), own])
-    # Only a line that was cut has the last header, which holds its size.
+    # Only a line that was cut has the last header, which contains its size.
     is_cut = lines.select(pl.col("size") > pl.col("value").bin.size()).to_series().to_numpy()
     is_there = np.ones(values.shape, dtype=bool)
     is_there[:, -1] = is_cut

@@ -76,7 +76,7 @@ def start_session(
     """
     provide_java(os.environ)
     if "PYSPARK_PYTHON" not in os.environ:
-        # Otherwise the workers run the `python3` of the PATH, which may lack our packages.
+        # Otherwise, the workers run the `python3` of the PATH, which may lack our packages.
         is_here = master.startswith("local")  # other machines have no such script
         os.environ["PYSPARK_PYTHON"] = python_for_workers() if is_here else sys.executable
     chosen = {**_SETTINGS, **(_LOCAL_SETTINGS if master.startswith("local") else {})}

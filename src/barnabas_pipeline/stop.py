@@ -2,7 +2,7 @@
 
 A run is interrupted immediately and closes its resources as it exits; the next run continues from
 there. While Spark is working, however, an interrupt would break the connection to its Java side.
-The request is then only recorded (`patiently`), unless it comes a second time.
+The request is then only recorded (`patiently`), unless it is made a second time.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Steps:
     def step(self, label: str, doing: str) -> Iterator[list[str]]:
         """Time a step, and yield a list to which the caller appends the texts to show at its end.
 
-        `doing`: says what the step does, until it has ended.
+        `doing`: a text that says what the step does, which is shown until the step ends.
         """
         begin_s = time.monotonic()
         results: list[str] = []

@@ -197,7 +197,7 @@ class Tables:
             self._seen = _advanced(self._seen, _positions(found.parts["files"]))
 
     def commit_to(self, name: str, batch: int, query: str, found: Outcome) -> bool:
-        """Commit a batch to one table; returns False if it was already committed."""
+        """Commit a batch to one table, and return False if it was already committed."""
         schema = self._all[name]
         # Tasks have already written the rows; parts are merged first, so the driver writes them.
         if name in self.layout.growing:

@@ -1,6 +1,6 @@
 """Manages the output directory of a run: its layout and its lock.
 
-    broker/        the broker's log            tables/      parquet (tables.py)
+    broker/        the broker's log            tables/      Delta tables
     registry.json  positions of the files      checkpoint/  that of the query
     input/         the generated log           run.log      the log of broker and clients
     report.html    the page                    spark.log    the log of Spark's Java side

@@ -235,7 +235,7 @@ def _runs(
     """Return the runs of minutes in which the sum over the preceding window meets a condition.
 
     A minute's count enters the window at that minute and leaves it one window length later. Between
-    these events the sums do not change, however far apart the events are.
+    these events, the sums do not change, however far apart the events are.
     """
     if not len(counts.minutes):
         return []
@@ -248,7 +248,7 @@ def _runs(
     present = int(at.now.timestamp()) // _MINUTE_S + 1
     runs: list[_Run] = []
     for i in np.flatnonzero(is_met(lines, of)):
-        # After the last event the window is empty, and no condition is met without lines.
+        # After the last event, the window is empty, and no condition is met without lines.
         end = int(times[i + 1])
         each = _Run(int(times[i]), end, int(lines[i]), int(of[i]), int(times[i]))
         if runs and runs[-1].end == each.start:
@@ -328,7 +328,8 @@ def _silences(view: View, rule: Rule, now: datetime) -> list[Incident]:
         rows = named.group_by("format", "component").agg(pl.col("last").max()).sort(pl.all())
         last_lines = list(rows.iter_rows())
     else:
-        # These are the silences on the page, of components that were busy and lack dozens of lines.
+        # These are the silences on the page: the components were busy, and dozens of lines are
+        # missing.
         last_lines = [(each.format, each.component, each.last) for each in silences(components)]
     found = []
     for name, component, last in last_lines:

@@ -1,7 +1,7 @@
 """Sends incidents to a webhook, to Alertmanager, by mail, or to a topic.
 
-Each sink has a timeout. If it fails, it raises `SinkFailed`, whose text contains no secrets. A
-receiver that gets an incident twice can recognise it by its id.
+Each sink has a timeout, and raises `SinkFailed` if it fails; the text of this error contains no
+secrets. A receiver that gets an incident twice can recognise it by its id.
 """
 
 from __future__ import annotations

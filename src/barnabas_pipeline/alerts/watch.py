@@ -137,7 +137,7 @@ def time_of(snapshot: Snapshot, clock: datetime) -> datetime | None:
 
 
 def load_state(tables: Path) -> list[Known]:
-    """Return the known incidents, of which there are none if the file does not exist.
+    """Return the known incidents, or none if the file does not exist.
 
     Raises `ConfigError` if the file is damaged.
     """

@@ -22,9 +22,9 @@ masked by a control character, after which the line is simply split at its quote
 handle escapes, and none backtracks, however long or hostile a line is. The pieces are then split at
 blanks, from both ends, because users and targets may contain blanks.
 
-A line is either valid or has a `reason`, the first that applies. A malformed request does not make
-its line invalid: if the server could not parse the request, and answered with 4xx or 5xx, the line
-is valid but has no method or path.
+A line is either valid or has a `reason`, which is the first one that applies. A malformed request
+does not make its line invalid: if the server could not parse the request, and answered with 4xx or
+5xx, the line is valid but has no method or path.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def parse_line(value: bytes | None, *, is_cut: bool = False) -> Fields | str:
 
 
 def _decode(text: str) -> Fields | str:
-    """Return the fields of a line; raises `RejectedLine` for some invalid lines."""
+    """Return the fields of a line. Raises `RejectedLine` for some invalid lines."""
     first = text[0]
     if first == "{":
         return json_line.decode(text)
@@ -159,7 +159,7 @@ def _of_pieces(pieces: list[str]) -> Fields | str:
         return BAD_TIME
     status = status_of(status_text)
     request = request_of(pieces[1], _unmasked)
-    # A server answers a request that it cannot parse with an error; otherwise the log is damaged.
+    # A server answers a request that it cannot parse with an error; otherwise, the log is damaged.
     if request is None and status < 400:
         return BAD_REQUEST
     request = request or Request()

@@ -142,7 +142,7 @@ def _matched(lines: pl.DataFrame) -> pl.DataFrame:
             .alias("utc_offset_minutes"),
             pl.col("target").str.replace(_ORIGIN, "").str.splitn("?", 2).alias("parts"),
         )
-        .filter(pl.col("local_us").is_not_null())  # such as 31 February
+        .filter(pl.col("local_us").is_not_null())  # null for 31 February
         .unnest("parts")
         .select(
             "row",
@@ -252,8 +252,8 @@ def _given(name: str) -> pl.Expr:
 
 
 def _row(value: bytes | None, is_cut: bool, reason: str | None) -> tuple[object, ...]:
-    """Return the fields of a line, or the reason why it is invalid, preferring `reason`, which a
-    user's own format gave."""
+    """Return the fields of a line, or the reason why it is invalid. `reason`: the reason from a
+    user's own format, if any, which takes precedence."""
     parsed = parse_line(value, is_cut=is_cut)
     if isinstance(parsed, Fields):
         return (*parsed, None)

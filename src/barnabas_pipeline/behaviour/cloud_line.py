@@ -56,7 +56,7 @@ def fits(text: str) -> bool:
 
 
 def decode(text: str) -> Fields:
-    """Return the fields of a line that `fits`; raises `RejectedLine`."""
+    """Return the fields of a line that `fits`. Raises `RejectedLine`."""
     head = _ALB_HEAD.match(text)
     return _alb(text, head) if head else _s3(text)
 

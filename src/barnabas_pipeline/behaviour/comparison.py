@@ -47,8 +47,8 @@ class Comparison(NamedTuple):
 
 
 def compare(traffic: pl.DataFrame, people: pl.DataFrame) -> Comparison | None:
-    """Compare the two periods in table `traffic` and in people's sessions. Returns None for a log
-    of less than two minutes."""
+    """Compare the two periods in the table `traffic` and in people's sessions. Returns None for a
+    log of less than two minutes."""
     if not traffic.height:
         return None
     first, last = traffic["minute"].min(), traffic["minute"].max()

@@ -1,7 +1,7 @@
 """Computes tables of counts: traffic per minute, pages, referrers, user agents and the like. Pure.
 
-Each table contains sums by its keys, so adding the batch's counts to the table before a batch with
-`add_up` gives the table after it. All times are UTC; `utc_offset_minutes` is the offset of the
+Each table contains sums by its keys, so the table after a batch is the result of `add_up` for the
+table before it and the batch's counts. All times are UTC; `utc_offset_minutes` is the offset of the
 log's own clock, so that pictures can show the day in the log's local time.
 """
 

@@ -2,8 +2,8 @@
 
 Guests arrive in a Poisson process whose rate depends on the hour and the weekday; each guest visits
 a few pages and fetches their assets. Robots follow their own schedules, a scanner requests missing
-pages, and on the second Thursday the search fails for an hour. As in every real log, some lines are
-identical, some are malformed, and one uses an old encoding.
+pages, and on the second Thursday, the search fails for three hours. As in every real log, some
+lines are identical, some are malformed, and some use an old encoding.
 
 Hits wait in a heap until no earlier hit can arrive, so memory does not grow with the log.
 """
@@ -157,7 +157,7 @@ class _Site:
             at_s += every_s / scale * self._random.uniform(0.9, 1.1)
 
     def _scans(self) -> Iterator[Visit]:
-        """Yield the requests of a scanner that probes for weaknesses every few days."""
+        """Yield the visits of a scanner that probes for weaknesses every day or two."""
 
         def scan(at_s: float) -> None:
             address = self._guests.address()

@@ -7,7 +7,7 @@ Each is defined here and can be recomputed from the files next to the page, as a
     sessions      people's sessions: `sessions` in page_views_per_session.csv, session_lengths.csv
     page views    people's page views: `page_views_by_people` in traffic.csv; the mean per session
                   counts only sessions with a page view
-    bounce rate   share of sessions with page views that have only one: page_views_per_session.csv
+    bounce rate   sessions with one page view, of those with any: page_views_per_session.csv
     median        from a session's first hit to its last
     robots        share of all hits in traffic.csv; the robots are the rows of robots.csv
     errors        4xx and 5xx responses: `errors` in traffic.csv, as a share of all hits

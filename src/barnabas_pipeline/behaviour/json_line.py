@@ -63,7 +63,7 @@ _GO_UNITS_US: Final = {
 
 
 def decode(text: str) -> Fields:
-    """Return the fields of a line that begins with a brace; raises `RejectedLine`."""
+    """Return the fields of a line that begins with a brace. Raises `RejectedLine`."""
     found = object_in(text)
     if "ClientHost" in found and "DownstreamStatus" in found:
         return _traefik(found)
@@ -76,7 +76,7 @@ def decode(text: str) -> Fields:
 
 
 def object_in(text: str) -> Object:
-    """Return the object in a line; raises `RejectedLine`."""
+    """Return the object in a line. Raises `RejectedLine`."""
     try:
         found = json.loads(text)
         if "\\u" in text:

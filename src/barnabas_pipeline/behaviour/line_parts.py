@@ -143,7 +143,7 @@ def request_of(text: str, unmasked: Callable[[str], str] = as_is) -> Request | N
 def checked_request(text: str, status: int) -> Request:
     """Return the parts of a request line, all None if the server could not parse it.
 
-    A server answers a request that it cannot parse with an error; otherwise the log is damaged.
+    A server answers a request that it cannot parse with an error; otherwise, the log is damaged.
     """
     request = request_of(text)
     if request is None and status < 400:
@@ -167,7 +167,7 @@ def target_of(
 
 
 def status_of(text: str) -> int:
-    """Return the status; raises `RejectedLine`."""
+    """Return the status. Raises `RejectedLine`."""
     match = _STATUS.fullmatch(text)
     status = int(match[1]) if match else 0
     if not 100 <= status <= 599:
@@ -176,7 +176,7 @@ def status_of(text: str) -> int:
 
 
 def size_of(text: str) -> int | None:
-    """Return the size, or None for a hyphen; raises `RejectedLine`."""
+    """Return the size, or None for a hyphen. Raises `RejectedLine`."""
     match = _SIZE.fullmatch(text)
     if match is None and text != "-":
         raise RejectedLine(BAD_SIZE)
@@ -184,7 +184,7 @@ def size_of(text: str) -> int | None:
 
 
 def client_of(text: str) -> str:
-    """Return the client; raises `RejectedLine` unless it is an address or a host name."""
+    """Return the client. Raises `RejectedLine` unless it is an address or a host name."""
     if text in ("", "-"):
         raise RejectedLine(NO_CLIENT)
     if not is_client(text):
@@ -256,7 +256,7 @@ def checked_clf_moment(text: str) -> tuple[int, int]:
 
 def iso_moment(text: str) -> tuple[int, int]:
     """Convert an ISO 8601 time with a zone to microseconds since the epoch and its offset from UTC
-    in minutes; raises `RejectedLine`."""
+    in minutes. Raises `RejectedLine`."""
     if not _ISO_TIME.fullmatch(text):
         raise RejectedLine(BAD_TIME)
     try:

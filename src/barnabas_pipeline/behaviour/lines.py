@@ -1,4 +1,5 @@
-"""Classifies records of the collector's topic as hits, dead letters or sent twice. Pure.
+"""Classifies the records of the collector's topic: hits, dead letters, and records sent twice.
+Pure.
 
 records ─▶ located ─▶ classified ─┬▶ events         valid, once
            (places)    (columns,  ├▶ dead letters   with a reason, once

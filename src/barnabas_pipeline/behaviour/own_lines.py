@@ -157,7 +157,7 @@ def _objects(lines: pl.DataFrame, of: Format, keys: JsonKeys) -> Iterator[Parsed
 
 
 def json_moment(text: str, unit: str | None, zone: str) -> tuple[int, int]:
-    """Return microseconds since the epoch and the offset from UTC in minutes; raises
+    """Return microseconds since the epoch and the offset from UTC in minutes. Raises
     `RejectedLine`.
 
     `unit`: the unit of a number, or None if its size decides. `zone`: the zone of a time without an

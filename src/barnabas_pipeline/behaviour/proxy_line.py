@@ -59,12 +59,12 @@ def fits(text: str) -> bool:
     """Return whether a line begins as only lines of these programs do."""
     if text[0] == "[":
         return _ENVOY_HEAD.match(text) is not None
-    # Only HAProxy writes fractions of a second.
+    # Of the programs that write such a time, only HAProxy adds fractions of a second.
     return _HAPROXY_HEAD.match(text) is not None
 
 
 def decode(text: str) -> Fields:
-    """Return the fields of a line that `fits`; raises `RejectedLine`."""
+    """Return the fields of a line that `fits`. Raises `RejectedLine`."""
     return _envoy(text) if text[0] == "[" else _haproxy(text)
 
 

@@ -125,7 +125,7 @@ def _top(
         (pl.col(count) if count else pl.lit(1, pl.Int64)).alias("count"),
         (pl.col(size) if size else pl.lit(None, pl.Int64)).alias("size"),
     )
-    # The sum of nothing but nulls is 0, which would count as a size.
+    # The sum of nulls alone is 0, which would count as a size.
     sizes = pl.col("size").sum() if size else pl.col("size").first()
     summed = rows.group_by("name").agg(pl.col("count").sum(), sizes)
     leading = summed.filter(pl.col("count") > 0).sort("count", "name", descending=[True, False])

@@ -51,7 +51,7 @@ _TOKENS = (
     "okhttp",
     "httpclient",
     "scrapy",
-    # Health checks and tools that are not in the list.
+    # Health checks and tools that are not in crawlerdetect's list.
     "prometheus",
     "blackbox",
     "health check",

@@ -7,7 +7,7 @@ order:
 
     join(a ∪ b) = join(join(a) ∪ b)
 
-Therefore the table of sessions is the only state. It consists of parts: a batch adds the sessions
+Therefore, the table of sessions is the only state. It consists of parts: a batch adds the sessions
 of its own hits, and readers join them. No session has to be closed, no timer fires, no watermark
 drops a late line, and a line from the year 2099 does not close any session permanently. `open`
 means only that the newest hit of all visitors is less than thirty minutes later than the session's
@@ -102,8 +102,8 @@ def derive(sessions: pl.DataFrame, newest_s: int) -> pl.DataFrame:
 
 
 def _is_automated() -> pl.Expr:
-    """Return an expression for whether a session's visitor views many pages and never loads an
-    asset.
+    """Return an expression that is true if a session's visitor views many pages and loads no
+    assets.
 
     The rule applies only if most sessions with more than one page load assets; otherwise, another
     host probably serves the assets. The result depends only on sums, so it does not depend on how

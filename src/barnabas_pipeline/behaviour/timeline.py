@@ -16,7 +16,7 @@ Numbers = npt.NDArray[np.int64]
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 _WEEK_S = 7 * _DAY_S
-# The length of an interval, by the longest time that a log with such intervals spans.
+# Pairs of the longest time that a log may span and the length of its intervals.
 _STEPS_S = (
     (3 * _HOUR_S, _MINUTE_S),
     (12 * _HOUR_S, 5 * _MINUTE_S),
@@ -115,7 +115,7 @@ def _classes(
 
 
 def _heat(local_s: Numbers, pages: Numbers) -> list[list[float]]:
-    """Return the mean number of page views in each hour of the week, from the days that the log
+    """Return the mean number of page views in each hour of the week, over the days that the log
     covers."""
     days = local_s // _DAY_S
     weekdays = (days + 3) % 7  # the epoch was a Thursday

@@ -11,7 +11,7 @@ every column's value must look right. A `#Fields:` directive that lists any othe
 so that it is noticed; a user's own format may have the columns of such a directive.
 
 The last of IIS's default columns, time-taken, looks like sc-bytes and cs-bytes, which a site may
-have in its place. The response time is therefore read only if both of these are present as well.
+log in its place. The response time is therefore read only if both of these are present as well.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ _NUMBERS: Final = (
 
 
 def is_directive(text: str) -> bool:
-    """Return whether a line is a directive; raises `RejectedLine` if it lists unknown columns."""
+    """Return whether a line is a directive. Raises `RejectedLine` if it lists unknown columns."""
     match = _DIRECTIVE.fullmatch(text)
     if match is None:
         return False
@@ -102,7 +102,7 @@ def fits(text: str) -> bool:
 
 
 def decode(text: str) -> Fields:
-    """Return the fields of a line that `fits`; raises `RejectedLine`."""
+    """Return the fields of a line that `fits`. Raises `RejectedLine`."""
     columns = text.split("\t")
     if len(columns) in _CLOUDFRONT_COUNTS:
         return _cloudfront(dict(zip(_CLOUDFRONT, columns, strict=False)))
@@ -145,7 +145,7 @@ def _cloudfront(columns: dict[str, str]) -> Fields:
     )
     if not is_usual:
         raise RejectedLine(UNKNOWN_COLUMNS)
-    # Blanks are encoded; in older lines they are encoded twice.
+    # Blanks are encoded; in older lines, they are encoded twice.
     agent = unquote(unquote(columns["cs(User-Agent)"]).replace("%20", " "))
     return _hit(columns, agent, columns["cs-uri-query"], 1_000_000, "cloudfront")
 

@@ -1,7 +1,7 @@
 """Finds bursts, which are minutes in which a template occurs far more often than usual. Pure.
 
 The usual rate is the mean over a template's other minutes, including minutes without lines. Counts
-of rare events follow a Poisson distribution, so the bound is that mean plus six standard deviations
+of rare events follow a Poisson distribution, so the bound is the mean plus six standard deviations
 and one line. A burst must also have at least ten lines and five times the usual rate. Adjacent
 minutes form one burst.
 """

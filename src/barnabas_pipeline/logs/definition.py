@@ -142,7 +142,7 @@ def classify(
     )
     fields = parse_records(lines, received, formats, encoding)
     places = lines.drop("value", "encoding")
-    if fields.height > lines.height:  # otherwise each record has one row
+    if fields.height > lines.height:  # otherwise, each record has one row
         places = places[fields["record"]]
     return pl.concat([places, fields], how="horizontal").with_columns(
         # The host in the line takes precedence, because a relay collects the lines of many

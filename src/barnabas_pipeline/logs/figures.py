@@ -77,7 +77,7 @@ class Figures(NamedTuple):
     accounts: Accounts
     files: list[tuple[str, Accounts]]  # by name, without directories
     systems: list[System]
-    hosts: list[tuple[str, int]]  # with their entries, the largest first
+    hosts: list[tuple[str, int]]  # with their numbers of entries, the largest first
     templates: list[TemplateRow]  # the most frequent first
     new_templates: list[TemplateRow]  # the newest first
     texts: dict[str, str]  # of templates, by their ids

@@ -11,7 +11,7 @@ from barnabas_pipeline.logs.bursts import Burst
 
 class Incident(NamedTuple):
     format: str
-    bursts: tuple[Burst, ...]  # greatest excess first
+    bursts: tuple[Burst, ...]  # the greatest excess first
 
     @property
     def begin(self) -> datetime:

@@ -96,7 +96,7 @@ def period(begin: datetime | None, end: datetime | None, nothing: str = "nothing
 
 
 def nothing(records: int) -> str:
-    """Return a page's heading if this many records were read but none gave a period."""
+    """Return a page's heading if this many records were read but none of them has a time."""
     return "nothing valid" if records else "nothing yet"
 
 

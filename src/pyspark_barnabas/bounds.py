@@ -1,7 +1,7 @@
 """Parses the options for the start and end of a read: a name, offsets or timestamps.
 
 Offsets and timestamps by partition are given in JSON: `{"topic": {"0": number, "1": number}}`,
-where an offset of -2 is the earliest and -1 the latest. `survey.py` resolves them to offsets of a
+where the offset -2 means the earliest and -1 the latest. `survey.py` resolves them to offsets of a
 real log.
 """
 
@@ -41,7 +41,7 @@ class Bound(NamedTuple):
 
     @property
     def is_named(self) -> bool:
-        """Return whether the bound is just earliest or latest."""
+        """Return whether the bound is simply earliest or latest."""
         return self.offsets is None and self.timestamp_ms is None and self.timestamps_ms is None
 
 

@@ -4,9 +4,9 @@ and ends.
     tasks      rows -> staging topic; the offsets of its batches go to the driver  (staging.py)
     driver     InitProducerId -> token -> rows to their targets, and the next token -> EndTxn
 
-The transaction is open only while the driver copies, not while tasks run, and it includes nothing
-that a task does. Therefore, retries, speculation and a different number of tasks do not matter. A
-replayed micro-batch finds its own token and writes nothing (token.py). Consume the topic with
+The transaction is open only while the driver copies, not while tasks run, and no task takes part in
+it. Therefore, retries, speculation and a different number of tasks do not matter. A replayed
+micro-batch finds its own token and writes nothing (token.py). Consume the topic with
 `isolation.level=read_committed`.
 """
 
@@ -45,7 +45,8 @@ from pyspark_barnabas.token import Token, is_committed
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_MS = 60_000  # for a response to a fetch
-# Deleting waits half a second for the followers' next fetches, so small micro-batches share it.
+# Deleting waits half a second for the followers' next fetches, so it is done once for several small
+# micro-batches.
 _CLEARED_EVERY = 8  # micro-batches
 _MANY_ROWS = 100_000
 # The rows have been acknowledged, so a fetch that waits for more would only delay the next step.

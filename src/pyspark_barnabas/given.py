@@ -57,7 +57,7 @@ def refuse_others(source: str, given: Iterable[str], known: Iterable[str], prefi
 
 
 def parse_option(name: str, text: str, parse: Callable[[str], Value]) -> Value:
-    """Parse the text of an option. Raises `ConfigError` naming the option."""
+    """Parse the text of an option. Raises `ConfigError`, which names the option."""
     try:
         return parse(text)
     except ValueError as error:

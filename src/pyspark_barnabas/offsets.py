@@ -111,7 +111,7 @@ def shares(backlog: Offsets, limit: int) -> dict[TopicPartition, int]:
 
     Shares are in proportion to the backlogs, so that partitions of different volume advance through
     time together: a partition that ran ahead would push the watermark past the others' rows. Each
-    gets at least one offset if there are enough; otherwise the longest backlogs come first.
+    gets at least one offset if there are enough; otherwise, the longest backlogs are served first.
     """
     total = sum(backlog.values())
     if total <= limit:

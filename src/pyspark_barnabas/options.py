@@ -1,6 +1,6 @@
-"""Parses the options of `format("barnabas")`, which have the names of Spark's Kafka connector.
+"""Parses the options of `format("barnabas")`, most of which are those of Spark's Kafka connector.
 
-This module knows the names, the defaults and the conflicts, and opens no connection. An unknown
+This module defines the names, the defaults and the conflicts, and opens no connection. An unknown
 option is an error, because a silently ignored `maxOffsetPerTrigger` costs an afternoon. Whether
 topics, partitions and offsets exist is checked later, by `survey.py`, which asks the brokers.
 """

@@ -95,7 +95,7 @@ class Properties(NamedTuple):
 def client_properties(given: Mapping[str, str], *, reads: bool) -> Mapping[str, str]:
     """Return `bootstrap.servers` and the other properties for our consumer or producer.
 
-    Raises `ConfigError` naming the option.
+    Raises `ConfigError`, which names the option.
     """
     own = _OF_CLIENTS | (_OF_CONSUMERS if reads else _OF_PRODUCERS)
     properties = dict(_READ_DEFAULTS if reads else _WRITE_DEFAULTS)
@@ -113,7 +113,7 @@ def client_properties(given: Mapping[str, str], *, reads: bool) -> Mapping[str, 
 
 
 def properties_of_clients(given: Mapping[str, str]) -> tuple[str, Properties]:
-    """Return the servers and the properties."""
+    """Return the bootstrap servers, and the other options by client."""
     rest = {name: value for name, value in given.items() if name != _SERVERS}
     return given[_SERVERS], Properties(of_every_client(rest), rest)
 
@@ -125,8 +125,8 @@ def refuse_unknown(names: Iterable[str], known: Sequence[str]) -> None:
     """
     names = list(names)
     if _OF_CATALOG_TABLES in names:
-        # Seen with 4.3: Spark keeps a table's options in its catalog, but creates a source written
-        # in Python without any when the table is read. An error is better than a useless table.
+        # As seen with Spark 4.3, a table's options are kept in the catalog, but a source written in
+        # Python gets none of them when the table is read. An error is better than a useless table.
         raise ConfigError(
             "CREATE TABLE does not work for a topic: Spark passes no options of a table to a source"
             " written in Python. Use CREATE TEMPORARY VIEW ... USING barnabas OPTIONS (...)"

@@ -1,10 +1,10 @@
 """Reads ranges of offsets as Arrow, for the batch reader and for the tasks of a stream.
 
-Rows are decoded per fetch, about 17,000 small ones at a time, since a call to NumPy costs the same
-for few rows. Spark gets them in record batches of at most 16,384 rows, so that it can process one
-while the next is written. By the time that a fetch is decoded, the consumer has already sent the
-next one. Spark's own share of the cost per row (the JVM's reading of Arrow and its projection) is
-by far the largest; ours is about a quarter of it.
+Rows are decoded per fetch, about 17,000 small ones at a time, since a call to NumPy costs almost as
+much for a few rows as for many. Spark gets them in record batches of at most 16,384 rows, so that
+it can process one while the next is written. By the time that a fetch is decoded, the consumer has
+already sent the next one. Spark's own share of the cost per row (the JVM's reading of Arrow and its
+projection) is by far the largest; ours is about a quarter of it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def tasks(options: SourceOptions, start: StreamOffset, end: StreamOffset) -> lis
 
 
 def read_task(options: SourceOptions, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task that `tasks` returned."""
+    """Yield the rows of one of the tasks that `tasks` returned."""
     wanted = partition.value
     if wanted is None:  # Spark's placeholder when there is nothing to read
         return

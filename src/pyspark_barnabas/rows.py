@@ -1,5 +1,5 @@
-"""Converts the rows that Spark has for writing to columns or to records, and checks their
-columns."""
+"""Converts rows from Spark to columns or records for writing, and checks which columns they
+have."""
 
 from __future__ import annotations
 

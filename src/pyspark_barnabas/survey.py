@@ -19,7 +19,7 @@ from pyspark_barnabas.offsets import Offsets
 from pyspark_barnabas.options import SourceOptions
 from pyspark_barnabas.subscription import Subscription
 
-# Kafka's internal topics, which a pattern does not match in its consumers either.
+# Kafka's internal topics. Its consumers also exclude them from a pattern.
 _INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 
 
@@ -37,8 +37,8 @@ class Survey(NamedTuple):
 def survey(consumer: SyncConsumer, options: SourceOptions) -> Survey:
     partitions = sorted(_partitions(consumer, options.subscription))
     # The ids are requested before the offsets, so that if a topic is recreated in between, the next
-    # survey finds a different id. In the other order, the new id would go with the old topic's
-    # offsets.
+    # survey finds a different id. In the other order, the new id would be paired with the old
+    # topic's offsets.
     topics = {each.topic for each in partitions} if options.topic_ids else set()
     topic_ids = ids_of(consumer, topics)
     beginnings = consumer.beginning_offsets(partitions)

@@ -1,10 +1,10 @@
 """Provides a Python command for Spark's workers that starts three times as fast.
 
 Spark puts `pyspark.zip` first on the path of each Python that it starts: a daemon for the tasks,
-one process for a query's source, one for each plan. The archive has no bytecode, so each of them
-compiles PySpark again, which takes more than a second of CPU time. If pip has installed PySpark,
-the same version also exists in compiled form; a small script removes the archive from the path and
-starts the interpreter.
+one process for a query's source, and one for each plan. The archive has no bytecode, so each of
+them compiles PySpark again, which takes more than a second of CPU time. If pip has installed
+PySpark, the same version also exists in compiled form; a small script removes the archive from the
+path and starts the interpreter.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from barnabas.errors import BarnabasError, ConfigError, in_one_line
 from pyspark_barnabas.delta.schema import is_strict, nullable
 from pyspark_barnabas.delta.stats import statistics
 
-MOST_PARTITIONS: Final = 1_000  # of one task; each is an open file, and more would be too small
+MOST_PARTITIONS: Final = 1_000  # per task; each has an open file, and more files would be small
 
 _GROUP_BYTES: Final = 32 << 20  # of the rows of one file that wait for a full row group
 _MOST_BYTES: Final = 128 << 20  # of all such rows

@@ -45,7 +45,7 @@ class DeltaOptions(NamedTuple):
 
 
 def delta_options(given: Mapping[str, str]) -> DeltaOptions:
-    """Parse the options. Raises `ConfigError` naming the option."""
+    """Parse the options. Raises `ConfigError`, which names the option."""
     options = GivenOptions(given)
     refuse_others("barnabas.delta", options.names(), _NAMES, _STORAGE)
     path = options.get("path")

@@ -189,7 +189,7 @@ def _in_fields(path: Path, own: Sequence[Any], given: Sequence[Any]) -> Iterator
         name = ".".join(inner)
         if field.name in there:
             mine = there[field.name]
-            if path:  # for whole columns the rows themselves are checked
+            if path:  # for whole columns, the rows themselves are checked
                 _check_nullable(inner, mine.nullable, field.nullable)
             yield from _in_type(inner, mine.type, field.type)
         elif field.name.lower() in in_any_case:

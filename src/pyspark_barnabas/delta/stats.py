@@ -2,8 +2,8 @@
 null counts.
 
 Readers use them to skip files, so a value that cannot be exact is left out (Delta's protocol,
-"Per-file Statistics"). A column without bounds has no null count either: deltalake 1.6.6 reads
-missing bounds next to a null count as an empty range, and finds no row.
+"Per-file Statistics"). A column without bounds has no null count either, because deltalake 1.6.6
+reads missing bounds next to a null count as an empty range, and finds no row.
 """
 
 from __future__ import annotations

@@ -15,12 +15,11 @@ from barnabas_collector.redaction import Redact
 
 _MESSAGE_BYTES = 64  # the size of a message without its text
 _BUNDLE_BYTES = 512
-_RECORD_BYTES = 17  # maximum; excludes texts, key and headers: lengths, attributes, differences
+_RECORD_BYTES = 17  # maximum for the other parts: lengths, attributes and differences
 
 
 class Origin:
-    """The key and headers of messages, encoded once and shared by all messages that have the
-    same ones."""
+    """Holds a key and headers, encoded once and shared by all messages that have them."""
 
     __slots__ = ("encoded_headers", "encoded_key", "headers", "key", "record_bytes")
 
@@ -36,20 +35,20 @@ class Origin:
 
 
 class Awaited(Protocol):
-    """Tells a sender what became of a message."""
+    """Is notified when the outcome of a message is known."""
 
     def on_stored(self) -> None:
-        """The brokers have acknowledged the message."""
+        """Is called once the brokers have acknowledged the message."""
         ...
 
     def on_refused(self, why: Exception) -> None:
-        """The brokers will never accept the message."""
+        """Is called if the brokers will never accept the message."""
         ...
 
 
 class Bundle:
-    """Messages in order of arrival. A message that was cut has a bundle to itself, and so has a
-    message whose sender waits for the outcome."""
+    """Holds messages in order of arrival. A message that was cut, or whose sender is waiting for
+    the outcome, has a bundle to itself."""
 
     __slots__ = ("awaited", "came_bytes", "held_bytes", "origin", "record_bytes", "texts")
 
@@ -60,8 +59,8 @@ class Bundle:
         came_bytes: int | None = None,
         awaited: Awaited | None = None,
     ) -> None:
-        """`came_bytes`: the size at which a message was received, if it was cut. `awaited`: the
-        sender waits for the outcome, and has the message until then; its secrets have been
+        """`came_bytes`: the original size of a message that was cut. `awaited`: set if the sender
+        waits for the outcome and keeps the message until then; its secrets have already been
         replaced."""
         self.awaited = awaited
         size_bytes = sum(map(len, texts))
@@ -69,7 +68,7 @@ class Bundle:
         self.texts = texts
         self.came_bytes = size_bytes if came_bytes is None else came_bytes
         self.held_bytes = size_bytes + _MESSAGE_BYTES * len(texts) + _BUNDLE_BYTES
-        self.record_bytes = size_bytes + origin.record_bytes * len(texts)  # at most
+        self.record_bytes = size_bytes + origin.record_bytes * len(texts)  # the maximum
 
     @property
     def count(self) -> int:
@@ -102,8 +101,7 @@ class Bundle:
 
 
 def pack(bundles: Iterable[Bundle], most_bytes: int) -> Iterator[list[Bundle]]:
-    """Yield the bundles of each batch: at most `most_bytes` of records, but at least one
-    message."""
+    """Group bundles into batches of at most `most_bytes` of records, but at least one message."""
     batch: list[Bundle] = []
     size_bytes = 0
     for bundle in bundles:
@@ -132,7 +130,7 @@ def encode_bundles(batch: Sequence[Bundle], codec: int, now_ms: int) -> bytes:
             length += fixed_bytes + len(number) + len(text_length)
             parts += (
                 varints[length],
-                b"\0\0",  # attributes, and the timestamp's difference from the first record's
+                b"\0\0",  # attributes, and the timestamp relative to the first record's
                 number,
                 key,
                 text_length,

@@ -1,7 +1,7 @@
 """Reports a collector's counts to Prometheus and its readiness to probes.
 
-The numbers are those of this process. Whatever was read but not sent yet waits for the brokers;
-`lag_bytes` counts the bytes in the logs beyond that.
+The counters start at zero with each process. `lag_bytes` counts the bytes in the logs that have not
+been read; what has been read but not sent is waiting for the brokers.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from barnabas.net.metrics_page import page
 _PREFIX = "barnabas_collector_"
 _MOST_ERROR_LETTERS = 200
 STUCK_S = 10.0
-"""A part is not ready if it has delivered nothing for so long though something waits."""
+"""A part is not ready if messages have been waiting this long and none was delivered."""
 
 
 class Logs(Protocol):
-    """The logs that are watched."""
+    """Provides information about the watched logs."""
 
     def __len__(self) -> int: ...
 
@@ -39,7 +39,7 @@ class Logs(Protocol):
 
 
 class CollectorMetrics:
-    """The counters of a collector. Parts increment them; `serve` shows them."""
+    """Holds the counters of a collector. Its parts increment them, and `serve` publishes them."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
@@ -70,8 +70,8 @@ class CollectorMetrics:
         self.handshakes_failed = count(
             f"{_PREFIX}tls_handshakes_failed_total", "Failed TLS handshakes"
         )
-        self._starting: dict[str, str] = {}  # by part: why it does not send
-        self._pending: dict[str, float] = {}  # by part: since when something waits
+        self._starting: dict[str, str] = {}  # by part: the reason why it is not sending
+        self._pending: dict[str, float] = {}  # by part: when messages began to wait
         self._error: tuple[str, float] | None = None
         self.registry.declare(self._families)
 
@@ -89,12 +89,12 @@ class CollectorMetrics:
         self._starting[part] = why
 
     def on_ready(self, part: str) -> None:
-        """Record that the brokers accept what a part sends, and that nothing waits."""
+        """Record that the brokers accept what a part sends, and that no messages are waiting."""
         self._starting.pop(part, None)
         self._pending.pop(part, None)
 
     def on_pending(self, part: str) -> None:
-        """Record that something waits to be sent, until `on_ready`."""
+        """Record that messages are waiting to be sent, until `on_ready` is called."""
         self._pending.setdefault(part, self._now_s())
 
     def on_retry(self, part: str, error: Exception) -> None:
@@ -113,7 +113,7 @@ class CollectorMetrics:
         return "; ".join(f"{part}: {why}" for part, why in found.items())
 
     async def serve(self, port: int) -> MetricsListener:
-        """Serve the page and the probes, on this machine only. Raises `ConfigError`."""
+        """Serve the metrics page and the probes, on this machine only. Raises `ConfigError`."""
         listener = MetricsListener(partial(page, self.registry), self.unready)
         await listener.bind("127.0.0.1", port, "--metrics-port")
         await listener.start()

@@ -1,4 +1,4 @@
-"""Logs that the brokers cannot be reached: the first time as an error, later at a bounded rate."""
+"""Logs errors when the brokers cannot be reached, at a limited rate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EVERY_S: Final = 60.0
 
 
 class Complaint:
-    """Logs a new reason at once, and the same reason again every minute."""
+    """Logs a new reason immediately, and the same reason at most once a minute."""
 
     def __init__(self, part: str, now_s: Callable[[], float] = time.monotonic) -> None:
         self._part = part
@@ -21,7 +21,8 @@ class Complaint:
         self._last: tuple[str, float] | None = None
 
     def add(self, why: Exception) -> None:
-        """Log that a part cannot send and keeps trying, unless it was logged within a minute."""
+        """Log that a part is retrying, unless the last reason was the same and is under a minute
+        old."""
         text, now_s = str(why), self._now_s()
         if self._last is not None:
             logged, at_s = self._last

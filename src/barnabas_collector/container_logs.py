@@ -1,4 +1,4 @@
-"""Reads the logs of containers: which container a path belongs to, and what its program wrote.
+"""Reads the logs of containers: finds the container that a path belongs to, and unwraps its lines.
 
     /var/lib/docker/containers/<id>/<id>-json.log                  Docker: json-file
         {"log":"INFO fine\\n","stream":"stdout","time":"2026-11-27T05:45:12.034Z"}
@@ -7,8 +7,9 @@
         2026-11-27T05:45:12.034Z stdout F INFO fine
 
 A record's value is the line that the program wrote, so that its own format is recognised; the
-stream and the time become headers of the record. The container's runtime writes a line that is too
-long for it in parts, which are joined here. A line without such a wrapper is sent unchanged.
+stream and the time become headers of the record. If a line is too long for the container's runtime,
+the runtime writes it in parts, which are joined here. A line that no runtime has wrapped is sent
+unchanged.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _HEADERS: Final = {
 }
 _MOST_LINKS: Final = 8
 _DOCKERS_FILE: Final = "config.v2.json"
-_MOST_BYTES: Final = 4 << 20  # of Docker's description of a container
+_MOST_BYTES: Final = 4 << 20  # the maximum size of Docker's description of a container
 
 _CRI: Final = re.compile(
     rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d))"
@@ -92,16 +93,16 @@ def _dockers_name(path: Path) -> dict[str, str]:
         with path.open("rb") as file:
             name = json.loads(file.read(_MOST_BYTES))["Name"]
         return {"name": str(name).removeprefix("/")}
-    except (OSError, ValueError, KeyError, TypeError):  # it belongs to root or is being written
+    except (OSError, ValueError, KeyError, TypeError):  # only root can read it, or it is incomplete
         return {}
 
 
 class Part(NamedTuple):
-    """A line of a container's log, unwrapped."""
+    """Represents an unwrapped line of a container's log."""
 
     text: bytes
     more: Headers = ()  # the stream and the time
-    is_partial: bool = False  # the rest of the program's line is in the stream's next part
+    is_partial: bool = False  # the program's line continues in the stream's next part
 
     @property
     def stream(self) -> bytes | None:
@@ -116,7 +117,7 @@ def unwrap(text: bytes) -> Part:
             log, stream, time = found["log"], found["stream"], found["time"]
             line = log.encode("utf-8", "replace")
             more = ((CONTAINER_STREAM, stream.encode()), (CONTAINER_TIME, time.encode()))
-        # It was cut off when the machine crashed, or is another program's JSON.
+        # The line was truncated when the machine crashed, or is another program's JSON.
         except (ValueError, KeyError, TypeError, AttributeError):
             return Part(text)
         return Part(line.removesuffix(b"\n"), more, not line.endswith(b"\n"))
@@ -127,14 +128,14 @@ def unwrap(text: bytes) -> Part:
 
 
 class Place(NamedTuple):
-    """Tells where a record begins."""
+    """Specifies where a record begins."""
 
     position: int
     number: int
 
 
 class _Waiting:
-    """A record some of whose parts may not have arrived."""
+    """Collects the parts of a record until all of them have arrived."""
 
     __slots__ = ("_more", "_passed_bytes", "_texts", "is_whole", "place")
 
@@ -142,7 +143,7 @@ class _Waiting:
         self.place = Place(line.position, line.number)
         self._more = part.more
         self._texts: list[bytes] = []
-        self._passed_bytes = 0  # of lines that were cut
+        self._passed_bytes = 0  # bytes that were cut off
         self.is_whole = False
         self.add(line, part)
 
@@ -167,12 +168,12 @@ class PartJoiner:
 
     def __init__(self) -> None:
         self._waiting: deque[_Waiting] = deque()
-        self._open: dict[bytes | None, _Waiting] = {}  # by stream: the record that is incomplete
+        self._open: dict[bytes | None, _Waiting] = {}  # by stream: the incomplete record
         self._waiting_bytes = 0
 
     @property
     def first(self) -> Place | None:
-        """The place of the first waiting record."""
+        """The place of the first record that is waiting for more parts."""
         return self._waiting[0].place if self._waiting else None
 
     def join(self, lines: list[Line]) -> list[Line]:
@@ -180,7 +181,7 @@ class PartJoiner:
         records: list[Line] = []
         for line in lines:
             part = unwrap(line.text)
-            if not self._waiting and not part.is_partial:  # nearly always
+            if not self._waiting and not part.is_partial:  # the usual case
                 size_bytes = len(part.text) + line.size_bytes - len(line.text)
                 records.append(Line(*line[:2], part.text, size_bytes, part.more))
                 continue
@@ -219,11 +220,11 @@ class ContainerReader:
     def __init__(
         self, file: BinaryIO, position: int, number: int, is_start: IsStart | None
     ) -> None:
-        """`is_start`: the rule for first lines of what the program wrote, if lines are joined."""
+        """`is_start`: recognises the first line of a record; None if lines are not joined."""
         self._reader = LineReader(file, position, number)
         self._parts = PartJoiner()
         self._joiner = None if is_start is None else RecordJoiner(is_start)
-        self._more: Headers = ()  # of the record that the joiner holds
+        self._more: Headers = ()  # the headers of the record in the joiner
 
     @property
     def position(self) -> int:
@@ -252,7 +253,7 @@ class ContainerReader:
         return self._join(self._parts.join(self._reader.last())) + self.take_waiting()
 
     def _join(self, lines: list[Line]) -> list[Line]:
-        """Join lines of the same stream into records, if there is a rule for that."""
+        """Join lines of the same stream into records, if there is a rule for first lines."""
         if self._joiner is None:
             return lines
         records: list[Line] = []
@@ -271,7 +272,7 @@ class ContainerReader:
 
     @property
     def unfinished_bytes(self) -> int:
-        # The position and the size of the file count wrapped lines.
+        # Positions in the file include the wrappers of the lines.
         return self._reader.position - self.position + self._reader.unfinished_bytes
 
     @property

@@ -1,12 +1,12 @@
 """Names the headers that a dead letter has in addition to those of the original record.
 
-reason          why the pipeline rejected it
+reason          why the pipeline rejected the record
 source.topic, source.partition, source.offset
 query, batch    the streaming query and the micro-batch that sent it
 
-A dead letter that is sent again has the headers of its line, and also
+A replayed dead letter has the headers of the original record, and also
 
-replayed        the place of the dead letter: topic, partition and offset, separated by blanks
+replayed        the dead letter's topic, partition and offset, separated by blanks
 """
 
 REASON = "reason"

@@ -1,7 +1,8 @@
-"""Encodes lines as whole record batches. A producer encodes record by record, which costs twice as
-much; this is faster because a collector's records differ only in their lines and positions.
+"""Encodes lines as whole record batches. This is twice as fast as a producer, which encodes each
+record separately, because a collector's records differ only in their lines and positions.
 
-Format: docs of Apache Kafka, "Record Batch" and "Record"; headers by `headers.py`.
+The format is described under "Record Batch" and "Record" in Kafka's documentation. The headers are
+listed in `headers.py`.
 """
 
 from __future__ import annotations
@@ -19,18 +20,19 @@ from barnabas_collector.headers import CUT, FILE, FILE_ID, LINE, POSITION
 from barnabas_collector.line_cutter import Line, LineBlock
 
 MAX_BATCH_BYTES: Final = 900_000
-"""Bytes of records before compression: by default a broker accepts 1,048,588 bytes per batch."""
+"""The maximum size of records before compression. By default, a broker accepts batches of 1,048,588
+bytes."""
 
 
 _MOST_NUMBERS_BYTES: Final = 60
-"""The maximum size of a record's lengths, place and number."""
+"""The maximum total size of a record's lengths, position and line number."""
 _COLUMNS: Final = 8
 _UP_TO_THREE_DIGITS: Final = [b"%d" % number for number in range(1_000)]
 _THREE_DIGITS: Final = [b"%03d" % number for number in range(1_000)]
 
 
 class LineEncoder:
-    """Encodes the lines of one file. `more`: headers shared by all its records."""
+    """Encodes the lines of one file. `more`: headers shared by all of its records."""
 
     def __init__(
         self, progress: FileProgress, key: bytes | None, more: Headers = (), codec: int = NONE
@@ -68,7 +70,7 @@ class LineEncoder:
                 shown, rest = headers, b""
             record = b"".join(
                 (
-                    b"\0\0",  # attributes, and the timestamp's difference from the first record's
+                    b"\0\0",  # attributes, and the timestamp relative to the first record's
                     varints[count],
                     key,
                     varints[length],
@@ -97,7 +99,7 @@ class LineEncoder:
         fixed_bytes = len(self._key) + len(self._headers) + len(self._line) + _MOST_NUMBERS_BYTES
         positions, start = block.positions, 0
         while start < len(block):
-            # The records before a line, if `start` is the first of them.
+            # The number of records before a line, counted from `start`.
             full_at = bisect_left(
                 range(start + 1, len(block)),
                 MAX_BATCH_BYTES,
@@ -109,11 +111,11 @@ class LineEncoder:
             start = stop
 
     def _block_parts(self, block: LineBlock, start: int, stop: int) -> list[bytes]:
-        """Return the encoded records of some lines, in pieces.
+        """Return the encoded records of some lines as a list of pieces.
 
-        The pieces are put together column by column, in runs of records that differ only in their
-        texts, lengths, places and last digits of their numbers. Python calls nothing for each
-        record.
+        The pieces are assembled column by column, in runs of records that differ only in their
+        texts, lengths and positions, and in the last digits of their line numbers. No Python
+        function is called for a single record.
         """
         positions, sizes = block.positions[start:stop], block.sizes[start:stop]
         count = stop - start
@@ -131,7 +133,7 @@ class LineEncoder:
             place, offset = len(places[at]), len(VARINTS[at])
             end = min(
                 bisect_left(positions, 10**place, at),
-                1 << (7 * offset - 1),  # a varint's numbers may be negative
+                1 << (7 * offset - 1),  # varints are signed
                 at + len(last_digits),
                 count,
             )
@@ -150,8 +152,8 @@ class LineEncoder:
         return parts
 
     def _with_more(self, line: Line) -> tuple[bytes, bytes]:
-        """Return the parts before the position and after the line number, for a line that was cut
-        or has its own headers."""
+        """Return what precedes the position and what follows the line number, for a line that was
+        cut or has its own headers."""
         more = line.more
         if line.is_cut:
             more = (*more, (CUT, b"%d" % line.size_bytes))
@@ -180,7 +182,7 @@ class _Heads(dict[int, bytes]):
 
     def __missing__(self, size_bytes: int) -> bytes:
         rest_bytes = len(self._keys_and_lengths[size_bytes]) + size_bytes
-        # Attributes, and the timestamp's difference from the first record's.
+        # Attributes, and the timestamp relative to the first record's.
         found = self[size_bytes] = VARINTS[self._fixed_bytes + rest_bytes] + b"\0\0"
         return found
 
@@ -197,8 +199,8 @@ class _HeadsBySize(dict[int, _Heads]):
 
 
 def _number_parts(first: int) -> tuple[bytes, list[bytes]]:
-    """Return the digits that a line's number and the next ones begin with, and their last digits,
-    up to the number from which on they differ."""
+    """Return the leading digits that a line number shares with the numbers after it, and the last
+    digits of all these numbers. The run ends where the leading digits change."""
     if first >= len(_THREE_DIGITS):
         thousands, rest = divmod(first, len(_THREE_DIGITS))
         return b"%d" % thousands, _THREE_DIGITS[rest:]

@@ -1,7 +1,7 @@
-"""Finds the holes in files: runs of NULs that no program wrote.
+"""Finds holes in files: runs of NULs that no program wrote.
 
-If a log is truncated while its writer has it open, but not for appending, the writer continues at
-its old position and leaves a hole before its next line. A machine crash also leaves holes.
+If a log is truncated while its writer has it open in a mode other than append, the writer continues
+at its old position and leaves a hole before its next line. A machine crash can also leave holes.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ AT_START_BYTES: Final = 4
 """A shorter run at the start of a line is text: UTF-16 and UTF-32 text has up to three NULs
 there."""
 WITHIN_BYTES: Final = 4096
-"""A run of this length within a line is a hole: at least a block of the file system.
-
-A shorter run is text.
+"""A run of at least this length, a block of the file system, is a hole even within a line. A
+shorter run is text.
 """
 START: Final = b"\0" * AT_START_BYTES
 _SEEK_DATA: Final[int | None] = getattr(os, "SEEK_DATA", None)
@@ -37,7 +36,7 @@ def next_data(fd: int, position: int) -> int:
             return position
         return max(position, os.fstat(fd).st_size)
     finally:
-        os.lseek(fd, before, os.SEEK_SET)  # where its reader continues
+        os.lseek(fd, before, os.SEEK_SET)  # restores the position for its reader
 
 
 def data_start(fd: int) -> int:

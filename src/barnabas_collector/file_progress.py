@@ -1,4 +1,4 @@
-"""Describes one file of a log and its position, as kept in the registry. Pure."""
+"""Defines what the registry stores about one file of a log, such as its position. Pure."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ _MOST_AT_ONCE = 64 << 20
 
 
 class FileProgress(NamedTuple):
-    """One file, and how much of it was sent: `position` bytes; `line` is the next line.
+    """Describes a file of which `position` bytes were sent; `line` is the number of the next line.
 
     Positions count the bytes of the text, even if the file has been compressed since.
     """
 
     file_id: str
-    path: str  # of the log: the file's name while the server wrote to it
+    path: str  # the log's path, which the file had while the server wrote to it
     first_line: str
     device: int
     inode: int
     generation: int  # number of earlier files with this path and first line
     position: int
     line: int
-    beginning_bytes: int = 0  # of the fingerprint; 0: written by a version without fingerprints
+    beginning_bytes: int = 0  # the fingerprint's size; 0: written by a version without fingerprints
     beginning: str = ""
-    is_complete: bool = False  # compressed, and sent to its end
+    is_complete: bool = False  # it is compressed and has been sent completely
     born_ns: int = 0  # when its inode was created; 0: unknown
-    sent_bytes: int = 0  # of the extent, at most the position; 0: from a version without extents
+    sent_bytes: int = 0  # the extent's size, at most `position`; 0: an older version
     checksum: int | None = 0
     tail: str = ""
-    gone_s: int = 0  # the time from which no look has found it; 0: it exists
+    gone_s: int = 0  # when a look first failed to find it; 0: it exists
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -45,21 +45,21 @@ class FileProgress(NamedTuple):
         return Extent(self.sent_bytes, self.checksum, self.tail)
 
     def begins(self, beginning: bytes) -> bool:
-        """Return whether a file with this beginning may be this file, grown since."""
+        """Return whether a file with this beginning may be this file after it has grown."""
         if self.beginning_bytes:
             return self.fingerprint.begins(beginning)
         return self.first_line == first_line_of(beginning)
 
     def is_distinctive(self, beginning: bytes) -> bool:
-        """Return whether the part seen of this beginning distinguishes the file from others."""
+        """Return whether the known part of the beginning distinguishes the file from others."""
         seen = self.fingerprint
         if not self.beginning_bytes:
             seen = Fingerprint(len(_first_line(beginning)), "")
         return seen.is_distinctive(beginning)
 
     def is_timed(self, beginning: bytes) -> bool:
-        """Return whether the part seen of this beginning contains a time and so occurs only
-        once."""
+        """Return whether the known part of the beginning contains a time, and is therefore
+        unique."""
         return self.fingerprint.is_timed(beginning)
 
     def found_at(self, device: int, inode: int, beginning: bytes, born_ns: int) -> FileProgress:

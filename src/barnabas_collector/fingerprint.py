@@ -1,5 +1,5 @@
-"""Describes the beginning of a file: its hash, which grows with the file up to `BEGINNING_BYTES`,
-and whether it is text. Pure.
+"""Identifies a file by a hash of its beginning, of at most `BEGINNING_BYTES`, and recognises binary
+files. Pure.
 
 Neither a path nor an inode alone identifies a file: file systems give the inode of a removed file
 to the next new file.
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from barnabas_collector.file_holes import START
 
 BEGINNING_BYTES = 4096
-_TIME = re.compile(rb"[0-2]\d:[0-5]\d:[0-6]\d|\b1\d{9}")  # of a day, or since 1970
+_TIME = re.compile(rb"[0-2]\d:[0-5]\d:[0-6]\d|\b1\d{9}")  # a time of day, or seconds since 1970
 _MAGIC: Final = (
     b"\x7fELF", b"!<arch>\n", b"\xca\xfe\xba\xbe",
     b"PK\x03\x04", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07", b"\x1f\x9d",
@@ -22,13 +22,13 @@ _MAGIC: Final = (
     b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"%PDF-",
     b"SQLite format 3\0", b"PAR1", b"Obj\x01", b"LPKSHHRH",
 )  # fmt: skip
-"""The first bytes of programs, archives, images, tables and journald's files."""
+"""The first bytes of executables, archives, images, databases and journald's files."""
 _TAR: Final = (257, b"ustar")
-_WIDE: Final = (b"\xff\xfe", b"\xfe\xff")  # the byte order mark of UTF-16 and UTF-32
+_WIDE: Final = (b"\xff\xfe", b"\xfe\xff")  # the byte order marks of UTF-16 and UTF-32
 _CONTROLS: Final = bytes({*range(32), 127} - set(b"\t\n\v\f\r\b\x1b"))
 _MOST_CONTROLS: Final = 0.05
-"""The maximum share of control bytes in a log's text: random bytes contain twice as many, and
-tables with fixed columns (`wtmp`) ten times as many. A stray NUL must not keep a log from being
+"""The maximum share of control bytes in a log's text. Random bytes contain twice as many, and files
+with records of a fixed size (`wtmp`) ten times as many. A stray NUL must not keep a log from being
 sent."""
 _HOLE: Final = re.compile(rb"(?:(?<=\n)|\A)\0{%d,}" % len(START))
 
@@ -45,26 +45,27 @@ class Fingerprint(NamedTuple):
         return cls(len(kept), digest(kept))
 
     def begins(self, beginning: bytes) -> bool:
-        """Return whether a file with this beginning may be this file, grown since."""
+        """Return whether a file with this beginning may be this file after it has grown."""
         if len(beginning) < self.size_bytes:
             return False
         return not self.size_bytes or digest(beginning[: self.size_bytes]) == self.digest
 
     def is_of(self, beginning: bytes) -> bool:
-        """Return whether a file with this beginning may be this file, not grown since."""
+        """Return whether a file with this beginning may be this file, provided that it has not
+        grown."""
         return self == Fingerprint.of(beginning)
 
     def is_distinctive(self, beginning: bytes) -> bool:
-        """Return whether the part seen of this beginning contains more than files usually share.
+        """Return whether the known part of the beginning contains more than files usually share.
 
-        Blank lines and header lines (`#Fields: ...`) are at the top of every file of a log.
+        All files of a log may start with the same blank lines and header lines (`#Fields: ...`).
         """
         lines = beginning[: self.size_bytes].split(b"\n")
         return any(line.strip() and not line.startswith(b"#") for line in lines)
 
     def is_timed(self, beginning: bytes) -> bool:
-        """Return whether the part seen of this beginning contains a time and so occurs only
-        once."""
+        """Return whether the known part of the beginning contains a time, and is therefore
+        unique."""
         return _TIME.search(beginning, 0, self.size_bytes) is not None
 
 
@@ -73,7 +74,7 @@ def is_binary(beginning: bytes) -> bool:
     at, mark = _TAR
     if beginning.startswith(_MAGIC) or beginning[at:].startswith(mark):
         return True
-    # Half of the bytes of UTF-16 text are NULs.
+    # In UTF-16 text, half of the bytes may be NULs.
     if beginning.startswith(_WIDE):
         return False
     text = _HOLE.sub(b"", beginning)

@@ -1,4 +1,4 @@
-"""Forgets the positions of files that have been gone for a while.
+"""Removes the positions of files that have been gone for a while.
 
 A file is gone if no look at its log finds it. If its log is no longer watched, the file is gone
 when its directory has no file with its inode. Each new file has a different inode or time of birth,
@@ -19,7 +19,7 @@ RETENTION_S = 7 * 86_400.0
 
 
 class Forgetting:
-    """Checks the positions every minute."""
+    """Checks every minute which positions can be removed."""
 
     def __init__(self, positions: Positions, retention_s: float) -> None:
         self._positions = positions
@@ -27,7 +27,7 @@ class Forgetting:
         self._next_at_s = 0.0
 
     def is_due(self, now_s: float) -> bool:
-        """`now_s` is a monotonic time."""
+        """Return whether a check is due. `now_s` is a monotonic time."""
         if now_s < self._next_at_s:
             return False
         self._next_at_s = now_s + min(EVERY_S, self._retention_s)
@@ -43,11 +43,12 @@ class Forgetting:
         for file in self._positions.files:
             if file.file_id in present or not file.born_ns:
                 continue
-            # No look has compared the file's text, so its inode in the directory must suffice.
+            # No look has compared the file's text, so it is enough that its inode is in the
+            # directory.
             if file.path not in watched and file.inode in inodes[Path(file.path).parent]:
                 if file.gone_s:
                     self._positions.save(file._replace(gone_s=0))
-            # It is missing for the first time, or the clock was ahead, so the time counts from now.
+            # The file was not missing before, or the clock was ahead, so its absence starts now.
             elif not 0 < file.gone_s <= now_s:
                 self._positions.save(file._replace(gone_s=now_s))
             elif now_s - file.gone_s >= self._retention_s:
@@ -74,7 +75,7 @@ class _Inodes(dict[Path, set[int]]):
                 found = {entry.inode() for entry in entries}
         except (FileNotFoundError, NotADirectoryError):
             found = set()
-        except OSError:  # its files may exist
+        except OSError:  # the directory's files may still exist
             found = _Everything()
         self[directory] = found
         return found

@@ -1,9 +1,8 @@
-"""Sends received messages to a topic in order: at most once until they are received here, and
-exactly once from then on while this process lives.
+"""Sends received messages to a topic in order. Messages may be lost before they are received here;
+after that, each is sent exactly once as long as this process lives.
 
-Every message waits for its acknowledgement, however long the brokers are unavailable. A message
-that a broker refuses because of its size is counted and skipped, so that it does not delay the
-others.
+Messages wait to be acknowledged, however long the brokers are unavailable. A message that a broker
+rejects because of its size is counted and skipped, so that it does not delay the others.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ class Forwarder:
         metrics: CollectorMetrics,
     ) -> None:
         self.shipped = Shipped()
-        self.unsent = 0  # messages taken from the inbox, without an acknowledgement
-        self.at_risk = 0  # of these, the ones that their senders do not have any more
+        self.unsent = 0  # messages taken from the inbox and not acknowledged
+        self.at_risk = 0  # those that their senders no longer have
         self._producer = producer
         self._topic = shipment.topic
         self._codec = shipment.codec
@@ -96,7 +95,7 @@ class Forwarder:
             # No smaller batch is possible, so it is dropped to let the others pass.
             elif _is_one(batch):
                 self._refuse(batch[0], error)
-            else:  # the batch is too large, though perhaps no message in it is
+            else:  # the batch is too large, but each message in it may be small enough
                 again += batch
                 self._most_bytes = min(self._most_bytes, _record_bytes(batch) // 2)
                 self._is_proven = False
@@ -104,13 +103,13 @@ class Forwarder:
             self._metrics.on_retry(PART, why)
             _log.warning("retrying %s: %s", counted(self.unsent, "message"), why)
             await asyncio.sleep(_AGAIN_AFTER_S)
-            # Partitions may have been added; from now on, keys are distributed over them, too.
+            # Partitions may have been added, so that keys are now distributed over them as well.
             await self._look_at_topic()
         return again
 
     async def _accept_all(self, bundles: Sequence[Bundle]) -> list[_Sent]:
-        """Return each batch with its delivery or its error, or with None if it must wait so as not
-        to overtake others."""
+        """Return each batch with its delivery, its error, or None if the batch must wait because it
+        would otherwise overtake others."""
         by_partition: dict[int, list[Bundle]] = {}
         for bundle in bundles:
             partition = _partition(bundle.origin.key, self._partitions)
@@ -122,7 +121,7 @@ class Forwarder:
             for batch in pack(those, self._most_bytes):
                 sent = None if is_held else await self._accept(place, batch)
                 found.append((batch, sent))
-                # After a failure nothing more is sent in this round, because a sender's messages
+                # After a failure, nothing more is sent in this round, because a sender's messages
                 # must not overtake the failed ones. A message that is too large for the brokers
                 # does not delay others.
                 is_lost = isinstance(sent, MessageTooLarge) and _is_one(batch)
@@ -132,7 +131,7 @@ class Forwarder:
     async def _accept(
         self, place: TopicPartition, batch: Sequence[Bundle]
     ) -> Delivery | BarnabasError:
-        """Send the batches one by one until the brokers have accepted a batch of this size."""
+        """Send a batch, and wait for its outcome until batches of this size are proven."""
         now_ms = int(time.time() * 1_000)
         try:
             delivery = await self._producer.send_batch(
@@ -141,8 +140,9 @@ class Forwarder:
         except BarnabasError as error:
             return error
         if self._is_proven:
-            await asyncio.sleep(0)  # so that it is sent and sources are read
-        # Not proven yet: the next batch waits, since this one may have to be split and sent again.
+            await asyncio.sleep(0)  # lets the batch be sent and sources be read
+        # The size is not proven, so the next batch waits: this one may have to be split and sent
+        # again.
         elif (refusal := await _outcome(delivery)) is not None:
             return refusal
         else:
@@ -177,7 +177,7 @@ class Forwarder:
         self._metrics.on_ready(PART)
         if self.unsent:
             self._metrics.on_pending(PART)
-        if bundle.awaited is not None:  # it is not lost: its sender learns of it
+        if bundle.awaited is not None:  # the message is not lost, because its sender is notified
             bundle.awaited.on_refused(why)
             return
         self.at_risk -= 1

@@ -1,6 +1,6 @@
 """Names the record headers of a collector; their values are UTF-8 text.
 
-file            the file's path, for people
+file            the file's path, for human readers
 file.id         identifies the file, even if its path has changed
 file.position   bytes before the line in that file
 file.line       number of the line in that file, from 1
@@ -21,7 +21,7 @@ syslog.facility    name of the facility (`user`, `local0`), if the message has o
 syslog.severity    name of the severity (`err`, `info`), if the message has one
 syslog.cut         only on a message that was cut: its full length in bytes
 
-Records of OTLP have `host`, and also
+OTLP records have `host`, and also
 
 otlp.from          address of the sender
 otlp.encoding      otlp_proto: the record is an ExportLogsServiceRequest in protobuf

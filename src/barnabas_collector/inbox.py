@@ -1,8 +1,8 @@
-"""Queues messages to send, up to a limit, so that senders wait while the brokers do not respond.
+"""Queues messages until they are sent. A limit makes senders wait while no broker responds.
 
-Messages that have been taken still count until `release`. A source that can stop its peer (a pipe,
-TCP) checks `is_full` before it reads more, and waits for `room`; a source that cannot (UDP) drops
-messages.
+Messages that have been taken still count until `release` is called. A source that can stop its peer
+(a pipe, TCP) checks `is_full` before it reads more, and waits for `room`; a source that cannot
+(UDP) drops messages.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ MOST_BYTES: Final = 16 << 20
 _TAKEN_BYTES: Final = 4 << 20
 _WORTH_SENDING_BYTES: Final = 131_072
 _GATHERED_S: Final = 0.005
-"""The first message waits this long for others, so that a program that writes line by line does
-not cause a request per line."""
+"""How long the first message waits for others, so that a program that writes line by line does not
+cause one request per line."""
 
 
 class Inbox:
-    """A first-in, first-out queue."""
+    """Implements a first-in, first-out queue."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Inbox:
         redact: Redact | None = None,
         metrics: CollectorMetrics | None = None,
     ) -> None:
-        """`redact`: replaces what must not be sent, as messages come in."""
+        """`redact`: replaces secrets in messages as they are added."""
         self.dropped = 0
         self._most_bytes = most_bytes
         self._redact = redact
@@ -80,7 +80,7 @@ class Inbox:
         while not self._waiting and not self.has_ended:
             self._news.clear()
             await self._news.wait()
-        # A few messages wait for others, unless no more will come.
+        # A few messages wait for others, unless the inbox has ended.
         if self._held_bytes < _WORTH_SENDING_BYTES and not self.has_ended:
             await asyncio.sleep(_GATHERED_S)
         taken: list[Bundle] = []
@@ -92,7 +92,7 @@ class Inbox:
         return taken
 
     def release(self, bundles: Iterable[Bundle]) -> None:
-        """Make room: these messages have been sent."""
+        """Make room after these messages have been sent."""
         for bundle in bundles:
             self._held_bytes -= bundle.held_bytes
         # Sources are not woken at the first free byte, because they would then stop and resume with
@@ -119,8 +119,7 @@ class Inbox:
 
     @property
     def count(self) -> int:
-        """The number of messages that have not been taken yet, and that their senders do not
-        have any more."""
+        """The number of messages that have not been taken and that their senders no longer have."""
         return sum(bundle.count for bundle in self._waiting if bundle.awaited is None)
 
     @property

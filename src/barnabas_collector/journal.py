@@ -1,7 +1,7 @@
-"""Reads systemd's journal through `journalctl`, starting at a cursor.
+"""Reads systemd's journal with `journalctl`, starting at a cursor.
 
     journalctl --output=json --all --follow --no-tail --after-cursor=...
-        └▶ entries, an object a line ─▶ `take`, with the cursor of each
+        └▶ entries, one JSON object per line ─▶ `take`, with their cursors
 
 The cursor is saved in the same transaction as the entries, like the position in a file, so that
 each entry is sent once. While nobody takes the entries, `journalctl` is not read and blocks.
@@ -34,10 +34,10 @@ _KEPT_BYTES: Final = 4_096
 
 
 class Entry(NamedTuple):
-    """An entry of the journal, as a JSON object without a line feed."""
+    """Holds an entry of the journal, as a JSON object without a line feed."""
 
     value: bytes
-    cursor: str | None  # None: it was cut before its cursor
+    cursor: str | None  # None: the entry was cut before its cursor
     size_bytes: int  # larger than the value if the value was cut
 
 
@@ -103,7 +103,7 @@ class Journal:
             await asyncio.sleep(_AGAIN_AFTER_S)
 
     async def _read(self, options: Sequence[str]) -> str:
-        """Run one process to its end, and return what it wrote to standard error. Raises
+        """Run one `journalctl` until it ends, and return what it wrote to standard error. Raises
         `ConfigError` if it fails without an entry."""
         process = await _started(options)
         assert process.stdout is not None and process.stderr is not None
@@ -121,8 +121,8 @@ class Journal:
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
                 await process.wait()
-        # It would fail again and again. After entries, a failure has another cause, such as a
-        # signal.
+        # Retrying would fail in the same way. A failure after some entries has another cause, such
+        # as a signal.
         if code and not count:
             raise ConfigError(f"cannot read the journal: journalctl failed ({code}): {why}")
         return why
@@ -148,7 +148,7 @@ async def _started(options: Sequence[str]) -> asyncio.subprocess.Process:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            # Ctrl-C must not end it before its entries are sent.
+            # Ctrl-C must not end `journalctl` before its entries are sent.
             start_new_session=True,
         )
     except OSError as error:
@@ -159,7 +159,8 @@ async def _started(options: Sequence[str]) -> asyncio.subprocess.Process:
 
 
 async def _complaints(errors: asyncio.StreamReader) -> str:
-    """Return the beginning of what a process writes, and read the rest so that it never waits."""
+    """Return the beginning of a process's output, and discard the rest so that the process never
+    blocks."""
     kept = b""
     while read := await errors.read(_MOST_ERROR_BYTES):
         kept += read[: _MOST_ERROR_BYTES - len(kept)]
@@ -195,7 +196,7 @@ def _text(value: Any) -> Any:
         return value
     try:
         return bytes(value).decode("utf-8", "backslashreplace")
-    except (TypeError, ValueError):  # not bytes but several values
+    except (TypeError, ValueError):  # an array of several values, not of bytes
         return [_text(each) for each in value]
 
 

@@ -1,4 +1,4 @@
-"""Keeps the files that a collector knows, and their positions. Subclasses persist them."""
+"""Keeps track of the files that a collector knows, and of their positions."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class KnownFiles(ABC):
 
     @property
     def files(self) -> list[FileProgress]:
-        """All known files; the file saved last comes last."""
+        """All known files, in the order in which they were last saved."""
         return list(self._files.values())
 
     def find(self, file_id: str) -> FileProgress | None:
         return self._files.get(file_id)
 
     def candidates(self, log: str, inodes: Collection[int]) -> list[FileProgress]:
-        """Return the log's files and the files with one of the inodes; no other known file can be
-        found at the log."""
+        """Return the log's files and the files with one of the inodes; a look at the log can find
+        no other known file."""
         names = set(self._by_log.get(log, ()))
         for inode in inodes:
             names |= self._by_inode.get(inode, set())
@@ -48,10 +48,10 @@ class KnownFiles(ABC):
         return [self._files[name] for name in sorted(names)]
 
     def alike(self, directory: Path, beginning: bytes) -> Iterator[FileProgress]:
-        """Return the files of a directory's logs that have this beginning and were sent at least in
-        part."""
-        # Most beginnings have the full length, so few different lengths occur, and each costs one
-        # hash.
+        """Yield the files of a directory's logs that have this beginning and were at least partly
+        sent."""
+        # Each length costs one hash, but few lengths occur, because most beginnings have the full
+        # length.
         for size_bytes in list(self._beginning_bytes):
             if 0 < size_bytes <= len(beginning):
                 seen = Fingerprint(size_bytes, digest(beginning[:size_bytes]))
@@ -70,7 +70,7 @@ class KnownFiles(ABC):
         self.pass_over(_NO_LOG, [])
 
     def passed_over(self, log: str) -> list[PassedOver] | None:
-        """Return the rotated files at the first look at this log, or None if there has been no
+        """Return the files that the first look at this log passed over, or None before that
         look."""
         return self._logs.get(log)
 
@@ -78,7 +78,7 @@ class KnownFiles(ABC):
         return log in self._logs or bool(self._by_log.get(log))
 
     def pass_over(self, log: str, files: list[PassedOver]) -> None:
-        """Record the first look at a log, and the files that must not be sent."""
+        """Record the first look at a log, and the rotated files that must not be sent."""
         self._logs[log] = files
         self._keep_log(log)
 
@@ -97,7 +97,7 @@ class KnownFiles(ABC):
             self._remove_from_indexes(file)
 
     def lines_sent(self) -> int:
-        """The number of lines sent, over all files."""
+        """Return the number of lines sent from all files."""
         return sum(file.line - 1 for file in self._files.values())
 
     def _put(self, progress: FileProgress) -> None:
@@ -128,7 +128,7 @@ class KnownFiles(ABC):
 
 
 def _discard(index: dict[K, set[str]], key: K, file_id: str) -> None:
-    """Remove a file from an index, along with its key if no other file is left under it."""
+    """Remove a file from an index, and also the key if no other file has it."""
     index[key].discard(file_id)
     if not index[key]:
         del index[key]

@@ -16,21 +16,21 @@ from typing import Final, NamedTuple, overload
 from barnabas.records.record import Headers
 from barnabas_collector.file_holes import AT_START_BYTES, START, WITHIN_BYTES
 
-MAX_LINE_BYTES = 262_144  # far above any request that a web server accepts
-# A plain run, which the search skips to at once; `_may_be_hole` says which runs count.
+MAX_LINE_BYTES = 262_144  # far longer than any request that a web server accepts
+# This finds runs quickly; `_may_be_hole` decides which of them count.
 _NULS: Final = re.compile(rb"\0+")
 _AT_START: Final = b"\n" + START
 _WITHIN: Final = b"\0" * WITHIN_BYTES
 
 
 class Line(NamedTuple):
-    """One line, without its line feed."""
+    """Represents one line, without its line feed."""
 
     position: int
-    number: int  # from 1
+    number: int  # starting at 1
     text: bytes
-    size_bytes: int  # of the whole line without its line feed; larger than `text` if that is cut
-    more: Headers = ()  # headers of this line alone
+    size_bytes: int  # the whole line without its line feed; more than `text` if that was cut
+    more: Headers = ()  # headers of this line only
 
     @property
     def is_cut(self) -> bool:
@@ -43,13 +43,13 @@ class Line(NamedTuple):
 
 
 class LineBlock(Sequence[Line]):
-    """Consecutive whole lines, as columns: creating a `Line` for each would take as long as
-    everything else in collecting it. A line is created on demand."""
+    """Holds consecutive whole lines as columns. A `Line` is created only on demand, because
+    creating one for each line would take as long as everything else in collecting it."""
 
     __slots__ = ("number", "positions", "sizes", "texts")
 
     def __init__(self, position: int, number: int, texts: list[bytes], sizes: list[int]) -> None:
-        self.number = number  # of the first line
+        self.number = number  # the first line's number
         self.texts = texts
         self.sizes = sizes
         # The position of each line, and the position after the last line.
@@ -84,9 +84,9 @@ class LineCutter:
     __slots__ = ("_nuls", "_passed_bytes", "_rest", "number", "position")
 
     def __init__(self, position: int = 0, number: int = 1) -> None:
-        self._rest = b""  # the beginning of an unfinished line
-        self._passed_bytes = 0  # of that line: received but not kept
-        self._nuls = 0  # at the end of what was received; perhaps a hole
+        self._rest = b""  # the beginning of the unfinished line
+        self._passed_bytes = 0  # the bytes of that line that were received but not kept
+        self._nuls = 0  # NULs at the end of the received bytes, perhaps a hole
         self.position = position
         self.number = number
 
@@ -145,12 +145,12 @@ class LineCutter:
         return lines
 
     def pass_hole(self, size_bytes: int) -> None:
-        """Count NULs that are not read."""
+        """Count NULs that were skipped without being read."""
         self._nuls += size_bytes
 
     def _after_nuls(self) -> list[Line]:
-        """Return the line that the NULs end if they are a hole within it; otherwise, they are part
-        of the line."""
+        """Return the line that ends before the NULs if these are a hole; otherwise, add them to the
+        line."""
         nuls, self._nuls = self._nuls, 0
         is_start = not self._rest and not self._passed_bytes
         if nuls < (AT_START_BYTES if is_start else WITHIN_BYTES):
@@ -167,7 +167,7 @@ class LineCutter:
 
     def _last_line(self) -> list[Line]:
         line = self._line(self._rest, self._passed_bytes)
-        self.position -= 1  # there was no line feed
+        self.position -= 1  # the line has no line feed
         self._rest, self._passed_bytes = b"", 0
         return [line]
 
@@ -198,10 +198,10 @@ class LineCutter:
 def _may_have_hole(more: bytes) -> bool:
     """Return whether a piece may contain a hole, or a part of one.
 
-    The NULs of a damaged or binary line are no hole, so a piece with such a line takes the short
-    cut of text.
+    The NULs of a damaged or binary line are not a hole, so a piece with such a line is handled in
+    the same fast way as text.
     """
-    # Searching for one byte is the fastest, and almost every piece needs no other test.
+    # Searching for a single byte is fastest, and almost no piece needs another test.
     if b"\0" not in more or (START not in more and not more.endswith(b"\0")):
         return False
     return more[:1] == b"\0" or more[-1:] == b"\0" or _AT_START in more or _WITHIN in more

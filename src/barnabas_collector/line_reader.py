@@ -41,7 +41,7 @@ class LineReader(LineCutter):
         file.seek(beyond)
 
     def take_waiting(self) -> list[Line]:
-        """Return no records: a whole line never waits for more lines."""
+        """Return no records, because a whole line never waits for more lines."""
         return []
 
     def _go_to(self, position: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from barnabas.errors import ConfigError
 
-_ALL_ADDRESSES: Final = "0.0.0.0"  # the user asked for it
+_ALL_ADDRESSES: Final = "0.0.0.0"  # only if the user asked for it
 
 
 class ListenAddress(NamedTuple):
@@ -17,9 +17,9 @@ class ListenAddress(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, default_port: int | None = None) -> ListenAddress:
-        """Parse `HOST:PORT` or `[::1]:PORT`, or also a host alone if there is a default.
+        """Parse `HOST:PORT` or `[::1]:PORT`, or a host alone if there is a default port.
 
-        A port alone, `:PORT`, is that of all IPv4 addresses, as in Go and Docker. Raises
+        A port alone, `:PORT`, stands for all IPv4 addresses, as in Go and Docker. Raises
         `ConfigError`.
         """
         if "/" in text:
@@ -33,7 +33,7 @@ class ListenAddress(NamedTuple):
 
     @contextlib.contextmanager
     def errors(self, what: str) -> Iterator[None]:
-        """Turn errors of the operating system into `ConfigError`."""
+        """Convert errors of the operating system to `ConfigError`."""
         try:
             yield
         except OSError as error:

@@ -1,8 +1,9 @@
 """Lists the rotated files in a directory once for all of its logs.
 
-A directory that has not changed is not listed again: with ten thousand logs in one directory, each
-look would list ten thousand names. An unchanged change time proves this only once it is older than
-a tick of the file system's clock, because two changes within one tick have the same time.
+A directory that has not changed is not listed again. Otherwise, with ten thousand logs in one
+directory, each look at a log would list ten thousand names. An unchanged modification time proves
+that the directory is unchanged only if the time is older than a tick of the file system's clock,
+because two changes within one tick have the same time.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from barnabas_collector.siblings import log_names, siblings
 _TICK_NS: Final = 100_000_000
 
 Inodes = Mapping[str, int]
-"""Inodes by file name."""
+"""Maps file names to inodes."""
 
 
 def is_settled(changed_ns: int) -> bool:
-    """Return whether any change from now on will get a different change time."""
+    """Return whether any change from now on will have a later modification time."""
     return time.time_ns() - changed_ns > _TICK_NS
 
 
 class Listings:
     def __init__(self) -> None:
         self.held: dict[Path, Mapping[tuple[int, int], LogFile]] = {}  # by log: its open files
-        self._known: dict[Path, tuple[int, dict[str, Inodes]]] = {}  # when changed; by the log
+        self._known: dict[Path, tuple[int, dict[str, Inodes]]] = {}  # change time; inodes by log
 
     def rotated_files(self, log: Path) -> dict[str, int]:
         """Return the names and inodes of a log's rotated files, oldest first."""

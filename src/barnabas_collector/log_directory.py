@@ -1,4 +1,5 @@
-"""Manages the files of one log: at its path, next to it, and held open without a name.
+"""Manages the files of one log: the file at its path, those next to it, and open files without a
+name.
 
 A file is held open until it has been replaced *and* nothing has been written to it for `quiet_s`,
 because servers write to the old file until they open the new one, and for a while afterwards.
@@ -27,7 +28,7 @@ Stat = tuple[int, int, int, int]
 
 
 class Choice(Protocol):
-    """Tells what the user's arguments say about a file."""
+    """Answers questions about the user's arguments."""
 
     def is_named(self, path: Path) -> bool:
         """Return whether an argument names this rotated file, and not only its directory."""
@@ -39,7 +40,7 @@ class Choice(Protocol):
 
 
 class LogDirectory:
-    """Finds the files and holds open those that may still change; call `close` at the end."""
+    """Finds a log's files and keeps those open that may still change; call `close` at the end."""
 
     def __init__(
         self,
@@ -50,19 +51,20 @@ class LogDirectory:
     ) -> None:
         self._listings = listings or Listings()
         self._path = path
-        self.live = path.resolve()  # a link may lead elsewhere at the next look
-        self.link: Path | None = None  # the log's path if that is a link
+        self.live = path.resolve()  # if the log is a link, it may lead elsewhere at the next look
+        self.link: Path | None = None  # the log's path if it is a link
         self.refusal: ConfigError | None = None  # why the last look could not read the live file
         self._quiet_s = quiet_s
         self._held: dict[Inode, LogFile] = {}
-        self._paths: dict[Inode, Path] = {}  # at the last look
-        self._quiet: dict[Path, tuple[Stat, Found]] = {}  # files that need no second look
+        self._paths: dict[Inode, Path] = {}  # the paths at the last look
+        self._quiet: dict[Path, tuple[Stat, Found]] = {}  # files that need not be opened again
         self._packed: dict[object, FileText] = {}  # compressed files, by status
         self._choice = choice
         self._unreadable: set[Path] = set()
 
     def look(self) -> list[Found]:
-        """Return the files, oldest first: files without a name come first, the live file last.
+        """Return the files, oldest first, with files without a name at the start and the live file
+        at the end.
 
         If the live file exists and cannot be read, `refusal` says why, and the others are returned.
         """
@@ -76,10 +78,10 @@ class LogDirectory:
         return found
 
     def _rotated_files(self) -> dict[Path, tuple[int, bool]]:
-        """Return the rotated files, oldest first, each with its inode, and whether only the link's
-        name leads to it.
+        """Return the rotated files, oldest first, each with its inode and whether it is named after
+        the link.
 
-        Those next to a link count: it may have taken the place of a file, or may lead to the
+        Files next to a link count as well: the link may have replaced a file, or may lead to the
         newest of several dated files.
         """
         found: dict[Path, tuple[int, bool]] = {}
@@ -106,7 +108,7 @@ class LogDirectory:
         return self._held[inode]
 
     def path(self, found: Found) -> Path:
-        """Return where the last look found it."""
+        """Return the path at which the last look found the file."""
         return self._paths[found.device, found.inode]
 
     def is_literal(self, found: Found) -> bool:
@@ -114,7 +116,7 @@ class LogDirectory:
         return self._choice is None or self._choice.is_literal(self.path(found))
 
     def is_quiet(self, found: Found) -> bool:
-        """Return whether nothing has been written to it for `quiet_s`."""
+        """Return whether nothing has been written to the file for `quiet_s`."""
         file = self._held.get((found.device, found.inode))
         if file is None:
             return True
@@ -122,25 +124,25 @@ class LogDirectory:
         return file.quiet_s() >= self._quiet_s
 
     def is_abandoned(self, found: Found) -> bool:
-        """Return whether certainly no process is writing to it, or none has written for a long
-        time."""
+        """Return whether it is certain that no process is writing to the file, or nothing has been
+        written for a long time."""
         file = self._held.get((found.device, found.inode))
         return file is None or file.quiet_s() >= _ABANDONED_S or file.has_no_writer()
 
     def has_been_truncated(self, found: list[Found]) -> bool:
-        """Return whether the live file of this look has been truncated since."""
+        """Return whether the live file that this look found has since been truncated."""
         live = found[-1] if found and found[-1].is_live else None
-        # A compressed file is never truncated, and its size is unknown.
+        # A compressed file is never truncated, and the size of its text is unknown.
         if live is None or live.size_bytes is None:
             return False
         file = self._held.get((live.device, live.inode))
         if file is None:
             return False
-        # It may have grown beyond its old size since the truncation.
+        # Since the truncation, it may have grown beyond its old size.
         return file.size_bytes() < live.size_bytes or not file.begins(live.beginning)
 
     def release(self, found: Found) -> None:
-        """Stop holding it open."""
+        """Close the file if it is open."""
         if file := self._held.pop((found.device, found.inode), None):
             file.close()
 
@@ -159,7 +161,7 @@ class LogDirectory:
         self._listings.held.pop(self._path, None)
 
     def held_anywhere(self, inode: int) -> LogFile | None:
-        """Return the file with this inode, if any log of these listings holds it open."""
+        """Return the open file with this inode, if any log that shares the listings holds it."""
         for held in self._listings.held.values():
             for (_, number), file in held.items():
                 if number == inode:
@@ -197,15 +199,15 @@ class LogDirectory:
         try:
             stat = _stat(path)
             file = self._held.get(stat[:2])
-            # Neither its size nor its times have changed since it was found quiet: it need not be
-            # opened, which matters with thousands of rotated files.
+            # If neither size nor time has changed since the file was found quiet, it need not be
+            # opened. This matters with thousands of rotated files.
             if file is None and path in self._quiet and self._quiet[path][0] == stat:
                 found = self._quiet[path][1]
             else:
                 found = self._shown(path, file or LogFile(path), stat)
         except (FileNotFoundError, NotADirectoryError):
-            return None  # renamed since it was listed, or not recreated yet
-        except OSError as error:  # for a directory on its path
+            return None  # it was renamed after the listing, or has not been recreated
+        except OSError as error:  # about a directory on the path
             self._report(path, unreadable(path, error))
             return None
         except ConfigError as error:
@@ -215,7 +217,7 @@ class LogDirectory:
         return found
 
     def _report(self, path: Path, error: ConfigError) -> None:
-        """Keep the error if the file is at the log's path; for any other file, log it once."""
+        """Keep the error if it concerns the log's own path; for any other file, log it once."""
         if path == self.live and not _is_missing(path):
             self.refusal = error
         elif path not in self._unreadable:
@@ -229,8 +231,8 @@ class LogDirectory:
             file.close()  # it was renamed to this path since `stat`
         elif path == self.live or file.quiet_s() < self._quiet_s:
             self._held[inode] = file
-            # The file that was held longest is closed, but never the live file: a file that is no
-            # longer open is lost if it is removed before it is read.
+            # The file that has been open longest is closed, except for the live file, because a
+            # closed file is lost if it is removed before it is read.
             if len(self._held) > _MOST_HELD:
                 oldest = next(each for each in self._held if self._paths.get(each) != self.live)
                 self._held.pop(oldest).close()
@@ -250,7 +252,7 @@ class LogDirectory:
         if text is None:
             is_fixed = is_quiet or file.is_compressed
             text = FileText(path, inode, self._held, is_fixed=is_fixed)
-        # A text that is identified by its status keeps its answers under a new name.
+        # A text that is identified by its status keeps its answers when it is renamed.
         text.path = path
         if file.is_compressed and stat:
             self._packed[stat] = text  # it will be queried again, which costs more than a look
@@ -266,8 +268,9 @@ class LogDirectory:
 
 
 def _link(path: Path) -> Path | None:
-    """Return where a link is, or None if the path is not a link itself."""
-    # False if a directory on the path may not be searched; the log's own look reports that.
+    """Return the link's own path, or None if the path is not a link."""
+    # This is False if a directory on the path may not be searched; the look at the log reports
+    # that.
     is_link = os.path.islink(path)  # noqa: PTH114
     return path.parent.resolve() / path.name if is_link else None
 

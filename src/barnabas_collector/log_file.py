@@ -1,4 +1,4 @@
-"""Reads a log file: its bytes, or its text if it is compressed, and its time of creation.
+"""Reads a log file's bytes, or its text if the file is compressed, and its time of creation.
 
 The time of creation (birth) distinguishes a file from a later file with the same inode.
 """
@@ -46,14 +46,14 @@ class LogFile:
     def __init__(self, path: Path) -> None:
         """Open the file. Raises `ConfigError` with the reason if it cannot be read."""
         # The file is unbuffered, because a buffer could return bytes that the file no longer has.
-        self.path = path  # by which it was opened
+        self.path = path  # the path by which the file was opened
         self._file = open_log(path)
         status = os.fstat(self._file.fileno())
         self.device, self.inode = status.st_dev, status.st_ino
         self.born_ns = _born_ns(self._file.fileno())
         self._unpack = unpacking(os.pread(self._file.fileno(), MAGIC_BYTES, 0))
-        # The wall clock is read only when the file is opened, so that later jumps have no effect. A
-        # file with a time in the future counts as just written.
+        # The wall clock is read only when the file is opened, so that later clock changes have no
+        # effect. A file with a time in the future counts as just written.
         age_s = max(0.0, time.time() - status.st_mtime)
         self._changed_at_s = time.monotonic() - age_s
         self._size_bytes = status.st_size
@@ -80,7 +80,7 @@ class LogFile:
         return size_bytes
 
     def quiet_s(self) -> float:
-        """Return for how long nothing has been written, judging by calls of `size_bytes`."""
+        """Return how long nothing has been written, as far as calls of `size_bytes` have shown."""
         return time.monotonic() - self._changed_at_s
 
     def beginning(self) -> bytes:
@@ -92,7 +92,7 @@ class LogFile:
         beginning = os.pread(fd, BEGINNING_BYTES, 0)
         if beginning.startswith(START):
             beginning = os.pread(fd, BEGINNING_BYTES, data_start(fd))
-        return beginning.rstrip(b"\0")  # the NULs may be a hole that has not been filled yet
+        return beginning.rstrip(b"\0")  # NULs at the end may be a hole that will be filled
 
     def _packed_beginning(self) -> bytes:
         try:
@@ -109,9 +109,9 @@ class LogFile:
         return beginning.rstrip(b"\0")
 
     def begins(self, beginning: bytes) -> bool:
-        """Return whether it still has this beginning.
+        """Return whether the file still has this beginning.
 
-        It does unless it was truncated, which never happens to a compressed file.
+        This is so unless it was truncated, which never happens to a compressed file.
         """
         return self.is_compressed or self.beginning().startswith(beginning)
 
@@ -131,7 +131,8 @@ class LogFile:
 
     def holds(self, extent: Extent) -> bool:
         """Return whether the text begins with the whole extent."""
-        # A version that did not hash everything sent saved this extent, so the tail must suffice.
+        # This extent was saved by a version that did not hash everything sent, so only the tail can
+        # be compared.
         if extent.checksum is None:
             return self.ends(extent)
         if self.is_compressed:
@@ -170,17 +171,16 @@ class LogFile:
     def has_no_writer(self) -> bool:
         """Return True only if it is certain that no process has the file open for writing.
 
-        A lease proves it: Linux grants a read lease only in that case, and only to the file's
-        owner.
+        A read lease proves it: Linux grants one only in that case, and only to the file's owner.
         """
         try:
             fd = self._file.fileno()
-            # If a process opens the file meanwhile, the kernel sends us a signal, which is ignored
-            # by default.
+            # If a process opens the file in the meantime, the kernel sends this signal, which is
+            # ignored by default.
             fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-        except (AttributeError, OSError):  # not on Linux; a writer, not ours, or no leases here
+        except (AttributeError, OSError):  # not Linux; a writer; not the owner; unsupported
             return False
         return True
 
@@ -189,7 +189,7 @@ class LogFile:
 
 
 def open_log(path: Path) -> BinaryIO:
-    """Open a file to read its bytes. Raises `ConfigError` with the reason if it is unreadable."""
+    """Open a file for reading bytes. Raises `ConfigError` with the reason if it is unreadable."""
     try:
         file = io.FileIO(path, opener=_open_at_once)
     except OSError as error:
@@ -201,8 +201,8 @@ def open_log(path: Path) -> BinaryIO:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting: a pipe without a writer would stop the collection of all
-    logs."""
+    """Open a file without waiting, because a pipe without a writer would block the collection of
+    all logs."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -228,8 +228,8 @@ def _born_ns(fd: int) -> int:
     if _STATX(fd, b"", _AT_EMPTY_PATH, _STATX_BTIME, found):
         return 0
     (mask,) = _MASK.unpack_from(found, 0)
-    # The mask tells which fields this file system fills in; NFS and some FUSE file systems have no
-    # birth.
+    # The mask shows which fields this file system fills in; NFS and some FUSE file systems have no
+    # birth time.
     if not mask & _STATX_BTIME:
         return 0
     seconds, nanoseconds = _BIRTH.unpack_from(found, _BIRTH_AT)
@@ -247,9 +247,9 @@ _STATX: Final = _statx()
 
 
 class FileText:
-    """The text of a found file, which is reopened if it is not held open. Implements `Text`.
+    """Gives access to the text of a found file, reopening it if necessary. Implements `Text`.
 
-    `is_fixed`: an answer, once given, remains valid.
+    `is_fixed`: the file no longer changes, so answers are cached.
     """
 
     def __init__(
@@ -274,8 +274,8 @@ class FileText:
             return cast(T, self._answers[what, extent])
         with self._open() as file:
             if file is None:
-                # This is not stored as an answer: after a renaming, the next look corrects the
-                # path.
+                # This answer is not cached, because the next look corrects the path if the file was
+                # renamed.
                 return default
             answer = ask(file)
         if self._answers is not None:
@@ -284,7 +284,7 @@ class FileText:
 
     @contextmanager
     def _open(self) -> Iterator[LogFile | None]:
-        """Return the open file, or None if it has been removed or replaced since it was found."""
+        """Yield the open file, or None if it has been removed or replaced since it was found."""
         if (held := self._held.get(self._inode)) is not None:
             yield held
             return

@@ -1,12 +1,12 @@
-"""Finds the logs that the arguments name: files, all files of a directory, or those matching a
+"""Finds the logs that the arguments refer to: files, all files of a directory, or those matching a
 pattern.
 
-A rotated file next to its log is part of that log, not a log in itself, even if an argument names
-it; a named rotated file is sent even if it existed before the first look at its log. In a
+A rotated file next to its log is part of that log, not a separate log, even if an argument names
+it. A named rotated file is sent even if it existed before the first look at its log. In a
 directory, names with a leading dot are ignored.
 
 In a recursive search (`is_recursive`, or `**` in a pattern), links to directories are not followed,
-so that no loop is possible and no file is found twice; links to files are followed.
+so that there are no loops and no file is found twice; links to files are followed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_DIRECTORIES: Final = 100_000
 
 
 class Patterns:
-    """File name patterns, for `include` and `exclude`.
+    """Matches file names against the patterns of `include` or `exclude`.
 
     A pattern without a slash is compared only with the name. A pattern with a slash is compared
     with the whole path, or with its end if the pattern does not begin with a slash; `*` also
@@ -59,7 +59,7 @@ class Patterns:
 
 
 class _Directory(NamedTuple):
-    """A listed directory."""
+    """Describes a listed directory."""
 
     changed_ns: int
     logs: list[Path]
@@ -67,7 +67,7 @@ class _Directory(NamedTuple):
 
 
 class LogPaths:
-    """Looks again on each call of `paths`, listing only directories that have changed."""
+    """Searches again on each call of `paths`, listing only directories that have changed."""
 
     def __init__(
         self,
@@ -79,20 +79,20 @@ class LogPaths:
         ignore_older_s: float | None = None,
     ) -> None:
         """`include`, `exclude`: patterns that filter the files found by directories and patterns.
-        `is_recursive`: subdirectories are searched, too. `ignore_older_s`: a file that is not known
-        yet counts as a log only if it was written to within this time."""
+        `is_recursive`: search subdirectories as well. `ignore_older_s`: a file that is not known
+        yet counts as a log only if it was written within this time."""
         self._given = [Path(each).absolute() for each in given]
         self._include = Patterns(include)
         self._exclude = Patterns(exclude)
         self._is_recursive = is_recursive
         self._ignore_older_s = ignore_older_s
         self._listed: dict[Path, _Directory] = {}
-        self._named: set[Path] = set()  # rotated files, at the last look
-        self._literal: set[Path] = set()  # likewise: files that are arguments themselves
+        self._named: set[Path] = set()  # rotated files found by the last look
+        self._literal: set[Path] = set()  # files that are arguments themselves, likewise
         self._has_warned = False
 
     def is_named(self, path: Path) -> bool:
-        """Return whether an argument names this rotated file, and not only its directory or its
+        """Return whether an argument names this rotated file itself, not only its directory or its
         log."""
         return path in self._named and not self.is_too_old(path)
 
@@ -106,7 +106,7 @@ class LogPaths:
             return False
         try:
             return time.time() - path.stat().st_mtime > self._ignore_older_s
-        except OSError:  # its reader reports it
+        except OSError:  # the file's reader reports the error
             return False
 
     def paths(self) -> list[Path]:
@@ -119,7 +119,7 @@ class LogPaths:
                 directories = self._below(each) if self._is_recursive else [each]
                 for directory in directories:
                     found.update(dict.fromkeys(self._wanted(self._list(directory).logs)))
-            # If a file has this very name, the argument is meant literally.
+            # If a file has exactly this name, the argument is taken literally.
             elif _MAGIC.search(str(each)) and not os.path.exists(each):  # noqa: PTH110  # as above
                 logs, rotated = self._fitting(str(each))
                 found.update(dict.fromkeys(self._wanted(logs)))
@@ -147,8 +147,9 @@ class LogPaths:
         return [path for path in logs if self._is_wanted(path)]
 
     def _is_wanted(self, path: Path) -> bool:
-        # Between the renaming of a log and its recreation, only its rotated file is listed. The
-        # file must then be neither left out nor sent against the patterns, so it counts as its log.
+        # Between the renaming and the recreation of a log, only its rotated file is listed. The
+        # patterns are then applied to the log's name, so that the file is neither skipped nor sent
+        # by mistake.
         names = [path, *(path.with_name(name) for name in log_names(path.name))]
         if any(map(self._exclude.fit, names)):
             return False
@@ -186,7 +187,7 @@ class LogPaths:
                 shown = [each for each in entries if each.name[0] != "."]
                 names = [each.name for each in shown if each.is_file()]
                 inner = [each.name for each in shown if each.is_dir(follow_symlinks=False)]
-        except OSError:  # removed or unreadable, until it is back
+        except OSError:  # removed or unreadable; it may come back
             self._listed.pop(directory, None)
             return _Directory(0, [], [])
         found = _Directory(
@@ -199,7 +200,7 @@ class LogPaths:
         return found
 
     def _fitting(self, pattern: str) -> tuple[list[Path], list[Path]]:
-        """Return the logs that match a pattern, and the matching rotated files of these logs."""
+        """Return the logs that match a pattern, and the rotated files that match it."""
         by_directory: dict[Path, list[str]] = {}
         for path in map(Path, sorted(set(self._expand(pattern)))):
             if os.path.isfile(path):  # noqa: PTH113  # as above

@@ -1,8 +1,8 @@
 """Receives OTLP's logs over gRPC: `opentelemetry.proto.collector.logs.v1.LogsService/Export`.
 
-The handler reads the message itself, so that a call waits in its sender until there is room for its
-message, and the message is inflated here, where its size is limited: gRPC would inflate whatever a
-small message contains.
+The handler reads each message itself, so that a call waits at its sender until there is room. The
+message is inflated here, with a limit on its size, because gRPC would inflate even a small message
+to any size.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _METHOD: Final = "Export"
 _MOST_CONNECTIONS: Final = 256
 _MOST_CALLS: Final = 512
 _MOST_CALLS_PER_CONNECTION: Final = 64
-_MOST_READING: Final = 8  # messages in memory at a time
+_MOST_READING: Final = 8  # messages in memory at the same time
 _READING_S: Final = 10.0
 _IDENTITY_AND_GZIP: Final = 0b101
-_GZIP: Final = b"\x1f\x8b"  # no message begins like this: it would be the end of a group
+_GZIP: Final = b"\x1f\x8b"  # no message begins with this, which would be the end of a group
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MOST_BYTES),
     ("grpc.max_metadata_size", 16_384),
@@ -39,7 +39,7 @@ _OPTIONS: Final = (
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.per_message_decompression", 0),
     ("grpc.compression_enabled_algorithms_bitset", _IDENTITY_AND_GZIP),
-    ("grpc.so_reuseport", 0),  # two collectors on one port would go unnoticed
+    ("grpc.so_reuseport", 0),  # otherwise, two collectors could share a port unnoticed
 )
 
 
@@ -56,7 +56,7 @@ class OtlpGrpc:
         """Raises `ConfigError` if a package is missing or a file of `tls` cannot be used."""
         require("grpc.aio", "opentelemetry.proto.collector.logs.v1.logs_service_pb2")
         if tls is not None:
-            tls_context(tls, "OTLP")  # gRPC would only say that it failed
+            tls_context(tls, "OTLP")  # gRPC itself would not say what is wrong
         self._address = address
         self._shipment = shipment
         self._on_listening = on_listening
@@ -163,7 +163,7 @@ def _inflated(message: bytes) -> bytes:
 
 
 def _host(peer: str) -> str:
-    """Return the address in gRPC's name for a peer, such as ipv4:127.0.0.1:5000."""
+    """Return the address in gRPC's name for a peer, such as `ipv4:127.0.0.1:5000`."""
     from urllib.parse import unquote
 
     return unquote(peer.partition(":")[2].rpartition(":")[0]).strip("[]")

@@ -35,7 +35,7 @@ PORT: Final = 4_318
 PATH: Final = b"/v1/logs"
 MOST_CONNECTIONS: Final = 256
 _MOST_HEAD_BYTES: Final = 16_384
-_MOST_BODIES_BYTES: Final = 64 << 20  # of all connections together
+_MOST_BODIES_BYTES: Final = 64 << 20  # for all connections together
 _READ_BYTES: Final = 65_536
 _HANDSHAKE_S: Final = 10.0
 _IDLE_S: Final = 120.0
@@ -142,7 +142,7 @@ class OtlpHttp:
         try:
             await connection.run()
         except asyncio.CancelledError:
-            pass  # by `_finish`; a cancelled task would be reported as a failure
+            pass  # cancelled by `_finish`; otherwise, it would be reported as a failure
         finally:
             del self._connections[task]
             if not self._connections:
@@ -150,7 +150,7 @@ class OtlpHttp:
 
 
 class _Memory:
-    """Limits the bytes of all bodies together."""
+    """Limits the total size of all bodies."""
 
     def __init__(self, most_bytes: int) -> None:
         self._left_bytes = most_bytes
@@ -165,7 +165,7 @@ class _Memory:
 
 
 class _Head(NamedTuple):
-    """Holds what the head of a request says about its body."""
+    """Describes the body of a request, as announced by the head."""
 
     is_json: bool
     is_gzip: bool
@@ -174,7 +174,7 @@ class _Head(NamedTuple):
     def of(cls, request: h11.Request) -> _Head:
         """Raises `Refusal`."""
         headers = {bytes(name): bytes(value).decode("latin-1") for name, value in request.headers}
-        # h11 limits only what is incomplete, and a head may arrive at once.
+        # h11 limits only incomplete heads, but a head may arrive all at once.
         if sum(map(len, headers)) + sum(map(len, headers.values())) > _MOST_HEAD_BYTES:
             raise Refusal(
                 TOO_LARGE, f"the headers of a request may have at most {_MOST_HEAD_BYTES:,} bytes"
@@ -199,12 +199,13 @@ class Body:
 
     def __init__(self, *, is_gzip: bool, most_bytes: int = MOST_BYTES) -> None:
         self.content = bytearray()
-        self.counted_bytes = 0  # by the memory of the listener
+        self.counted_bytes = 0  # counted in the listener's memory
         self._most_bytes = most_bytes
         self._inflating = zlib.decompressobj(_GZIP) if is_gzip else None
 
     def add(self, data: bytes) -> int:
-        """Add what has arrived, and return by how much the body has grown. Raises `Refusal`."""
+        """Add the bytes that have arrived, and return by how much the body has grown. Raises
+        `Refusal`."""
         before = len(self.content)
         if self._inflating is not None:
             if self._inflating.eof:
@@ -243,7 +244,7 @@ class _Connection:
         self._peer = str(peer[0]) if peer else ""
 
     async def run(self) -> None:
-        """Answer requests until either side ends the connection."""
+        """Respond to requests until either side ends the connection."""
         try:
             while await self._serve():
                 self._http.start_next_cycle()
@@ -251,12 +252,12 @@ class _Connection:
                 async with asyncio.timeout(_DISCARD_S):
                     await self._discard()
         except OSError:
-            pass  # the sender is gone
+            pass  # the sender has disconnected
         finally:
             self._writer.transport.abort()
 
     async def _serve(self) -> bool:
-        """Answer the next request, and return whether another one may follow."""
+        """Respond to the next request, and return whether another one may follow."""
         head = _Head(is_json=False, is_gzip=False)
         try:
             if not await self._wait_for_request():
@@ -301,7 +302,7 @@ class _Connection:
         receipts = self._listener.receipts
         receipts.check_room()
         receipt = await self._receipt(head)
-        # The body is freed by now, so that waiting senders cost little.
+        # The body has been freed, so that waiting senders cost little memory.
         await receipts.outcome(receipt)
         is_said = False
         try:
@@ -350,7 +351,7 @@ class _Connection:
         return not await self._answer(_STATUS[refusal.reason], head, body)
 
     async def _answer(self, status: HTTPStatus, head: _Head, body: bytes) -> bool:
-        """Answer, and return whether this was the connection's last request."""
+        """Send a response, and return whether this was the connection's last request."""
         is_last = self._listener.is_stopping or self._http.their_state is not self._h11.DONE
         headers = [
             ("content-type", _JSON if head.is_json else _PROTOBUF),
@@ -376,7 +377,7 @@ class _Connection:
             self._writer.write(data)
 
     async def _discard(self) -> None:
-        """Read what a sender is still sending, which would otherwise not read the answer."""
+        """Read what a sender is still sending, because it would otherwise not read the response."""
         if self._writer.can_write_eof():
             self._writer.write_eof()
         left_bytes = MOST_BYTES

@@ -1,6 +1,6 @@
-"""Turns OTLP requests for logs into records for a topic. Pure.
+"""Converts OTLP log requests to records for a topic. Pure.
 
-Each record is a request again (`ExportLogsServiceRequest`, the same bytes as `LogsData`) with the
+Each record is itself a request (`ExportLogsServiceRequest`, the same bytes as `LogsData`) with the
 log records of one resource. OpenTelemetry's Collector reads such records with the encoding
 otlp_proto. Requests in JSON become protobuf, so that readers need only one encoding.
 https://opentelemetry.io/docs/specs/otlp/
@@ -27,20 +27,21 @@ MOST_BYTES: Final = 8 << 20
 MOST_RESOURCES: Final = 10_000
 """The maximum number of resources in a request."""
 MOST_RECORD_BYTES: Final = 900_000
-MOST_LOG_RECORDS: Final = 10_000  # in a record of the topic
+MOST_LOG_RECORDS: Final = 10_000  # the maximum in a record of the topic
 _MOST_SHARED_BYTES: Final = 131_072
-"""The maximum size of a resource, and of a scope: each part of a divided request repeats both."""
+"""The maximum size of a resource or a scope, because each part of a divided request repeats
+both."""
 _KEY_BYTES: Final = 16
-_FIELD_BYTES: Final = 6  # a tag, and the length of at most 8 MiB
+_FIELD_BYTES: Final = 6  # a tag, and a length of at most 8 MiB
 
-_MOST_WHY: Final = 300  # characters of a library's text
-# Reasons, in metrics and for the listeners' status codes.
+_MOST_WHY: Final = 300  # characters of a library's error text
+# These reasons appear in metrics and determine the listeners' status codes.
 MALFORMED: Final = "malformed"
 TOO_LARGE: Final = "too large"
 
 
 class Refusal(Exception):
-    """Says why a request is refused, in one of the words for it and in a sentence."""
+    """Says why a request is refused, as one of the reasons above and as a sentence."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
@@ -48,7 +49,7 @@ class Refusal(Exception):
 
 
 class Message(NamedTuple):
-    """A record for the topic. `key` stands for the resource, so that its log records stay in
+    """Holds a record for the topic. `key` identifies the resource, so that its log records stay in
     order."""
 
     key: bytes
@@ -98,7 +99,7 @@ def _parse_json(body: bytes, request: Any) -> None:
         for record in _log_records(content):
             for name in ("traceId", "spanId", "trace_id", "span_id"):
                 if name in record:
-                    # OTLP's JSON has these in hexadecimal digits, protobuf's JSON in base64.
+                    # OTLP's JSON has these as hexadecimal digits, protobuf's JSON as base64.
                     record[name] = base64.b64encode(binascii.unhexlify(record[name])).decode()
         ParseDict(content, request, ignore_unknown_fields=True, max_recursion_depth=60)
     except (ValueError, TypeError, AttributeError, ParseError, RecursionError) as error:
@@ -208,7 +209,8 @@ def _copy(message: Any) -> Any:
 
 
 def _without(message: Any, field: str) -> Any:
-    """Return a copy without one field, which is not copied first: it may be large."""
+    """Return a copy without one field. The field itself is never copied, because it may be
+    large."""
     bare = type(message)()
     for descriptor, value in message.ListFields():
         if descriptor.name == field:

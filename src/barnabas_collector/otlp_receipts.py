@@ -1,10 +1,10 @@
-"""Takes OTLP requests, and reports to their senders whether the brokers have acknowledged them.
+"""Accepts OTLP requests, and reports to their senders whether the brokers have acknowledged them.
 
 A sender keeps its log records until their storage is confirmed, so that none is lost, whichever
 process dies. If the brokers do not acknowledge a request in time, the sender is asked to send it
-again. The records are then still on their way, so a request with the same bytes is not sent
-a second time but takes over the outcome of the first one, once. Senders that do not repeat the same
-bytes, or a collector that was killed, cause duplicates.
+again. The records are then still being sent, so a repeated request with the same bytes is not sent
+a second time but receives the outcome of the first one. This works once for each request.
+Duplicates occur if a sender does not repeat the same bytes, or if the collector was killed.
 """
 
 from __future__ import annotations
@@ -33,19 +33,21 @@ from barnabas_collector.tally import Tally
 from barnabas_formats.otlp_request import ENCODING, OTLP_PROTO
 
 BUSY: Final = "busy"
-"""The reason of a refusal after which a sender tries again."""
+"""The reason for a refusal after which a sender tries again."""
 PATIENCE_S: Final = 5.0
-"""Senders wait for ten seconds by default, and should receive an answer before."""
+"""How long to wait for the brokers. Senders time out after ten seconds by default, and should
+receive a response before that."""
 FINISH_S: Final = 5.0
-"""How long the requests being answered may take when the collector stops."""
+"""How long requests that have begun may take to finish when the collector stops."""
 _LARGE_BYTES: Final = 131_072
-"""Requests of this size are prepared in a thread: eight megabytes of JSON take seconds."""
+"""Requests larger than this are prepared in a thread, because eight megabytes of JSON take
+seconds."""
 _KEPT_S: Final = 120.0  # senders repeat a request within a minute
 _MOST_KEPT: Final = 10_000
 
 
 class Receipt:
-    """The outcome of a request whose messages are on their way."""
+    """Tracks the outcome of a request whose messages are being sent."""
 
     def __init__(self, digest: bytes, log_records: int, waiting_for: int) -> None:
         self.digest = digest
@@ -72,15 +74,15 @@ class Receipt:
 
 
 class Receipts:
-    """The requests of one listener."""
+    """Manages the requests of one listener."""
 
     def __init__(self, inbox: Inbox, shipment: Shipment, patience_s: float = PATIENCE_S) -> None:
         self._inbox = inbox
         self._redact = shipment.redact
         self._metrics = shipment.metrics
         self._patience_s = patience_s
-        self._left: dict[bytes, Receipt] = {}  # without a sender that waits; oldest first
-        self._preparing = asyncio.Semaphore(1)  # it takes up to 32 times the memory of the body
+        self._left: dict[bytes, Receipt] = {}  # no sender is waiting for these; oldest first
+        self._preparing = asyncio.Semaphore(1)  # this takes up to 32 times the body's memory
         self._waiters: set[asyncio.Future[None]] = set()
         self._has_given_up = False
         self._refused = Tally("OTLP request was refused", "OTLP requests were refused")
@@ -88,15 +90,15 @@ class Receipts:
         self._origin = lru_cache(4_096)(lambda key, peer: _origin(key, peer, host))
 
     def check_room(self) -> None:
-        """Raise `Refusal` if nothing can be taken now, before a body is read."""
+        """Raise `Refusal` if no request can be accepted now. Call this before reading a body."""
         if self._has_given_up:
             raise Refusal(BUSY, "the collector is stopping")
-        # A request that was sent before needs no room, but only its body tells.
+        # A repeated request needs no room, but it can be recognised only by its body.
         if self._inbox.is_full and not self._left:
             raise Refusal(BUSY, "the brokers are unavailable or too slow")
 
     async def accept(self, body: bytes, *, is_json: bool, peer: str) -> Receipt:
-        """Put a request's log records on their way. Raises `Refusal`."""
+        """Queue a request's log records for sending. Raises `Refusal`."""
         digest = blake2b(body, digest_size=16, salt=b"json" if is_json else b"").digest()
         if (left := self._left.pop(digest, None)) is not None:
             return left
@@ -106,7 +108,7 @@ class Receipts:
         else:
             async with self._preparing:
                 made = await asyncio.to_thread(prepare)
-        # It is the last moment to refuse the request: from now on it is under way.
+        # This is the last chance to refuse the request; from now on, it is being sent.
         if self._has_given_up or self._inbox.is_full:
             raise Refusal(BUSY, "the brokers are unavailable or too slow")
         receipt = Receipt(digest, sum(each.log_records for each in made), len(made))
@@ -135,7 +137,7 @@ class Receipts:
                 await waiter
         except TimeoutError:
             pass
-        except asyncio.CancelledError:  # the sender is gone, and may repeat the request
+        except asyncio.CancelledError:  # the sender has disconnected, and may repeat the request
             self._leave(receipt)
             raise
         finally:
@@ -149,7 +151,8 @@ class Receipts:
 
     def on_refused(self, refusal: Refusal, peer: str) -> None:
         """Count and log a refused request."""
-        # What cannot be decoded is quoted, and may be a secret or control a terminal.
+        # The reason quotes what cannot be decoded, which may be a secret or contain terminal
+        # controls.
         why = str(refusal).encode("utf-8", "backslashreplace")
         if self._redact is not None:
             why = self._redact(why)
@@ -159,7 +162,7 @@ class Receipts:
             self._metrics.otlp_refused[refusal.reason] += 1
 
     def give_up(self) -> None:
-        """Answer all senders now: what is not acknowledged is refused."""
+        """Respond to all senders now, refusing requests that are not acknowledged."""
         self._has_given_up = True
         for waiter in self._waiters:
             if not waiter.done():
@@ -167,7 +170,7 @@ class Receipts:
         self._refused.log_rest()
 
     def on_unsaid(self, receipt: Receipt) -> None:
-        """Note that a sender did not receive the answer that its request is stored."""
+        """Record that a sender was not told that its request is stored."""
         self._leave(receipt)
 
     def _leave(self, receipt: Receipt) -> None:
@@ -181,7 +184,7 @@ class Receipts:
 
 
 def _prepared(body: bytes, redact: Redact | None, *, is_json: bool) -> list[Message]:
-    """Return all records of a request, so that it is taken as a whole or refused."""
+    """Return all records of a request, so that the whole request is either accepted or refused."""
     request = parse(body, is_json=is_json)
     if redact is not None:
         replace_secrets(request, redact)

@@ -48,7 +48,7 @@ def unpacking(magic: bytes) -> Unpack | None:
 
 
 class PackedText(io.RawIOBase):
-    """Reads the text of a compressed file from its start; it can only move forwards."""
+    """Reads the text of a compressed file from its start, and can only move forwards."""
 
     def __init__(self, file: BinaryIO, unpack: Unpack) -> None:
         file.seek(0)
@@ -72,7 +72,7 @@ class PackedText(io.RawIOBase):
             return do(self._text)
         except (OSError, zlib.error, lzma.LZMAError) as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise  # of the disk
+                raise  # an error of the disk
             raise DamagedText(str(error)) from None
 
 

@@ -9,7 +9,7 @@ from barnabas_collector.text_extent import Text
 
 
 class Present(Protocol):
-    """The found file to compare."""
+    """Represents the found file that is compared."""
 
     @property
     def inode(self) -> int: ...
@@ -24,7 +24,8 @@ class Present(Protocol):
 
 
 class PassedOver(NamedTuple):
-    """The file's former state: its beginning, its inode and, for a text file, its whole extent."""
+    """Records the file's former state: its beginning, its inode and, for a text file, its whole
+    extent."""
 
     beginning_bytes: int
     beginning: str
@@ -44,17 +45,18 @@ class PassedOver(NamedTuple):
     def is_of(self, file: Present) -> bool:
         """Return whether the found file is this file, perhaps renamed or compressed since."""
         head = Fingerprint(self.beginning_bytes, self.beginning)
-        # An older version recorded it, so the whole beginning must be the same and must not have
+        # An older version recorded this, so the whole beginning must be the same and must not have
         # grown.
         if not self.inode:
             return head.is_of(file.beginning)
         if not head.begins(file.beginning):
             return False
         if self.inode == file.inode:
-            # The inode may have been reused for a new file after a removal; the births then differ.
+            # The inode may have been reused for a new file after a removal; the birth times then
+            # differ.
             return not (self.born_ns and file.born_ns) or self.born_ns == file.born_ns
-        # It was already compressed at the first look, so it is not compressed again, which would
-        # change its inode.
+        # The file was already compressed at the first look. It will not be compressed again, so its
+        # inode does not change.
         if self.text_bytes is None or file.text is None:
             return False
         whole = file.text.whole()

@@ -28,7 +28,8 @@ _JOURNAL: Final = "journal"
 
 
 class Positions(KnownFiles):
-    """Holds the positions of the collector with this name. Changes wait for `take_changes`."""
+    """Holds the positions of the collector with this name. Changes are kept until
+    `take_changes`."""
 
     is_forgetful = True
 
@@ -37,15 +38,15 @@ class Positions(KnownFiles):
         self._name = name
         self._changed: dict[bytes, bytes | None] = {}
         self.instance: str | None = None  # the process that started last
-        self.cursor: str | None = None  # in systemd's journal
+        self.cursor: str | None = None  # the position in systemd's journal
 
     def start(self, instance: str) -> None:
-        """Record that this process sends from now on."""
+        """Record that this process is the one that sends from now on."""
         self.instance = instance
         self._keep(_INSTANCE, "", instance)
 
     def save_cursor(self, cursor: str) -> None:
-        """Save the place in systemd's journal."""
+        """Save the position in systemd's journal."""
         if cursor != self.cursor:
             self.cursor = cursor
             self._keep(_JOURNAL, "", cursor)
@@ -67,7 +68,7 @@ class Positions(KnownFiles):
                 self.instance = str(found)
             elif kind == _JOURNAL:
                 self.cursor = str(found)
-            elif kind == _LOG:  # anything that a later version adds is ignored
+            elif kind == _LOG:  # kinds that a later version adds are ignored
                 self._logs[str(what)] = [PassedOver(*each) for each in found]
         except (ValueError, TypeError) as error:
             raise CorruptData(
@@ -90,7 +91,7 @@ class Positions(KnownFiles):
         self._changed[self._key(_LOG, log)] = None
 
     def take_changes(self) -> list[tuple[bytes, bytes | None]]:
-        """Remove and return the changes, to write them with the lines; None is a tombstone."""
+        """Remove and return the changes, which are written with the lines; None is a tombstone."""
         changed, self._changed = self._changed, {}
         return list(changed.items())
 

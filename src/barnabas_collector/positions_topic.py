@@ -1,6 +1,6 @@
 """Creates the positions topic, rejects it if it would lose positions, and reads it to its end.
 
-Compaction keeps each file's last position, however long the file is idle.
+Compaction keeps each file's last position, no matter how long the file is idle.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ async def prepare_positions_topic(admin: Admin) -> None:
         pass
     try:
         entries = await admin.describe_configs(ConfigResource(TOPIC, POSITIONS_TOPIC), [_POLICY])
-    except KafkaError as error:  # perhaps only reading and writing are allowed
+    except KafkaError as error:  # this user may be allowed only to read and write
         _log.warning("cannot check that %s=compact for %s: %s", _POLICY, POSITIONS_TOPIC, error)
         return
     for entry in entries:
@@ -60,7 +60,8 @@ class PositionsReader:
         servers, options = shipment.bootstrap_servers, shipment.client_options
         self._positions = positions
         self._admin = Admin(servers, **options)
-        # An aborted transaction leaves its positions in the topic; its lines are aborted as well.
+        # The positions of an aborted transaction remain in the topic, although its lines are
+        # aborted.
         self._consumer = Consumer(servers, **options, isolation_level="read_committed")
         self._stack = contextlib.AsyncExitStack()
 
@@ -77,10 +78,10 @@ class PositionsReader:
     async def read_to_end(self) -> None:
         """Read up to the current end of the topic.
 
-        Waits for transactions that other collectors have open there.
+        This waits for open transactions of other collectors in the topic.
         """
-        # This is the high watermark, not the last stable offset: the reader waits for open
-        # transactions, because one of them may contain the start of a successor.
+        # The end is the high watermark, not the last stable offset, so that the reader waits for
+        # open transactions: one of them may contain the start of a successor.
         end = (await self._admin.list_offsets({_POSITIONS: LATEST}))[_POSITIONS].offset
         async for records in records_until(self._consumer, {_POSITIONS: end}):
             for record in records:

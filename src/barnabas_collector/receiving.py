@@ -3,7 +3,7 @@
     standard input, syslog ─▶ inbox ─▶ forwarder ─▶ brokers
 
 Nothing is written to disk on the way, so messages received but not yet acknowledged are lost if the
-process dies. To keep their number small, the sources are not read while the brokers do not respond.
+process dies. To keep their number small, no source is read while the brokers do not respond.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ async def receive(
 ) -> Shipped:
     """Forward the sources' messages until all sources have ended, or `stopping` is set.
 
-    `is_patient`: wait for brokers that cannot be reached at the start.
+    `is_patient`: keep trying if the brokers cannot be reached at the start.
 
     Raises `ConfigError` if a source is unavailable, any other error of the brokers at the start, or
-    `DeliveryTimedOut` if they do not accept the remaining messages within `STOP_WITHIN_S` of the
-    stop.
+    `DeliveryTimedOut` if the brokers do not accept the remaining messages within `STOP_WITHIN_S`
+    after the stop.
     """
     metrics = shipment.metrics or CollectorMetrics()
     metrics.on_waiting(PART, "is not connected to the brokers yet")
@@ -60,7 +60,7 @@ async def receive(
     watching = asyncio.create_task(_limit(stopping, inbox, task))
 
     def on_done(_: asyncio.Task[None]) -> None:
-        # Without the task, nothing would make room for the sources.
+        # If the task has failed, nothing makes room for the sources any more.
         if not inbox.has_ended:
             stopping.set()
             inbox.stop()
@@ -111,7 +111,7 @@ class _Sending:
                 await self._forward()
                 return
             except Unreachable as error:
-                # A forwarder retries, so it is the connection that has failed.
+                # A forwarder retries by itself, so the connection has failed.
                 if not self._is_patient or self._forwarder is not None:
                     raise
                 self._metrics.on_retry(PART, error)
@@ -160,6 +160,6 @@ async def _producer(shipment: Shipment) -> AsyncIterator[Producer]:
         await producer.start()
         yield producer
     finally:
-        # Only messages that were given up remain in it.
+        # Only messages that were given up remain in the inbox.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(producer.close(), 1.0)

@@ -1,4 +1,4 @@
-"""Matches the current files of a log with the known ones. Pure.
+"""Matches the current files of a log with the known files. Pure.
 
     the same inode, and the same text where it was sent  the file itself, renamed or not
     another inode, and the whole sent part of a file     a copy that took its place: compressed,
@@ -14,10 +14,10 @@ inode of a removed file to the next file. A log that was removed and recreated m
 old one, so another file at its path is a copy only if it has lines with a time, which occur only
 once.
 
-On a file system without times of birth, blank lines and a header prove nothing: if a file has only
-these, its inode counts unless another file is a better match. A known file that is shorter than its
-sent part, or differs from it, was truncated and rewritten. In case of doubt a file is new: at
-worst, lines are sent twice, but none is lost.
+On a file system without times of birth, blank lines and a header prove nothing. If a file has only
+these, its inode decides, unless another file is a better match. A known file that is shorter than
+its sent part, or differs from it, was truncated and rewritten. In case of doubt, a file counts as
+new: at worst, lines are sent twice, but none is lost.
 
 At the first look at a log, its rotated files are passed over, except those that the user named.
 """
@@ -34,18 +34,18 @@ from barnabas_collector.text_extent import INCOMPLETE, Text
 
 
 class Found(NamedTuple):
-    """A file that a look found."""
+    """Describes a file that a look found."""
 
     device: int
     inode: int
-    size_bytes: int | None  # of its text; None: unknown, since it is compressed
-    beginning: bytes  # of its text, at most `BEGINNING_BYTES`
-    is_live: bool = False  # at the log's own path
-    is_listed: bool = True  # False: it no longer has a name but is held open
+    size_bytes: int | None  # the size of its text; None: unknown, since it is compressed
+    beginning: bytes  # the beginning of its text, at most `BEGINNING_BYTES`
+    is_live: bool = False  # whether it is at the log's own path
+    is_listed: bool = True  # False: it is open but no longer has a name
     born_ns: int = 0  # when the inode was created; 0: unknown
-    is_quiet: bool = False  # nothing was written to it for a while
-    is_named: bool = False  # by the user, and not only its directory
-    is_by_link: bool = False  # a rotated file by the name of the link to the log alone
+    is_quiet: bool = False  # whether nothing has been written to it for a while
+    is_named: bool = False  # whether the user named it, not only its directory
+    is_by_link: bool = False  # whether only its name next to a link makes it a rotated file
     text: Text | None = None
 
 
@@ -53,20 +53,20 @@ _NOTHING = Found(0, 0, 0, b"")
 
 
 class Recognised(NamedTuple):
-    """The identities of the files found by a look, keyed by their places in the look."""
+    """Identifies the files found by a look; the keys are their indexes in the look."""
 
     files: dict[int, FileProgress]
-    passed_over: dict[int, PassedOver]  # by this look if it is the first
+    passed_over: dict[int, PassedOver]  # passed over by this look if it is the first one
 
 
 class Known(NamedTuple):
-    """Holds what is known at a look."""
+    """Holds what is known before a look."""
 
-    files: Sequence[FileProgress]  # of this log, or with an inode that was found
+    files: Sequence[FileProgress]  # files of this log, or with an inode that was found
     passed_over: Collection[PassedOver] | None  # None at the first look at this log
-    moved: Sequence[FileProgress] = ()  # of other logs of the directory, whose files are gone
-    held: Sequence[FileProgress] = ()  # likewise, but still held open without a name
-    is_forgetful: bool = False  # files that are gone are forgotten after a while
+    moved: Sequence[FileProgress] = ()  # missing files of other logs in the directory
+    held: Sequence[FileProgress] = ()  # likewise, but still open without a name
+    is_forgetful: bool = False  # whether missing files are forgotten after a while
     link: str = ""  # the path of a link to the log
     passed_over_by_link: Collection[PassedOver] | None = ()  # None at the first look at the link
 
@@ -74,23 +74,25 @@ class Known(NamedTuple):
 def recognise(log: str, found: Sequence[Found], known: Known) -> Recognised:
     """Identify the files; `found` lists the oldest first, the live file last."""
     files: dict[int, FileProgress] = {}
-    # The strongest proof comes first; weaker proofs skip the files that it has matched.
+    # The strongest proof is applied first; weaker proofs apply only to the files that it has not
+    # matched.
     _add_known(files, found, known.files, _is_certain)
     _add_known(files, found, known.files, _is_itself)
     old = [*(known.passed_over or ()), *(known.passed_over_by_link or ())]
     rest = [
-        # `_NOTHING` preserves the places of the others, and has no beginning that could match.
+        # `_NOTHING` keeps the indexes of the others unchanged, and has no beginning that could
+        # match.
         file if place in files or not _is_passed_over(file, old) else _NOTHING
         for place, file in enumerate(found)
     ]
-    # Files of other logs are known here only by their inodes; a file is a copy of such a file only
-    # if the latter is gone (`moved`).
+    # Files of other logs are known here only by their inodes. A file can be a copy of such a file
+    # only if the original is gone (`moved`).
     mine = [each for each in known.files if each.path in (log, known.link)]
     _add_known(files, rest, _without_doubt(files, found, mine), _is_copy)
     _add_known(files, rest, _without_doubt(files, found, known.moved), _is_copy)
     copies = _copies(files, rest) | _copies_of_held(files, rest, known.held)
     rest = [_NOTHING if place in copies else file for place, file in enumerate(rest)]
-    # The weakest proof comes last: a header that all files of this log share, and the inode.
+    # The weakest proof is applied last: the inode, and a header that all files of this log share.
     _add_known(files, rest, known.files, _has_inode)
     others = [place for place, file in enumerate(rest) if place not in files and file.beginning]
     passing = _passing(log, found, others, files, known)
@@ -111,7 +113,7 @@ def _passing(
     files: dict[int, FileProgress],
     known: Known,
 ) -> list[int]:
-    """Return the files that the first look passes over: all those older than the known files."""
+    """Return the files that the first look passes over: all files older than the known ones."""
     is_first = known.passed_over is None
     is_first_by_link = known.passed_over_by_link is None
     # If files of the log are known but none of them was found, it is unclear which of the found
@@ -128,7 +130,7 @@ def _passing(
 
 
 def _is_passed_over(file: Found, passed_over: Collection[PassedOver]) -> bool:
-    # A name that the user gives later overrides the first look.
+    # If the user names a file later, this overrides the first look.
     if file.is_live or file.is_named or not file.beginning:
         return False
     return any(each.is_of(file) for each in passed_over)
@@ -140,7 +142,8 @@ def _add_known(
     known: Sequence[FileProgress],
     is_proof: Callable[[FileProgress, Found], bool],
 ) -> None:
-    """Match each known file, longest beginning first, with the oldest found file that it may be."""
+    """Match each known file, longest beginning first, with the oldest found file that may be the
+    same."""
     taken = {each.file_id for each in files.values()}
     left = [place for place in range(len(found)) if place not in files]
     if not left:
@@ -164,7 +167,7 @@ def _without_doubt(
     taken = {each.file_id for each in files.values()}
     left = [each for each in known if each.file_id not in taken]
     if len(files) == sum(bool(file.beginning) for file in found):
-        return []  # the usual case: all are known
+        return []  # the usual case: all files are known
     return [each for each in left if _is_distinct(each, found)]
 
 
@@ -173,16 +176,16 @@ def _is_distinct(known: FileProgress, found: Sequence[Found]) -> bool:
         file
         for file in found
         if known.begins(file.beginning)
-        # After a hole, the same text is at another position.
+        # After a hole, the same text has another position.
         and (known.sent_bytes <= len(file.beginning) or _holds(known, file))
     ]
     return len(holding) < 2 or known.is_timed(holding[0].beginning)
 
 
 def _is_certain(known: FileProgress, file: Found) -> bool:
-    """Return whether inode and birth are both the same.
+    """Return whether the inode and its birth time are both the same.
 
-    The device number may have changed in a reboot.
+    The device number may have changed at a reboot.
     """
     is_same = bool(known.born_ns) and known.born_ns == file.born_ns
     return is_same and _has_inode(known, file)
@@ -197,11 +200,11 @@ def _has_inode(known: FileProgress, file: Found) -> bool:
     if known.inode != file.inode or not _fits(known, file):
         return False
     if known.born_ns and file.born_ns:
-        # Otherwise, the file system gave the inode of a removed file to this one.
+        # If the birth times differ, the inode of a removed file was reused for this one.
         return known.born_ns == file.born_ns
     if known.device == file.device:
         return True
-    # If a file system without births was mounted again, its device may have another number.
+    # If a file system without birth times was remounted, its device may have another number.
     return bool(known.sent_bytes) and file.text is not None and file.text.holds(known.extent)
 
 
@@ -223,8 +226,8 @@ def _holds(known: FileProgress, file: Found) -> bool:
 
 
 def _copies(files: dict[int, FileProgress], found: Sequence[Found]) -> set[int]:
-    """Yield the files that may be a complete or unfinished copy of another file, which is read
-    instead."""
+    """Yield the files that may be a complete or unfinished copy of another file. The original is
+    read instead."""
     originals = [file for file in found if file.beginning and (file.is_live or not file.is_listed)]
     return {
         place
@@ -290,7 +293,7 @@ def _new(log: str, file: Found, known: Sequence[FileProgress], is_forgetful: boo
     first_line = first_line_of(file.beginning)
     before = [each for each in known if (each.path, each.first_line) == (log, first_line)]
     generation = 1 + max((each.generation for each in before), default=-1)
-    if is_forgetful:  # a forgotten file's number is not given to another file
+    if is_forgetful:  # the generation of a forgotten file is not reused
         generation = max(generation, file.born_ns // 1_000)
     new = new_file(log, file.beginning, generation)
     return new.found_at(file.device, file.inode, file.beginning, file.born_ns)

@@ -1,4 +1,5 @@
-"""Joins lines into records. The last record waits, because more lines may belong to it. Pure."""
+"""Joins lines into records. The last record is kept back, because more lines may belong to it.
+Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +8,11 @@ from collections.abc import Callable
 from barnabas_collector.line_cutter import MAX_LINE_BYTES, Line
 
 IsStart = Callable[[bytes, bytes], object]
-"""Returns whether a line begins a record, given also the first line of the record before it."""
+"""Decides whether a line begins a record, given the first line of the previous record."""
 
 
 class RecordJoiner:
-    """Joins lines; a record has the position of its first line."""
+    """Joins lines into records; each has the position of its first line."""
 
     def __init__(self, is_start: IsStart) -> None:
         self._is_start = is_start
@@ -24,8 +25,8 @@ class RecordJoiner:
         return self._waiting[0] if self._waiting else None
 
     def join(self, lines: list[Line]) -> list[Line]:
-        """Return the records that end because another record begins or because they are too
-        long."""
+        """Return the records that are complete because another record begins or because they are
+        too long."""
         records: list[Line] = []
         for line in lines:
             size_bytes = line.size_bytes + 1

@@ -1,6 +1,6 @@
-"""Reads records that may have several lines, as when a stack trace follows a line.
+"""Reads records that may have several lines, such as a message with its stack trace.
 
-A rule defines the first lines of records. The last record of a file waits for more lines until
+A rule recognises the first lines of records. The last record of a file waits for more lines until
 another record begins or nothing has been written for a while. Between looks it is not kept in
 memory but read again from its beginning.
 """
@@ -20,8 +20,8 @@ INDENTED = (
     rb"(?!\s|at |Caused by:|\.\.\. |Traceback |[})\]]|$"
     rb"|(?:[a-z_]\w*\.)*[A-Z]\w*(?:Exception|Error|Throwable)(?:$|:|\s))"
 )
-"""Every line begins a record unless it is indented, blank or part of a stack trace, such as the
-line with the name of the exception."""
+"""A line begins a record unless it is indented, blank or part of a stack trace, such as the line
+with the exception's name."""
 
 
 class Reader(Protocol):
@@ -36,7 +36,8 @@ class Reader(Protocol):
     def portions(self) -> Iterator[Sequence[Line]]: ...
 
     def take_waiting(self) -> list[Line]:
-        """Remove and return whole records that were waiting for more lines that will not come."""
+        """Remove and return whole records that were waiting for more lines, which will not
+        arrive."""
         ...
 
     def last(self) -> list[Line]:
@@ -74,7 +75,7 @@ class RecordReader:
                 yield records
 
     def take_waiting(self) -> list[Line]:
-        """Remove and return the waiting record; an unfinished line continues to wait."""
+        """Remove and return the waiting record; an unfinished line is kept."""
         return self._joiner.take()
 
     def last(self) -> list[Line]:
@@ -90,7 +91,7 @@ class RecordReader:
 
 
 def record_start(pattern: str | bytes) -> IsStart:
-    """Return the rule for a regular expression that matches the start of first lines.
+    """Return the rule for a regular expression that matches the beginning of first lines.
 
     Raises `ConfigError`.
     """

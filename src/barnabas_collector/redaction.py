@@ -7,8 +7,8 @@ r"""Replaces secrets in lines before they are sent, by rules that are regular ex
     pattern = 'password=\S+'
     replacement = 'password=***'
 
-The expressions are RE2's, so the time for a line depends only on its length, whatever the pattern.
-Python's own expressions may take years for a line of thirty bytes.
+The expressions are those of RE2, whose time for a line depends only on the line's length, whatever
+the pattern. Python's own expressions may take years for a line of thirty bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from barnabas.extras import install_line
 Redact = Callable[[bytes], bytes]
 
 MOST_MATCHES: Final = 10_000
-"""A line with more matches of a rule is replaced as a whole, because each match takes
+"""A line with more matches of a rule than this is replaced as a whole, because each match takes
 microseconds."""
 TOO_MANY: Final = b"[redacted: too many matches]"
 _MOST_REPLACEMENT_BYTES: Final = 1_024
@@ -86,7 +86,7 @@ class Redaction:
             raise ConfigError(f"{len(rules):,} rules are more than {_MOST_RULES:,}")
         engine = _engine()
         self._rules = [(_compiled(engine, rule), rule.replacement.encode()) for rule in rules]
-        # Most lines match no rule, which a single search reveals.
+        # Most lines match no rule, and a single search is enough to find this out.
         any_of = "|".join(f"(?:{rule.pattern})" for rule in rules)
         self._is_worth_a_try = _compiled(engine, Rule(any_of, "")).search
 
@@ -118,7 +118,7 @@ def _compiled(engine: Any, rule: Rule) -> Any:
     options.log_errors = False
     try:
         compiled = engine.compile(rule.pattern.encode(), options)
-        # Its groups can be checked only when it is used, because no matching text is known yet.
+        # References to groups can be checked only when a text matches, because none is known yet.
         engine.compile(b"|" + rule.pattern.encode(), options).sub(rule.replacement.encode(), b"")
     except (engine.error, re.error, IndexError) as error:
         why = error.args[0] if error.args else error

@@ -9,9 +9,9 @@
 Files without a fingerprint (`beginning`), and a registry without `logs`, were written by an older
 version: the first line then identifies a file until the file is seen again.
 
-A file's lines are distributed over as many partitions as the topic had when the file began, however
-many it has now (`partition_counts`, by `file_id`), because the pipeline recognises duplicates only
-within a partition.
+A file's lines are distributed over as many partitions as the topic had when the first line was sent
+(`partition_counts`, by `file_id`), even if it has more now, because the pipeline recognises
+duplicates only within a partition.
 
 The registry is written atomically and is on disk before a call returns, so that a power cut leaves
 either the old or the new one. It is written before the first line of a file is sent, so that no
@@ -35,7 +35,7 @@ from barnabas_collector.passed_over import PassedOver
 
 
 class Registry(KnownFiles):
-    """The known files, saved in a file that belongs to one process at a time."""
+    """Saves the known files in a file that only one process at a time may use."""
 
     def __init__(self, path: Path) -> None:
         """Raises `ConfigError` if the file is not a registry."""
@@ -60,8 +60,7 @@ class Registry(KnownFiles):
             self._partition_counts[file_id] = int(count)
 
     def partition_count(self, file_id: str) -> int | None:
-        """Return the number of partitions for the file's lines, or None if it is not decided
-        yet."""
+        """Return the number of partitions for the file's lines, or None if it has not been set."""
         return self._partition_counts.get(file_id)
 
     def keep_partition_count(self, file_id: str, count: int) -> None:
@@ -88,7 +87,7 @@ class Registry(KnownFiles):
         with temporary.open("w", encoding="utf-8") as file:
             json.dump(content, file, indent=1)
             file.flush()
-            # Without this, the name may reach the disk before the content, which leaves an empty
+            # Otherwise, the name may reach the disk before the content, which would leave an empty
             # registry.
             sync_descriptor(file.fileno())
         temporary.replace(self._path)

@@ -1,11 +1,11 @@
-"""Sends each dead letter back once to the topic that it came from.
+"""Sends each dead letter once, back to its original topic.
 
     dead letters ─▶ the original records, with the letter's place ───────┐
              └▶ the position of the replay, as offsets of a group ───────┴─▶ one transaction
 
-A replayed record has the header `replayed`, which lets the pipeline distinguish it from the line
-already seen and recognise a dead letter that is sent twice. A record that is rejected again becomes
-a new dead letter, after the replayed ones, for the next replay.
+A replayed record has the header `replayed`, by which the pipeline distinguishes it from the line
+already seen and recognises a dead letter that is sent twice. A record that is rejected again
+becomes a new dead letter at the end of the topic, for the next replay.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OWN: Final = (*OF_DEAD_LETTERS, REPLAYED)
 
 
 class Replayed(NamedTuple):
-    """The number of dead letters sent to each topic."""
+    """Holds the number of dead letters sent to each topic."""
 
     letters: int
     by_topic: dict[str, int]
@@ -49,7 +49,7 @@ async def replay(
 
     `to`: the topic to which everything is sent, instead of each letter's own topic.
     `client_options`: options of every client, such as security options. Raises `ConfigError` if a
-    record is not a dead letter, or an error of a consumer or the producer.
+    record is not a dead letter, and errors of the consumers and the producer.
     """
     options = client_options or {}
     by_topic: dict[str, int] = {}
@@ -70,8 +70,8 @@ async def replay(
         ends = await assign_all(consumer, topic)
         partitions: dict[str, int] = {}
         async for letters in records_until(consumer, ends):
-            # A dead letter beyond the end arrived after the start, perhaps because of this replay;
-            # the next replay sends it.
+            # A dead letter beyond the end arrived after the start, perhaps because of this replay.
+            # The next replay sends it.
             some = [
                 record
                 for record in letters
@@ -92,7 +92,7 @@ async def replay(
 
 
 def as_it_was(letter: ConsumerRecord, to: str | None = None) -> ProducerRecord:
-    """Return a dead letter's original record, with the dead letter's place in a header."""
+    """Return a dead letter's original record, with the dead letter's position in a header."""
     headers = dict(letter.headers)
     where = f"{letter.topic} {letter.partition} {letter.offset}"
     source, partition = headers.get(SOURCE_TOPIC), headers.get(SOURCE_PARTITION)
@@ -113,7 +113,8 @@ def as_it_was(letter: ConsumerRecord, to: str | None = None) -> ProducerRecord:
 
 
 def _within(record: ProducerRecord, partitions: int) -> ProducerRecord:
-    """Assign the record to its original partition, for order, or to none if it no longer exists."""
+    """Assign the record to its original partition, to keep the order, or to none if that no longer
+    exists."""
     if record.partition is not None and record.partition >= partitions:
         return record._replace(partition=record.partition % partitions)
     return record

@@ -3,9 +3,9 @@
 - Its files are the one at its path and the rotated ones next to it (`siblings.py`), compressed or
   not. `recognition.py` identifies them. A file that was moved to another directory, or
   removed, is read on as long as it is held open (`log_directory.py`).
-- A line without a line feed waits for it. As the last line of a file it is taken as it is when the
-  file is certainly complete: compressed and whole; renamed, replaced and quiet; or, at the last
-  look of a run, not open for writing in any process.
+- A line without a line feed waits for one. If it is the last line of a file, it is read as it is
+  once the file is certainly complete: compressed and whole; renamed, replaced and quiet; or, at the
+  last look of a run, not open for writing in any process.
 - Lines written between the two steps of copy-and-truncate are in neither file and lost to every
   reader. All others are read; lines that the truncated file no longer has are read from its copy.
 """
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 class Portion(NamedTuple):
-    """Consecutive lines of one file. Save `progress` once they have been sent."""
+    """Holds consecutive lines of one file. Save `progress` once they have been sent."""
 
     progress: FileProgress
     lines: Sequence[Line]
@@ -63,9 +63,9 @@ class RotatedLog:
         listings: Listings | None = None,
         choice: Choice | None = None,
     ) -> None:
-        """`is_start`: the rule for first lines; None if each line is a record. `listings`: shared
-        by the logs of a directory. `choice`: what the user named; None means this log and no
-        rotated file.
+        """`is_start`: recognises first lines; None if each line is a record. `listings`: shared by
+        the logs of a directory. `choice`: what the user named; None means this log and no rotated
+        file.
 
         Raises `ConfigError` if the log does not exist or cannot be read.
         """
@@ -74,12 +74,12 @@ class RotatedLog:
         self._container = container_of(path)
         self._directory = LogDirectory(path, quiet_s, listings, choice)
         self._damaged: set[str] = set()
-        self.unfinished_bytes = 0  # of unfinished lines, at the last look
-        self.left: list[Path] = []  # the rotated files that the first look passed over
+        self.unfinished_bytes = 0  # the size of unfinished lines at the last look
+        self.left: list[Path] = []  # rotated files that the first look passed over
         self.binary: set[Path] = set()  # files that are not sent because they are not text
-        self.file_ids: tuple[str, ...] | None = None  # of the files found by the last look
-        self._sizes: dict[str, int] = {}  # by file: its size at the last look, if it is text
-        self.is_empty = False  # the last look found no file at all
+        self.file_ids: tuple[str, ...] | None = None  # the ids of the files found by the last look
+        self._sizes: dict[str, int] = {}  # by file: the size at the last look, if uncompressed
+        self.is_empty = False  # whether the last look found no file at all
         if not files.knows(str(self._directory.live)):
             file = LogFile(path)
             file.check()
@@ -120,7 +120,7 @@ class RotatedLog:
             this = found[place]
             if not _is_sent(this, progress) and (file := self._directory.open(this)) is not None:
                 # Until a new file exists at the log's path, the server may still write to the
-                # renamed one, however quiet it is.
+                # renamed file, even if that has been quiet for long.
                 is_old = is_replaced and not this.is_live and self._directory.is_quiet(this)
                 is_complete = True if is_old else None if is_last_look else False
                 yield from self._read(file, this, progress, is_complete)
@@ -131,8 +131,8 @@ class RotatedLog:
     def _pass_over(self, found: list[Found], passed_over: dict[int, PassedOver]) -> None:
         """Record the first look at the log, and at a link to it.
 
-        The former is recorded even if no file was passed over: rotated files that appear from now
-        on must be sent. Most links have no rotated files next to them, and need no record.
+        The look at the log is recorded even if no file was passed over, so that rotated files that
+        appear later are sent. Most links have no rotated files next to them and need no record.
         """
         paths = [(self._directory.live, False)]
         if self._directory.link is not None and any(each.is_by_link for each in found):
@@ -144,10 +144,10 @@ class RotatedLog:
                 self.left += [self._directory.path(found[each]) for each in places]
 
     def _look(self) -> tuple[list[Found], Recognised]:
-        """Return the files of the log, and the ones that are known.
+        """Return the files of the log, and the known ones among them.
 
-        If the log is truncated between the two steps, its copy no longer resembles anything known
-        and would be sent again as a new file. In that case, this looks again.
+        If the log is truncated between these two steps, its copy no longer resembles any known file
+        and would be sent again as a new file. In that case, the look is repeated.
         """
         for _ in range(_LOOKS):
             found = self._directory.look()
@@ -191,10 +191,10 @@ class RotatedLog:
             files = list({each.file_id: each for each in (*files, *of_link)}.values())
         inodes = {(each.inode, each.born_ns) for each in files}
         unknown = [each for each in found if (each.inode, each.born_ns) not in inodes]
-        # A log with known files is a separate log, not another name of one.
+        # A log with known files is a separate log, not another name for this one.
         is_new = all(each.path != str(log) for each in files)
         alike = _alike_files(log, unknown, self._files) if is_new else []
-        # As long as the original exists, the original is read, and the other is a separate file.
+        # As long as the original exists, it is read, and the copy is a separate file.
         gone = [each for each in alike if not _is_there(each)]
         held = [each for each in gone if _is_in(each, self._directory.held_anywhere(each.inode))]
         return Known(
@@ -249,7 +249,7 @@ class RotatedLog:
     ) -> Iterator[Portion]:
         """Read one file.
 
-        `is_complete`: the last line counts even without a line feed; if None, it counts if no
+        `is_complete`: read the last line even if it has no line feed; None means: only if no
         process has the file open for writing.
         """
         try:
@@ -259,7 +259,7 @@ class RotatedLog:
                 # This is checked only after `_after` has hashed the lines, so that a truncation
                 # between reading and hashing is noticed, too.
                 if not _is_still(file, found, progress):
-                    return  # it was truncated meanwhile, and these may be other lines
+                    return  # it has been truncated, so these may be other lines
                 portion = self._portion(file, progress, after, lines)
                 progress = portion.progress
                 yield portion
@@ -269,7 +269,7 @@ class RotatedLog:
             if not isinstance(error, EOFError):  # EOFError: it is still being compressed
                 self._report_damage(progress, error)
             return
-        if is_complete is None:  # checked now so that nothing can have been written since
+        if is_complete is None:  # checked after reading; nothing was written since
             end = reader.position + reader.unfinished_bytes
             is_all = file.size_bytes() == end and not reader.ends_in_hole
             is_complete = is_all and file.has_no_writer()
@@ -277,8 +277,8 @@ class RotatedLog:
         # No process continues a compressed file, so the end of its text ends its last line.
         if file.is_compressed or (is_complete and _is_still(file, found, progress)):
             rest = reader.last()
-        # A record of several lines is complete after a silence. A line without its line feed
-        # continues to wait, because a program may be in the middle of writing it.
+        # A record of several lines is complete after a period of silence. A line without a line
+        # feed still waits, because a program may be in the middle of writing it.
         elif file.quiet_s() >= SETTLED_S and _is_still(file, found, progress):
             rest = reader.take_waiting()
         self.unfinished_bytes += reader.unfinished_bytes
@@ -325,8 +325,8 @@ class RotatedLog:
             if this.is_live:
                 continue
             progress = recognised.files.get(place)
-            # Copies and passed-over files are not read. An empty file is held open: it does not
-            # count as a file yet, and its first lines may come after it was renamed.
+            # Copies and passed-over files are not read. An empty file is kept open: it does not
+            # count as a file yet, but may be renamed before its first lines are written.
             is_unknown = progress is None and bool(this.beginning)
             stored = None if progress is None else self._files.find(progress.file_id)
             is_abandoned = not this.is_listed and self._directory.is_abandoned(this)
@@ -347,7 +347,7 @@ def _is_sent(found: Found, progress: FileProgress) -> bool:
 
 
 def _is_still(file: LogFile, found: Found, progress: FileProgress) -> bool:
-    """Return whether it is still the file that was found, neither truncated nor rewritten."""
+    """Return whether this is still the file that was found, neither truncated nor rewritten."""
     if file.is_compressed:
         return True
     extent = progress.extent
@@ -360,8 +360,8 @@ def _after(reader: Reader, progress: FileProgress, file: LogFile) -> FileProgres
 
 
 def _alike_files(log: Path, found: Iterable[Found], files: KnownFiles) -> list[FileProgress]:
-    """Return the known files of this directory's other logs of which a found file may be a copy: it
-    has the same beginning, and it is compressed or has times."""
+    """Return the known files of other logs in this directory that a found file may be a copy of:
+    both have the same beginning, and the found file is compressed or contains times."""
     names: dict[str, FileProgress] = {}
     for file in found:
         if file.beginning and (file.size_bytes is None or _is_timed(file)):
@@ -385,7 +385,7 @@ def _is_there(known: FileProgress) -> bool:
 
 
 def _is_in(known: FileProgress, file: LogFile | None) -> bool:
-    """Return whether an open file is the known one and has not been truncated."""
+    """Return whether an open file is the known file and has not been truncated."""
     if file is None or file.inode != known.inode or not known.begins(file.beginning()):
         return False
     if file.is_compressed:
@@ -395,8 +395,7 @@ def _is_in(known: FileProgress, file: LogFile | None) -> bool:
 
 
 def _present_path(known: FileProgress) -> Path:
-    """Return where the file is now, because programs compress logs and move them to names of their
-    choice.
+    """Return the file's current path, because programs may compress a log and give it any name.
 
     Raises OSError if the file is no longer in its directory.
     """

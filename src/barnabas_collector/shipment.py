@@ -1,4 +1,4 @@
-"""Describes a collector's task and its counts."""
+"""Defines a collector's task and its counts."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Shipment(NamedTuple):
     is_start: IsStart | None = None
     quiet_s: float = QUIET_S
     transaction_timeout_ms: int = 60_000
-    from_end: bool = False  # start at the ends of the files that exist at the first look
-    has_journal: bool = False  # send the entries of systemd's journal as well
-    redact: Redact | None = None  # replaces what must not be sent
-    retention_s: float = RETENTION_S  # of the positions of files that are gone
+    from_end: bool = False  # start at the ends of the files found by the first look
+    has_journal: bool = False  # also send the entries of systemd's journal
+    redact: Redact | None = None  # replaces secrets
+    retention_s: float = RETENTION_S  # how long the positions of missing files are kept
     metrics: CollectorMetrics | None = None
     client_options: Mapping[str, Any] = {}
     """The options of every client, such as security options."""
 
 
 class Shipped(NamedTuple):
-    """Counts of committed or acknowledged lines, and of lost ones."""
+    """Counts committed or acknowledged lines, and lost ones."""
 
     lines: int = 0
     size_bytes: int = 0

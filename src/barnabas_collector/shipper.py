@@ -11,7 +11,7 @@ see every line once. They see a file's lines in order, because a file goes to a 
 
 A process that starts fences the previous one and records its start in the positions topic. Brokers
 also fence a producer whose transaction took too long; the record distinguishes the two cases.
-Without it, two collectors with the same name would fence each other indefinitely.
+Without the record, two collectors with the same name would fence each other indefinitely.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ async def ship(
     """Send the lines of the logs as they are written, until `stopping` is set; with `once`, send
     only the present lines.
 
-    Brokers that cannot be reached are waited for, except with `once`. Once something has been
-    committed, other cluster errors are retried as well; earlier ones are raised. Raises
-    `ConfigError` if another collector has the same name or, with `once`, a log cannot be read.
+    Waits for brokers that cannot be reached, except with `once`. After the first commit, other
+    cluster errors are retried as well; before it, they are raised. Raises `ConfigError` if another
+    collector has the same name or, with `once`, a log cannot be read.
     """
     total = Shipped()
     metrics = shipment.metrics or CollectorMetrics()
@@ -110,8 +110,8 @@ async def _check_no_successor(shipment: Shipment, instance: str) -> None:
     async with PositionsReader(shipment, positions) as reader:
         while time.monotonic() < give_up_at_s:
             await reader.read_to_end()
-            # A successor first fences us and then, a moment later, commits its start, so this looks
-            # again.
+            # A successor first fences this process and commits its start a moment later, so this
+            # check is repeated.
             if positions.instance != instance:
                 raise ConfigError(
                     f"another collector named {shipment.name!r} was started; give each collector "
@@ -131,7 +131,7 @@ class _Shipper:
         self._instance = instance
         self._metrics = metrics
         self._paths = paths
-        self._open = Shipped()  # in the open transaction
+        self._open = Shipped()  # counts of the open transaction
         self._positions = Positions(shipment.name)
         self._forgetting = Forgetting(self._positions, shipment.retention_s)
         self._partitions = 1
@@ -139,8 +139,8 @@ class _Shipper:
     async def run(self, stopping: asyncio.Event, *, once: bool) -> None:
         async with self._producer() as producer:
             self._partitions = len(await producer.partitions_for(self._shipment.topic))
-            # This must follow `init_transactions`, which has fenced an earlier process and ended
-            # its transaction: from then on, no other process can commit a later position.
+            # This must follow `init_transactions`, which fences an earlier process and ends its
+            # transaction, so that no other process can commit a later position.
             await self._load()
             # This is committed before any line, so that a fenced process soon learns who fenced it.
             self._positions.start(self._instance)
@@ -191,7 +191,7 @@ class _Shipper:
             is_last = once or stopping.is_set()
             for portion in logs.portions(time.monotonic(), is_last_look=once):
                 await self._send(producer, portion)
-                # read_committed readers wait for the end of a transaction.
+                # Consumers with `read_committed` wait until a transaction ends.
                 if self._open.size_bytes >= _TRANSACTION_BYTES:
                     await self._commit(producer)
             if journal is not None:
@@ -208,7 +208,8 @@ class _Shipper:
             if is_last:
                 return
             with contextlib.suppress(TimeoutError):
-                # With a journal, a stop is noticed after the pause, which is at most a second.
+                # If the journal is read, a stop is noticed only after the pause, which is at most a
+                # second.
                 news = stopping if journal is None else journal.news
                 await asyncio.wait_for(news.wait(), logs.pause_s(time.monotonic()))
 
@@ -227,7 +228,8 @@ class _Shipper:
         encoder = LineEncoder(progress, key, more, self._shipment.codec)
         for batch in encoder.batches(lines, int(time.time() * 1_000)):
             await producer.send_batch(place, batch)
-        # `_commit` sends it in the transaction of these lines: both are committed, or neither.
+        # `_commit` sends the position in the same transaction as these lines, so that both are
+        # committed or neither is.
         self._positions.save(progress)
         size_bytes, cut = size_and_cuts(lines)
         self._metrics.on_read(len(lines), size_bytes)
@@ -237,7 +239,7 @@ class _Shipper:
         """Send the entries that were read, and save the cursor after them."""
         entries = journal.take()
         if not entries:
-            # The search starts at the end and finds the cursor of an entry that is not sent.
+            # The search starts at the end, and also finds the cursor of an entry that is not sent.
             if journal.cursor is not None and self._positions.cursor is None:
                 self._positions.save_cursor(journal.cursor)
             return
@@ -261,7 +263,7 @@ class _Shipper:
 
     async def _commit(self, producer: Producer) -> None:
         """Commit the lines sent and the changed positions."""
-        # No line is sent without changing its file's position.
+        # Sending a line always changes the position of its file.
         if not self._positions.has_changed:
             return
         self._metrics.on_pending(_PART)
@@ -280,7 +282,7 @@ class _Shipper:
     async def _producer(self) -> AsyncIterator[Producer]:
         """Return the producer for this name.
 
-        It fences an earlier one and ends its open transaction.
+        It fences the producer of an earlier process and ends that producer's open transaction.
         """
         servers, options = self._shipment.bootstrap_servers, self._shipment.client_options
         async with Admin(servers, **options) as admin:

@@ -18,9 +18,9 @@ from functools import lru_cache
 
 _NUMBER = re.compile(r"[._-](\d{1,5})")
 _OLD = re.compile(r"[._-]old")
-_TIME = r"(?:[._T-]?\d[\d._:T-]*)?"  # or a number
+_TIME = r"(?:[._T-]?\d[\d._:T-]*)?"  # a time or a number
 _DATE = re.compile(
-    r"[._-]{1,2}20\d\d([._-]?)(?:0[1-9]|1[0-2])"  # and the day
+    r"[._-]{1,2}20\d\d([._-]?)(?:0[1-9]|1[0-2])"  # followed by the day
     rf"(?:\1(?:0[1-9]|[12]\d|3[01]){_TIME})?"
 )
 _WEEK = re.compile(r"[._-]20\d\d-?W\d\d" + _TIME)
@@ -38,7 +38,7 @@ Order = tuple[int, ...]
 def siblings(log: str, names: Iterable[str]) -> list[str]:
     """Return the rotated files of a log among `names`, oldest first.
 
-    If a file is next to its own compressed form, only the file is returned, because the compressed
+    If both a file and its compressed form exist, only the file is returned, because the compressed
     form is still being written.
     """
     aged = {name: order for name in names if (order := _order(log, name)) is not None}
@@ -60,7 +60,7 @@ def log_names(name: str) -> frozenset[str]:
     plain = plain_name(name)
     marks = [at for at, character in enumerate(plain) if at and character in "._-"]
     found = {plain} if plain != name else set()
-    # A mark is at the end of the name or before an extension.
+    # A mark is either at the end of the name or before an extension.
     for at in marks:
         found.add(plain[:at])
         found.update(plain[:at] + plain[end:] for end in marks if end > at and plain[end] == ".")
@@ -71,8 +71,9 @@ def _order(log: str, name: str) -> Order | None:
     """Return the file's order, larger for newer files, or None if it is not a rotated file of
     this log."""
     plain = plain_name(name)
-    # The log itself, compressed in place, is the newest. If a log has several kinds, it is preceded
-    # by `.old`, numbered files by falling number, and dated files.
+    # The log itself, compressed in place, is the newest. If a log has several kinds of rotated
+    # files, the next older ones are `.old`, then numbered files by ascending number, then dated
+    # files.
     if name != plain and plain == log:
         return (3,)
     stem, dot, extension = log.rpartition(".")

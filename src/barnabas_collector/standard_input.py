@@ -23,10 +23,10 @@ _READ_BYTES: Final = 262_144
 
 
 class StandardInput:
-    """Reads standard input: a pipe, a terminal or a redirected file.
+    """Reads standard input, which may be a pipe, a terminal or a redirected file.
 
-    It is read in a thread because an event loop cannot poll every kind of file. Every line is keyed
-    by the collector's name, so all lines go to one partition and stay in order.
+    A thread reads it, because an event loop cannot poll every kind of file. The key of every line
+    is the collector's name, so all lines go to one partition and stay in order.
     """
 
     def __init__(self, shipment: Shipment) -> None:
@@ -63,7 +63,7 @@ class StandardInput:
         """Return the next bytes, b"" at the end or after an alarm, or None if none arrive within
         `patience_s`."""
         poll = select.poll()
-        # A thread that waits for input cannot be cancelled; the alarm's pipe wakes it.
+        # A thread that is waiting for input cannot be cancelled, so the alarm's pipe wakes it.
         for descriptor in (self._descriptor, alarm):
             poll.register(descriptor, select.POLLIN)
         ready = poll.poll(None if patience_s is None else patience_s * 1_000)
@@ -112,7 +112,7 @@ class StandardInput:
 
 @contextlib.contextmanager
 def _alarm() -> Iterator[tuple[int, int]]:
-    """Open a pipe and return its two ends."""
+    """Open a pipe and yield its two ends."""
     ends = os.pipe()
     try:
         yield ends

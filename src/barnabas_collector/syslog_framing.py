@@ -3,10 +3,10 @@
     57 <34>1 2026-11-24T...    octet counting (3.4.1): a count, a blank, that many bytes
     <34>Nov 24 22:14:15 ...\\n  a trailer (3.4.2): a line feed, or the NUL of some senders
 
-The framing is detected for each frame. A count followed by `<`, with which a message should begin,
-means octet counting; a count without `<` means it only on a connection that has used octet counting
-before. An incomplete frame at the end of the connection still counts as a message. Empty frames are
-ignored.
+The framing is detected for each frame. A message should begin with `<`. A count followed by `<`
+therefore means octet counting; a count without it means octet counting only on a connection that
+has used this framing before. An incomplete frame at the end of the connection still counts as a
+message. Empty frames are ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import re
 from typing import Final, NamedTuple
 
 MOST_BYTES: Final = 65_536
-"""The longest message kept: as long as the largest datagram, and eight times the senders' limit."""
+"""The maximum size of a message that is not cut: that of the largest datagram, and eight times the
+senders' limit."""
 
 _COUNT: Final = re.compile(rb"([1-9][0-9]{0,8}) ")
 _BEGINS_A_COUNT: Final = re.compile(rb"[1-9][0-9]{0,8}\Z")
@@ -24,7 +25,7 @@ _TRAILER: Final = re.compile(rb"[\n\0]")
 
 class Frame(NamedTuple):
     text: bytes
-    size_bytes: int  # of the whole message; larger than `text` if `text` was cut
+    size_bytes: int  # size of the whole message; larger than `text` if that was cut
 
 
 class SyslogFraming:
@@ -33,11 +34,11 @@ class SyslogFraming:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._has_counted = False
-        self._undecided = b""  # the beginning of a frame whose kind is not known yet
-        self._text = b""  # of the incomplete frame
-        self._size_bytes = 0  # of that frame, received
-        self._counted: int | None = None  # of that frame, if it has a count
-        self._is_within = False  # within a frame
+        self._undecided = b""  # the beginning of a frame whose kind is not yet known
+        self._text = b""  # the text of the incomplete frame
+        self._size_bytes = 0  # the received size of that frame
+        self._counted: int | None = None  # the count of that frame, if it has one
+        self._is_within = False  # whether a frame is incomplete
 
     def cut(self, more: bytes) -> list[Frame]:
         """Return the messages that end in the next bytes."""
@@ -72,7 +73,7 @@ class SyslogFraming:
         decide."""
         match = _COUNT.match(data, at)
         if match is not None:
-            # A line may begin with a number, too: the next byte decides.
+            # A line may also begin with a number, so the next byte decides.
             if match.end() == len(data) and not self._has_counted:
                 return None
             if self._has_counted or data[match.end()] == ord("<"):
@@ -105,7 +106,8 @@ class SyslogFraming:
         self._size_bytes += len(piece)
 
     def _end(self, found: list[Frame]) -> None:
-        # A counted message that ends with the connection is marked as cut, by the size announced.
+        # If the connection ends before a counted message is complete, its size is the announced
+        # one, which marks it as cut.
         size_bytes = self._size_bytes if self._counted is None else self._counted
         if size_bytes:
             found.append(Frame(self._text, size_bytes))
@@ -114,6 +116,7 @@ class SyslogFraming:
 
 
 def datagram(data: bytes) -> list[Frame]:
-    """Return the message in a datagram, without the trailer that some senders add here, too."""
+    """Return the message in a datagram, without the trailer that some senders add even to
+    datagrams."""
     text = data[:-1] if data[-1:] in (b"\n", b"\0") else data
     return [Frame(text[:MOST_BYTES], len(text))] if text else []

@@ -1,4 +1,4 @@
-"""Turns syslog frames into bundles for an inbox: value, key and headers."""
+"""Converts syslog frames to bundles for an inbox, with values, keys and headers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PRIORITY: Final = re.compile(rb"<(0|[1-9][0-9]{0,2})>")
 
 
 def priority(text: bytes) -> tuple[str, str] | None:
-    """Return the names of facility and severity, given by the number in angle brackets (RFC
+    """Return the names of facility and severity according to the number in angle brackets (RFC
     5424, 6.2.1, and RFC 3164, 4.1.1), or None if the message has no valid number."""
     match = _PRIORITY.match(text)
     if match is None:
@@ -45,7 +45,7 @@ def priority(text: bytes) -> tuple[str, str] | None:
 class SyslogMessages:
     """Bundles the messages of one sender.
 
-    Its address is the key, so they stay in order in one partition.
+    The sender's address is the key, so its messages stay in order in one partition.
     """
 
     def __init__(self, peer: str, host: str) -> None:

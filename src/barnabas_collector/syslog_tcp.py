@@ -1,5 +1,5 @@
-"""Receives syslog over TCP and over TLS (RFC 5425). Senders wait while the brokers accept no
-messages."""
+"""Receives syslog over TCP and over TLS (RFC 5425), and makes senders wait while the brokers accept
+no messages."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from barnabas_collector.tls_listening import FailedHandshakes
 MOST_CONNECTIONS: Final = 1_000
 IDLE_S: Final = 60.0
 """If too many connections are open, one that has been silent for this long may be closed to make
-room for a new one. Otherwise, silent connections are kept, because a sender notices that a
-connection was closed only when it sends its next message, which is lost."""
+room for a new one. Otherwise, silent connections are kept: a sender notices that its connection was
+closed only when it sends its next message, which is then lost."""
 _HANDSHAKE_S: Final = 10.0
 
 
@@ -40,7 +40,7 @@ class SyslogTcp:
         self._tls = tls
         self._address = address
         self._on_listening = on_listening
-        self._connections: dict[_Connection, None] = {}  # longest idle first
+        self._connections: dict[_Connection, None] = {}  # the one idle longest is first
         self._most = min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
         self._refused = Tally(
             "connection was rejected: too many are open and none is idle",
@@ -50,7 +50,7 @@ class SyslogTcp:
         if tls is not None:
             self._handshakes.watch(tls)
         self._resuming: asyncio.Task[None] | None = None
-        self._inbox: Inbox  # from `run` on
+        self._inbox: Inbox  # set by `run`
 
     async def run(self, inbox: Inbox, stopping: asyncio.Event) -> None:
         """Listen until `stopping` is set. Raises `ConfigError` if the address is unavailable."""
@@ -78,8 +78,8 @@ class SyslogTcp:
             self._handshakes.log_rest()
 
     def admits(self, connection: _Connection) -> bool:
-        """Add a connection, perhaps in place of the longest idle one; returns False if no room is
-        left."""
+        """Add a connection, if necessary in place of the one idle longest, or return False if there
+        is no room."""
         if len(self._connections) >= self._most:
             # Connections are ordered by the time of their last data (`on_received`).
             oldest = next(iter(self._connections))
@@ -96,8 +96,8 @@ class SyslogTcp:
         """Record that this connection received data."""
         if connection in self._connections:
             del self._connections[connection]
-            self._connections[connection] = None  # after connections that were idle for longer
-        # TCP's own flow control makes the senders wait.
+            self._connections[connection] = None  # now behind those idle for longer
+        # Flow control of TCP makes the senders wait.
         if self._inbox.is_full and self._resuming is None:
             for each in self._connections:
                 each.pause()
@@ -149,7 +149,7 @@ class _Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def end(self) -> None:
-        """End the connection, turning an incomplete frame into a message."""
+        """End the connection; an incomplete frame becomes a message."""
         self._inbox.add(self._messages.of(self._framing.last()))
         self._listener.on_ended(self)
         self._transport.abort()

@@ -19,8 +19,8 @@ from barnabas_collector.syslog_framing import datagram
 from barnabas_collector.syslog_messages import SyslogMessages
 from barnabas_collector.tally import Tally
 
-_KERNEL_BYTES: Final = 4 << 20  # receive buffer requested from the kernel, which may allow less
-_MOST_SENDERS: Final = 4_096  # in the cache
+_KERNEL_BYTES: Final = 4 << 20  # size of the receive buffer; the kernel may allow less
+_MOST_SENDERS: Final = 4_096  # the maximum in the cache
 
 
 class SyslogUdp:

@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 _EVERY_S: Final = 10.0
 _MOST_WHYS: Final = 3
-_MOST_KEPT: Final = 100  # reasons
+_MOST_KEPT: Final = 100  # the maximum number of reasons
 
 
 class Tally:
@@ -28,7 +28,8 @@ class Tally:
         self._next_at_s = -_EVERY_S
 
     def add(self, count: int, why: str = "") -> None:
-        """Warn immediately, and then every ten seconds with the reasons since the last warning."""
+        """Count losses. Warn immediately the first time, and then at most every ten seconds, with
+        the reasons since the last warning."""
         self.total += count
         if why and (why in self._whys or len(self._whys) < _MOST_KEPT):
             self._whys[why] += count
@@ -38,7 +39,7 @@ class Tally:
             self._log_count()
 
     def log_rest(self) -> None:
-        """Warn about the losses not logged yet."""
+        """Warn about losses that have not been logged yet."""
         if self.total > self._logged:
             self._log_count()
 

@@ -1,10 +1,10 @@
 """Hashes the sent part of a file. Pure.
 
-The beginning alone does not identify a file, because every file of a log may start with a banner of
-any size. The checksum of everything up to a position, together with the hash of the last bytes
-before it, distinguishes two files that differ anywhere before the position. The checksum grows with
-the position, and nothing is read twice. It skips NULs, so that the holes of a sparse file cost
-nothing.
+The beginning alone does not identify a file, because all files of a log may start with the same
+banner, of any size. The checksum of everything up to a position, together with the hash of the last
+bytes before it, distinguishes two files that differ anywhere before the position. The checksum is
+extended as the position advances, so nothing is read twice. It skips NULs, so that the holes of a
+sparse file cost nothing.
 """
 
 from __future__ import annotations
@@ -30,19 +30,21 @@ class Bytes(Protocol):
         ...
 
     def next_data(self, position: int) -> int:
-        """Return a position that is not after the start of the next data at or after this one."""
+        """Return a position up to which there is certainly no data; it is at or after the given
+        one."""
         ...
 
 
 class Extent(NamedTuple):
-    """The first `size_bytes` of a text."""
+    """Describes the first `size_bytes` of a text."""
 
     size_bytes: int = 0
-    checksum: int | None = 0  # None: unknown; only the tail counts
+    checksum: int | None = 0  # None: unknown, so only the tail is compared
     tail: str = ""
 
     def is_end_in(self, text: Bytes) -> bool:
-        """Return whether the text has this extent's last bytes just before the same position."""
+        """Return whether this extent's last bytes are also in the text just before the same
+        position."""
         return tail_of(text, self.size_bytes) == self.tail
 
     def grown(self, text: Bytes, size_bytes: int) -> Extent:
@@ -52,7 +54,7 @@ class Extent(NamedTuple):
         while at < size_bytes and checksum is not None:
             read = text.read_at(at, min(_READ_BYTES, size_bytes - at))
             if not read:
-                break  # it has been truncated
+                break  # the text has been truncated
             at += len(read)
             known, checksum = checksum, checksum_with(checksum, read)
             if checksum == known:  # a hole, perhaps a long one
@@ -61,16 +63,17 @@ class Extent(NamedTuple):
 
 
 def tail_of(text: Bytes, size_bytes: int) -> str:
-    """Return the hash of the last bytes before a position; there is none before the first byte."""
+    """Return the hash of the last bytes before a position, or "" for position 0."""
     kept = min(size_bytes, TAIL_BYTES)
     return digest(text.read_at(size_bytes - kept, kept)) if kept else ""
 
 
 class Text(Protocol):
-    """The text of a found file, to be compared with known files."""
+    """Gives access to the text of a found file, to compare it with known files."""
 
     def ends(self, extent: Extent) -> bool:
-        """Return whether the extent's last bytes match this text before the same position."""
+        """Return whether the extent's last bytes are also in this text just before the same
+        position."""
         ...
 
     def holds(self, extent: Extent) -> bool:

@@ -1,4 +1,4 @@
-"""Makes the TLS contexts of listeners, and counts the handshakes that fail."""
+"""Creates the TLS contexts of listeners, and counts handshakes that fail."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from barnabas_collector.tally import Tally
 
 
 class TlsFiles(NamedTuple):
-    """The PEM files of a listener. `key`: None if it is in the certificate's file. With
+    """Lists the PEM files of a listener. `key`: None if the key is in the certificate's file. With
     `client_authority`, senders need a certificate issued by this authority."""
 
     certificate: Path
@@ -22,15 +22,17 @@ class TlsFiles(NamedTuple):
 
 
 def tls_context(files: TlsFiles, what: str) -> ssl.SSLContext:
-    """Return a listener's TLS context. `what` is received by it. Raises `ConfigError`."""
+    """Return a listener's TLS context. `what` names the protocol that it receives. Raises
+    `ConfigError`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2  # RFC 9662
-    # Senders of syslog never read. Closing a connection with unread tickets would reset it, and the
+    # Syslog senders never read. Closing a connection with unread tickets would reset it, and the
     # last messages would be lost.
     context.num_tickets = 0
     certificate, key, client_authority = files
     try:
-        # Without a password function, OpenSSL asks for an encrypted key's password on the terminal.
+        # Without a password function, OpenSSL prompts for an encrypted key's password on the
+        # terminal.
         context.load_cert_chain(certificate, key, password=str)
     except (OSError, ValueError) as error:
         paths = (certificate,) if key is None else (certificate, key)
@@ -64,9 +66,9 @@ class FailedHandshakes:
         self._tally = Tally(f"TLS handshake failed on {where}", f"TLS handshakes failed on {where}")
 
     def watch(self, context: ssl.SSLContext) -> None:
-        """Watch all connections of a context.
+        """Watch all connections that use a context.
 
-        An event loop does not report failed handshakes.
+        This is needed because an event loop does not report failed handshakes.
         """
         on_failed = self._on_failed
         context.sslobject_class = type(

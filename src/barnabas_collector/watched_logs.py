@@ -1,8 +1,8 @@
 """Watches a collector's logs, and schedules its looks at them.
 
-A look costs a tenth of a millisecond. So a growing log is looked at often, and an idle log less and
-less often, and only if its status (one system call) has changed. The status of all idle logs is
-checked together, four times a second, so that the collector sleeps in between.
+A look costs a tenth of a millisecond. Growing logs are therefore looked at often, and idle logs
+less and less often, and only if their status (one system call) has changed. The status of all idle
+logs is checked at the same time, four times a second, so that the collector can sleep in between.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ With fewer than a thousand logs, it is one millisecond per log, but at least 50.
 """
 _SLOWER: Final = 1.5
 _LIST_EVERY_S: Final = 1.0
-_LOOK_EVERY_S: Final = 30.0  # even for logs that seem unchanged
+_LOOK_EVERY_S: Final = 30.0  # applies even to logs that seem unchanged
 _TOGETHER_S: Final = 0.25
 _MOST_SHOWN: Final = 20
-_MOST_OPEN: Final = 256  # idle logs whose files stay open
+_MOST_OPEN: Final = 256  # the maximum number of idle logs whose files stay open
 
 Status = tuple[int, ...]
 
@@ -63,11 +63,11 @@ class WatchedLogs:
         self._due: list[tuple[float, int, _Watched]] = []  # a heap
         self._numbers = itertools.count()
         self._unreadable: dict[Path, str] = {}
-        self._left: list[Path] = []  # rotated files that are not sent, not logged yet
+        self._left: list[Path] = []  # rotated files that are not sent and have not been logged
         self._binary: set[Path] = set()  # files that are not sent because they are not text
         self._list_at_s = 0.0
         self._starts_at_end = from_end and not files.has_looked
-        self._too_old: set[Path] = set()  # logs that are ignored
+        self._too_old: set[Path] = set()  # logs that are ignored because of their age
 
     def __len__(self) -> int:
         return len(self._watched)
@@ -79,7 +79,7 @@ class WatchedLogs:
 
     @property
     def open_files(self) -> int:
-        """The number of files that are held open."""
+        """The number of open files."""
         return sum(each.log.open_files for each in self._watched.values())
 
     @property
@@ -115,7 +115,7 @@ class WatchedLogs:
                         starts_at_end=self._starts_at_end,
                     )
                 except ConfigError as error:
-                    # It is listed and tried again within a second.
+                    # The log is listed and tried again within a second.
                     self._complain(watched.path, error)
                     watched.log.close()
                     del self._watched[watched.path]
@@ -124,8 +124,8 @@ class WatchedLogs:
                 left, watched.log.left = watched.log.left, []
                 self._left += left
                 binary |= watched.log.binary
-                # Descriptors are scarce. But a rotated file that may still be written to must be
-                # held open, because it may be compressed or removed.
+                # Descriptors are scarce, but a rotated file that may still be written to must stay
+                # open, because it may be compressed or removed.
                 if len(self._watched) > _MOST_OPEN and not watched.log.holds_rotated:
                     watched.log.close()
             heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
@@ -133,8 +133,8 @@ class WatchedLogs:
         self._log_binary(binary)
         if self._starts_at_end:
             self._starts_at_end = False
-            # This is recorded even if no log existed yet, so that the next run treats its logs as
-            # new ones.
+            # This is recorded even if no log exists yet, so that the next run treats any log that
+            # it finds as new.
             self._files.end_first_look()
 
     def _log_left(self) -> None:
@@ -166,7 +166,7 @@ class WatchedLogs:
             self._binary.update(new)
 
     def present(self) -> tuple[set[str], set[str]]:
-        """Return the files found by the last looks, and the logs that were looked at."""
+        """Return the ids of the files found by the last looks, and the logs that were looked at."""
         files: set[str] = set()
         logs: set[str] = set()
         for watched in self._watched.values():
@@ -219,8 +219,8 @@ class WatchedLogs:
         self._log_too_old()
 
     def _is_too_old(self, path: Path) -> bool:
-        """Return whether a log is ignored because of its age: nothing from it was sent, so nothing
-        can be missed."""
+        """Return whether a log is ignored because of its age. This is safe only if nothing from it
+        was sent."""
         if not self._paths.is_too_old(path):
             self._too_old.discard(path)
             return False
@@ -261,7 +261,7 @@ class WatchedLogs:
 
 
 class _ChangedDirectories(dict[Path, int]):
-    """Holds the change time of each directory, read once per round."""
+    """Holds the modification time of each directory, read once per round."""
 
     def __missing__(self, directory: Path) -> int:
         found = self[directory] = directory.stat().st_mtime_ns
@@ -269,7 +269,7 @@ class _ChangedDirectories(dict[Path, int]):
 
 
 class _Watched:
-    """A log and the time of its next look."""
+    """Holds a log and the time of its next look."""
 
     __slots__ = ("_directory", "_interval_s", "_look_at_s", "_status", "due_at_s", "log", "path")
 
@@ -277,7 +277,7 @@ class _Watched:
         self.path = path
         self.log = log
         self._directory = path.parent
-        self._status: Status = ()  # as it was before the last look
+        self._status: Status = ()  # the status before the last look
         self._interval_s = SHORTEST_S
         self._look_at_s = 0.0
         self.due_at_s = 0.0
@@ -295,8 +295,7 @@ class _Watched:
     def portions(
         self, now_s: float, longest_s: float, *, is_last_look: bool, starts_at_end: bool
     ) -> Iterator[Portion]:
-        # This is the status before the look, because a change during the look calls for another
-        # look.
+        # The status is that before the look, because a change during the look requires another one.
         before = self._now(_ChangedDirectories())
         has_grown = False
         for portion in self.log.portions(is_last_look=is_last_look, starts_at_end=starts_at_end):
@@ -313,7 +312,7 @@ class _Watched:
     def _rest(self, now_s: float, longest_s: float) -> None:
         self._interval_s = min(longest_s, self._interval_s * _SLOWER)
         self.due_at_s = now_s + self._interval_s
-        # Idle logs are all due at the same times, so that the process seldom wakes up.
+        # All idle logs are due at the same times, so that the process rarely wakes up.
         if self._interval_s > _TOGETHER_S:
             self.due_at_s = math.ceil(self.due_at_s / _TOGETHER_S) * _TOGETHER_S
 

@@ -2,15 +2,15 @@
 
     {client} - {user} [{time:%d/%b/%Y:%H:%M:%S %z}] "{request}" {status} {bytes} {response_time_ms}
 
-The notation is that of `pattern.py`. A field between quotes may contain anything but a quote,
-unless a backslash precedes it; a field between square brackets may contain blanks. Any other field
-ends at the character that follows it in the pattern, and a referrer or an agent at the end takes
-the rest of the line. `{_}` is a column to be ignored, and may occur several times. A pattern in
-nginx's notation is translated first (`nginx_notation.py`).
+The notation is that of `pattern.py`. A field between quotes may contain quotes only after a
+backslash; a field between square brackets may contain blanks. Any other field ends at the character
+that follows it in the pattern, and a referrer or an agent at the end of the pattern matches the
+rest of the line. `{_}` is a column to be ignored, and may occur several times. A pattern in nginx's
+notation is translated first (`nginx_notation.py`).
 
-A line matches only if it can be split into these fields in a single way. The lazy and the greedy
-match of an expression are the first and the last of all possible ways in the same order, so a line
-can be split in a single way if the two are equal.
+A line matches only if there is exactly one way to split it into these fields. The lazy and the
+greedy match of an expression are the first and the last of all possible ways in the same order, so
+there is only one way if the two are equal.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from barnabas_formats.pattern import TOKEN, literal_expression, time_expressions
 UNITS_US: Final[Mapping[str, int]] = MappingProxyType(
     {"response_time_us": 1, "response_time_ms": 1_000, "response_time_s": 1_000_000}
 )
-"""The names of the field for the response time, with their units in microseconds."""
+"""The possible names of the field for the response time, with their units in microseconds."""
 NAMES: Final = (
     *("client", "ident", "user", "time", "request", "method", "path", "query", "protocol"),
     *("status", "bytes", "referrer", "agent", "host", *UNITS_US),
@@ -83,7 +83,8 @@ _EXAMPLE: Final = "{time:%d/%b/%Y:%H:%M:%S %z}"
 
 
 class AccessPattern(NamedTuple):
-    """A compiled pattern. `groups` are the fields, in order; ignored ones have other names."""
+    """Holds a compiled pattern. `groups` are the fields, in order; ignored ones have other
+    names."""
 
     regex: str
     groups: tuple[str, ...]
@@ -91,8 +92,8 @@ class AccessPattern(NamedTuple):
     quoted: frozenset[str] = frozenset()
     """The fields in which a backslash escapes the next character."""
     w3c: tuple[str, ...] = ()
-    """The columns of W3C's format in lower case, if the pattern was made from them; a plus in an
-    agent then means a blank."""
+    """The columns of the W3C format in lower case, if the pattern was created from them. In that
+    case, a plus sign in an agent means a blank."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -133,7 +134,7 @@ def compile_access_pattern(text: str) -> AccessPattern:
 
 
 def compile_w3c(text: str) -> AccessPattern:
-    """Return the pattern of lines with the columns that a `#Fields:` directive lists. Raises
+    """Return the pattern for lines with the columns that a `#Fields:` directive lists. Raises
     `ConfigError`, which states the problem."""
     names = _DIRECTIVE.sub("", text).lower().split()
     place = names.index("date") if "date" in names else -1
@@ -144,7 +145,7 @@ def compile_w3c(text: str) -> AccessPattern:
     if missing := [name for name in _W3C_REQUIRED if name not in names]:
         raise ConfigError(f"w3c: an access log needs {', '.join(missing)}{_typos(names, missing)}")
     fields = [_W3C_FIELDS.get(name, IGNORED) for name in names if name != "time"]
-    # The columns for a host are alternatives.
+    # There are several alternative columns for a host.
     first = [
         name if name == IGNORED or name not in fields[:number] else IGNORED
         for number, name in enumerate(fields)
@@ -152,13 +153,13 @@ def compile_w3c(text: str) -> AccessPattern:
     found = compile_access_pattern(" ".join(f"{{{name}}}" for name in first))
     # A column may contain anything but a blank.
     regex = found.regex.replace(_WORD, r"\S+").replace(_REST, r"\S+")
-    # IIS writes whole milliseconds, and the others seconds with a fraction.
+    # IIS writes whole milliseconds; other servers write seconds with a fraction.
     regex = regex.replace(_NUMBER, _WHOLE_NUMBER)
     return found._replace(regex=regex, w3c=tuple(names))
 
 
 def _typos(names: Sequence[str], missing: Sequence[str]) -> str:
-    """Suggest what unknown columns may have meant."""
+    """Suggest known columns in place of unknown ones."""
     known = (*_W3C_FIELDS, *_W3C_IGNORED, "time")
     hints = [
         f"; {name}: {near}"
@@ -192,7 +193,7 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def _near(name: str) -> str:
-    """Suggest a field for an unknown name, which may be that of nginx's variable."""
+    """Suggest a field for an unknown name, which may be the name of a variable of nginx."""
     if field := field_of(name).partition(":")[0]:
         return f"write {field}"
     return did_you_mean(name, NAMES)

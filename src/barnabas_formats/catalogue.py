@@ -20,7 +20,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def catalogue(kind: str | None = None) -> tuple[Format, ...]:
-    """Return all formats, or the formats of one kind; each kind is sorted by name.
+    """Return all formats, or the formats of one kind, sorted by name within each kind.
 
     No line matches two of them, except through patterns that are marked as loose.
     """

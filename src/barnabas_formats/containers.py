@@ -1,6 +1,8 @@
-"""Unwraps the lines that container runtimes write: Docker's json-file, and CRI (Kubernetes).
+"""Unwraps the lines that container runtimes write, in the formats json-file (Docker) and CRI
+(Kubernetes).
 
-A program's long line is written as several lines, all but the last of which are partial. Pure.
+Runtimes write a long line of a program as several lines; all but the last are marked as partial.
+Pure.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ _DOCKER: Final = '{"log":"'
 
 
 class Wrapped(NamedTuple):
-    """A line in a runtime's file: what the program wrote, and whether the program's line ends
+    """Holds the content of a line in a runtime's file, and whether the program's line ends
     there."""
 
     content: str
@@ -44,7 +46,8 @@ def unwrap(line: str) -> Wrapped | None:
 
 
 def join(head: str, more: str) -> tuple[str, str]:
-    """Join a record of several wrapped lines: its first line, and the contents of the others."""
+    """Join a record of several wrapped lines: the first line is kept as it is, and the contents of
+    the others follow."""
     first = unwrap(head)
     if first is None:
         return head, more
@@ -60,5 +63,5 @@ def join(head: str, more: str) -> tuple[str, str]:
         joined = f"{first.front}F {contents[0]}"
     else:
         joined = json.dumps({**(json_object(head) or {}), "log": f"{contents[0]}\n"})
-    # JSON can escape half of a character.
+    # JSON can contain an escape for half of a surrogate pair.
     return joined, "\n".join(contents[1:]).encode("utf-8", "replace").decode()

@@ -1,10 +1,10 @@
-"""Decides which lines of a log begin a record, by the formats of the catalogue. Pure.
+"""Decides which lines of a log begin a record, based on the formats of the catalogue. Pure.
 
-A line with the first words of a known format (usually its time) begins a record, and so does a line
-that announces a crash, such as Go's `panic:`. The lines that follow it belong to it, indented or
-not: a stack trace of Java, Python, Go, Node or .NET with all its causes, or the rest of a message.
-In a log of no known format, each line is a record, except lines that can only belong to a stack
-trace.
+A line that begins like a known format (usually with a time) begins a record, and so does a line
+that announces a crash, such as Go's `panic:`. The lines that follow belong to this record, indented
+or not: a stack trace of Java, Python, Go, Node or .NET with all its causes, or the rest of a
+message. In a log whose format is unknown, each line is a record, except lines that can only belong
+to a stack trace.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from barnabas_formats.format import Format
 
 _Pattern = re.Pattern[bytes]
 
-# An object that is a record names a time or a level; an object that is part of a message may not.
+# An object that is a record has a time or a level; an object that is part of a message may have
+# neither.
 _OF_RECORDS: Final = re.compile(
     rb'"(?:@?time(?:stamp)?|ts|@?t|date|asctime|(?:log\.)?level|levelname|severity'
     rb'|__REALTIME_TIMESTAMP|resourceLogs)"\s*:'
 )
 _PAIRS: Final = re.compile(rb"[A-Za-z_@][\w.@/-]*=")
 _OF_PAIRS: Final = re.compile(rb"(?:^| )(?:time|ts|t|timestamp|level|lvl|msg)=")
-_PAIRS_LOOKED_AT: Final = 1_000  # bytes
+_PAIRS_LOOKED_AT: Final = 1_000  # bytes of a line
 _OTHERS: Final = (
     rb"__CURSOR=|Start-Date: [0-9]",
     rb"\S+ \S+ \S+ \[[0-9]{2}/[A-Za-z]{3}/[0-9]{4}:",  # web servers
@@ -45,15 +46,16 @@ _CONTINUES: Final = re.compile(
     rb"|Node\.js v|---> |--- End of "
 )
 _NAME_OF_EXCEPTION: Final = re.compile(rb"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:: |$)")
-# A head that may begin with any word matches too many lines.
+# A head that may begin with any word would match too many lines.
 _ANY_WORD: Final = ("^(?:\\S+", "^(?:[^")
 
 
 class RecordStart:
-    """Applies the rule to a file's lines. It may be shared: it remembers only what saves time."""
+    """Applies the rule to a file's lines. May be shared by files, because its only state is a
+    cache."""
 
     def __init__(self, formats: Sequence[Format] = ()) -> None:
-        """`formats`: a user's own formats, besides the catalogue's."""
+        """`formats`: a user's own formats, in addition to the catalogue."""
         own = tuple(_heads(formats))
         self._heads = {} if own else _catalogue_heads()
         if own:
@@ -68,13 +70,13 @@ class RecordStart:
         has_head = self._begins(line) or _CRASH.match(line) is not None
         if not has_head and not self._is_start(line, first):
             return False
-        # The next call asks about this line.
+        # The next call passes this line as `first`.
         self._first, self._has_head = line, has_head
         return True
 
     def _is_start(self, line: bytes, first: bytes) -> bool:
         if line.startswith(_TRACEBACK):
-            # After a line of no format, it is a separate record.
+            # After a line in no known format, this line is a separate record.
             return not (self._belongs_to(first) or first.startswith(_TRACEBACK))
         if _CONTINUES.match(line):
             return False
@@ -94,8 +96,8 @@ class RecordStart:
         return sum(1 for _ in _OF_PAIRS.finditer(start)) > 1
 
     def _belongs_to(self, first: bytes) -> bool:
-        """Return whether all lines that do not begin a record belong to a record that begins like
-        this."""
+        """Return whether a record with this first line includes all lines after it that do not
+        begin a record."""
         # An object is a whole record, whatever follows.
         if first.startswith(b'{"'):
             return False
@@ -118,13 +120,13 @@ def _heads(formats: Sequence[Format]) -> Iterator[str]:
 
 
 def _by_first_byte(heads: Sequence[str]) -> dict[int, _Pattern]:
-    """Return an expression for each possible first byte of a line, because few heads begin with
-    each."""
+    """Return an expression for each possible first byte of a line, because few heads begin with the
+    same byte."""
     texts = [re.sub(r"\(\?P<[a-z]+>", "(?:", head) for head in dict.fromkeys(heads)]
     found: dict[int, _Pattern] = {}
     for byte in range(256):
         some = [each.encode() for each in texts if byte in _first_bytes(each)]
-        found[byte] = re.compile(b"|".join((*some, *_OTHERS)))  # `re` caches equal ones
+        found[byte] = re.compile(b"|".join((*some, *_OTHERS)))  # `re` caches equal patterns
     return found
 
 

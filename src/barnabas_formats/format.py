@@ -1,4 +1,4 @@
-"""Reads a format's file in the catalogue.
+"""Reads the catalogue's file for a format.
 
     title = "nginx's error log"
     source = "https://nginx.org/en/docs/ngx_core_module.html#error_log"
@@ -9,16 +9,16 @@
     values = { time = "2026-03-10T10:00:00Z", level = "ERROR", message = "..." }
 
 `wraps = true` says that the message is itself a line of a log, which a container's runtime has
-wrapped. `message_below = true` says that an empty message is in the next line, indented, or behind
-scopes (`=> ...`). Instead of `patterns` there may be `decoder`, or lists of these:
+wrapped. `message_below = true` says that, if the message is empty, it follows in the next line,
+indented or after scopes (`=> ...`). Instead of `patterns`, a file may contain `decoder` or these
+lists:
 
-    [[text]]      patterns that have something in common: `fields` and `start` as in
-                  `compile_pattern`; `loose = true`: they are tried after the patterns of all
-                  other formats, whose lines they would match as well
-    [[json]]      for each column the keys of a JSON object, of which the first present one
-                  counts. `required`: keys that an object of this format has. `unit`: of times
-                  that are numbers (s, ms, us, ns); otherwise their size decides. `loose` as above.
-                  With `decoder = "logfmt"` and others the object is one that the decoder returns
+    [[text]]      patterns with common properties: `fields` and `start` as in `compile_pattern`;
+                  `loose = true` if they match lines of other formats and are therefore tried last
+    [[json]]      for each column, the keys of a JSON object; the first key that is present is
+                  used. `required`: keys that all objects of this format have. `unit`: the unit
+                  of numeric times (s, ms, us, ns); otherwise, their size decides. `loose`: as
+                  above. With `decoder`, such as "logfmt", the decoder returns the object
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from barnabas_formats.access_pattern import AccessPattern
 from barnabas_formats.pattern import Pattern, compile_pattern
 
 RAW: Final = "raw"
-"""The name of the format of lines that match no other."""
+"""The name of the format for lines that match no other format."""
 TIME_UNITS_US: Final[Mapping[str, float]] = MappingProxyType(
     {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 )
-"""The units of numeric times in objects, in microseconds."""
+"""Units of numeric times in objects, in microseconds."""
 _KEYS: Final = {
     *("title", "source", "patterns", "text", "json", "decoder", "zone", "wraps", "samples"),
     "message_below",
@@ -50,14 +50,14 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Sample(NamedTuple):
-    """A line, and the values in it. A time without a year is in the year 2026."""
+    """Holds a line and the values in it. A time without a year is in the year 2026."""
 
     line: str
     values: dict[str, object]
 
 
 class JsonKeys(NamedTuple):
-    """The keys of a JSON object in a format; a dot in a key may also denote nesting."""
+    """Lists the keys of a JSON object in a format. A dot in a key may also mean nesting."""
 
     keys: Mapping[str, tuple[str, ...]]
     required: tuple[str, ...] = ()
@@ -66,7 +66,8 @@ class JsonKeys(NamedTuple):
 
 
 class Format(NamedTuple):
-    """A format. `kind`: "access" or "system"; `zone`: the zone of times without an offset."""
+    """Describes a format. `kind`: "access" or "system"; `zone`: the time zone for times without an
+    offset."""
 
     name: str
     patterns: tuple[Pattern, ...] = ()
@@ -79,7 +80,7 @@ class Format(NamedTuple):
     wraps: bool = False
     samples: tuple[Sample, ...] = ()
     access: tuple[AccessPattern, ...] = ()
-    """The patterns of a user's own format of access logs."""
+    """The patterns of a user's own format for access logs."""
     message_below: bool = False
 
     @property
@@ -89,7 +90,7 @@ class Format(NamedTuple):
 
 
 def read_format(path: Path | Traversable, kind: str) -> Format:
-    """Return the format in this file. Raises `ConfigError`, which names the place of the error."""
+    """Return the format in this file. Raises `ConfigError`, which says where the error is."""
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -126,7 +127,7 @@ def _patterns(group: Mapping[str, Any]) -> Sequence[Pattern]:
 
 
 def json_keys(entry: Mapping[str, Any]) -> JsonKeys:
-    """Return the keys in a TOML table. Raises `ConfigError`."""
+    """Return the keys that a TOML table lists. Raises `ConfigError`."""
     columns = {name: keys for name, keys in entry.items() if name not in _OPTIONS}
     for name, keys in {**columns, "required": entry.get("required", [])}.items():
         if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
@@ -155,7 +156,7 @@ def zone_named(zone: object) -> str:
 
 
 def in_zone(formats: Sequence[Format], zone: str) -> tuple[Format, ...]:
-    """Return the formats with this zone for times without an offset, except in formats that define
-    their own. Raises `ConfigError` if the zone does not exist."""
+    """Return the formats with this zone for times without an offset. Formats that define a zone
+    keep it. Raises `ConfigError` if the zone does not exist."""
     zone = zone_named(zone)
     return tuple(each._replace(zone=zone) if each.zone == "UTC" else each for each in formats)

@@ -1,4 +1,4 @@
-"""Maps names and numbers of levels in log lines to the levels of Log4j."""
+"""Maps the names and numbers of levels in log lines to Log4j's levels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 LEVELS: Final = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
-"""All levels, worst first."""
+"""All levels, the most severe first."""
 
 _APACHE_TRACES: Final = tuple(f"TRACE{number}" for number in range(1, 9))
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -21,13 +21,13 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 NAMES: Final = tuple(name for names in _NAMES.values() for name in names)
-"""All names of levels in lines, in capitals."""
-# Names that are levels in one or two formats but ordinary words elsewhere.
+"""All names that levels have in lines, in capitals."""
+# These names are levels in one or two formats but ordinary words elsewhere.
 _OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "FATAL": ("DPANIC", "FTL"),
         "ERROR": ("FAIL",),
-        "WARN": ("WRN", "#"),  # Redis uses signs
+        "WARN": ("WRN", "#"),  # Redis writes signs
         "INFO": ("INF", "LOG", "NOTE", "SYSTEM", "SUCCESS", "*"),
         "DEBUG": (
             "DBG",
@@ -47,13 +47,13 @@ BY_NAME: Final[Mapping[str, str]] = MappingProxyType(
         for name in names
     }
 )
-"""The level of each of `NAMES`, and of names that a format must list explicitly."""
+"""Maps each of `NAMES`, and names that a format must list explicitly, to a level."""
 BY_NUMBER: Final[Mapping[int, str]] = MappingProxyType(
     dict(zip(range(10, 70, 10), reversed(LEVELS), strict=True))
 )
-"""The levels of pino and Bunyan."""
+"""The numeric levels of pino and Bunyan."""
 # RFC 5424, table 2: emergency, alert, critical, error, warning, notice, informational, debug.
 BY_SEVERITY: Final[Mapping[int, str]] = MappingProxyType(
     dict(enumerate(("FATAL", "FATAL", "FATAL", "ERROR", "WARN", "INFO", "INFO", "DEBUG")))
 )
-"""The level of each of syslog's severities."""
+"""Maps syslog's severities to levels."""

@@ -1,9 +1,10 @@
-"""Translates nginx's notation for an access log into ours, so that users can paste it as it is.
+"""Translates nginx's notation for access logs into ours, so that users can paste a pattern from
+nginx's configuration.
 
     log_format main '$remote_addr - $remote_user [$time_local] "$request" $status';
     {client} - {user} [{time:%d/%b/%Y:%H:%M:%S %z}] "{request}" {status}
 
-A whole directive `log_format` is accepted, and so is only its text.
+Both a whole `log_format` directive and only its text are accepted.
 https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format
 """
 
@@ -35,7 +36,7 @@ _VARIABLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "response_time_s": ("request_time",),
     }
 )
-"""The fields, each with the variables that contain it; the first one that is present counts."""
+"""Maps each field to the variables that contain it; the first one that is present is used."""
 _IN_REQUEST: Final = ("method", "path", "query", "protocol")
 _VARIABLE: Final = re.compile(r"\$(?:\{(?P<braced>[a-z0-9_]+)\}|(?P<bare>[a-z0-9_]+))")
 _OWN_FIELD: Final = re.compile(r"\{[a-z_]+(?::[^{}]*)?\}")
@@ -52,13 +53,13 @@ _UNMISTAKABLE: Final = (
 
 
 def is_of_nginx(text: str) -> bool:
-    """Return whether a pattern contains variables of nginx's access log."""
+    """Return whether a pattern contains variables of nginx."""
     names = {each["braced"] or each["bare"] for each in _VARIABLE.finditer(text)}
     return not names.isdisjoint(_UNMISTAKABLE)
 
 
 def field_of(variable: str) -> str:
-    """Return our name of the field that a variable of nginx contains; empty if there is none."""
+    """Return our name for the field that a variable of nginx contains, or "" if there is none."""
     return next((field for field, names in _VARIABLES.items() if variable in names), "")
 
 
@@ -67,7 +68,7 @@ def translate(text: str) -> str:
     text = _text_of_directive(text)
     variables = [*_VARIABLE.finditer(text)]
     first = variables[0][0]
-    # A variable in braces would look like a field between a dollar sign and the rest.
+    # Variables are removed first, because `${name}` looks like a field after a dollar sign.
     if mixed := _OWN_FIELD.search(_VARIABLE.sub("", text)):
         raise ConfigError(
             f"the pattern {text!r} has variables of nginx ({first}) and fields ({mixed[0]}):"
@@ -87,14 +88,14 @@ def translate(text: str) -> str:
     end = 0
     for each in variables:
         parts.append(_literal(text[end : each.start()]))
-        # Only the first occurrence of a variable is a column.
+        # Only the first occurrence of a variable becomes a column.
         parts.append(f"{{{fields.pop(each['braced'] or each['bare'], '_')}}}")
         end = each.end()
     return "".join((*parts, _literal(text[end:])))
 
 
 def _text_of_directive(text: str) -> str:
-    """Return the text of a whole directive, whose quoted parts nginx joins."""
+    """Return the text of a directive; like nginx, this joins its quoted parts."""
     rest = text.strip().removesuffix(";")
     if (match := _DIRECTIVE.fullmatch(rest)) is not None:
         rest = match["text"]
@@ -114,7 +115,7 @@ def _chosen(present: list[str]) -> dict[str, str]:
             found[name] = field
     if "request" in present:
         found = {name: field for name, field in found.items() if field not in _IN_REQUEST}
-    elif "request_uri" in found:  # which contains the query
+    elif "request_uri" in found:  # it contains the query
         found = {name: field for name, field in found.items() if field != "query"}
     times = [name for name, field in found.items() if field.startswith("time:")]
     for name in times[1:]:

@@ -25,7 +25,7 @@ _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _JOURNAL_KEY: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 _FIELD: Final = re.compile(r"(?P<key>[A-Z][A-Za-z-]*): (?P<value>.*)")
 _BLANKS: Final = re.compile(" +")
-# The columns of PostgreSQL's csvlog in their order since version 14; older versions have fewer.
+# The columns of PostgreSQL's csvlog, in the order used since version 14; older versions have fewer.
 _CSVLOG: Final = (
     *("log_time", "user_name", "database_name", "process_id", "connection_from", "session_id"),
     *("session_line_num", "command_tag", "session_start_time", "virtual_transaction_id"),
@@ -41,21 +41,21 @@ def json_object(line: str) -> Object | None:
         return None
     try:
         found = json.loads(line)
-    # A number has thousands of digits, or lists are nested too deeply.
+    # Raised if a number has thousands of digits or lists are nested too deeply.
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 
 
 def logfmt_object(line: str) -> Object | None:
-    """Return the pairs of a line that consists only of pairs and words without a value."""
+    """Return the pairs in a line, if it contains nothing but pairs and words without a value."""
     found: Object = {}
     at = 0
     while at < len(line):
         pair = _PAIR.match(line, at)
         if pair is None:
             bare = _BARE.match(line, at)
-            # A line of prose is not logfmt, even if it ends with a pair.
+            # A sentence is not logfmt, even if it ends with a pair.
             if bare is None or not found:
                 return None
             at = bare.end()
@@ -87,7 +87,7 @@ def journal_object(record: str) -> Object | None:
         if equals:
             found[key] = value
             continue
-        # The size is the number of bytes in the value, as eight bytes in little-endian order.
+        # The value's size in bytes is given as eight bytes in little-endian order.
         data = rest.encode("utf-8", "surrogateescape")
         end = 8 + int.from_bytes(data[:8], "little")
         if len(data) < 8 or end > len(data):
@@ -119,7 +119,7 @@ def paragraph_object(record: str) -> Object | None:
 
 
 def value_at(found: Mapping[str, Any], key: str) -> object:
-    """Return the value of a key, which may contain dots or be a dotted path, or `ABSENT`."""
+    """Return the value of a key, or `ABSENT`. A key with dots may also be a path."""
     if key in found:
         return found[key]
     head, point, rest = key.partition(".")
@@ -153,7 +153,7 @@ DECODERS: Final[Mapping[str, Callable[[str], Object | None]]] = MappingProxyType
     }
 )
 OF_RECORDS: Final = frozenset({"journal-export", "postgresql-csv", "paragraph"})
-"""The decoders that read all lines of a record, not only its first line."""
+"""The names of decoders that read all lines of a record, not only the first one."""
 BEGINNINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         JSON: r'^\{"',
@@ -163,4 +163,4 @@ BEGINNINGS: Final[Mapping[str, str]] = MappingProxyType(
         "postgresql-csv": r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]{8,15} \S{3,6},",
     }
 )
-"""The beginning of every line that a decoder accepts."""
+"""Maps a decoder to the beginning of every line that it accepts."""

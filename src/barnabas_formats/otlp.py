@@ -1,11 +1,11 @@
-"""Decodes OpenTelemetry's logs (OTLP), as the Collector's Kafka exporter writes them. Pure.
+"""Decodes OpenTelemetry's logs (OTLP) in the form that the Collector's Kafka exporter writes. Pure.
 
-A record holds an `ExportLogsServiceRequest` (the same bytes as `LogsData`), as protobuf or as JSON:
+A record contains an `ExportLogsServiceRequest` (the same bytes as `LogsData`) in protobuf or JSON:
 https://opentelemetry.io/docs/specs/otlp/
 
 Senders are not trusted, so everything has a limit (see `otlp_request`). If a whole record cannot be
-decoded, `decode` raises `NotOtlp`. If only some of its log records cannot, they become a `Letter`:
-a request that holds just these, which can be sent again.
+decoded, `decode` raises `NotOtlp`. If only some of its log records cannot be decoded, they become a
+`Letter`: a request that contains only these log records and can be sent again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from barnabas_formats.otlp_request import (
 )
 
 FORMAT: Final = "otlp"
-_LATEST_NS: Final = 2**63 - 1  # the year 2262; later times are negative numbers of the sender
+_LATEST_NS: Final = 2**63 - 1  # the year 2262; later times are senders' negative numbers
 _STACK: Final = "exception.stacktrace"
 _KEPT: Final = (
     *("service.name", "service.namespace", "service.version", "service.instance.id"),
@@ -48,14 +48,14 @@ _BEGINNING: Final = re.compile(rb'\{\s*"resourceLogs"\s*:')
 
 
 class Entry(NamedTuple):
-    """A log record with what its scope and resource say about it; absent values are None.
+    """Holds a log record and the information from its scope and resource; absent values are None.
 
     `time_us` and `observed_us` are microseconds since the epoch. `message` is the body: text, or
     JSON for any other value. `more` is a stack trace. `attributes` and `resource` are JSON objects.
     """
 
     item: int
-    """The log record's number in the record, from 0."""
+    """The log record's number in the record, starting at 0."""
     time_us: int | None
     observed_us: int | None
     level: str | None
@@ -71,11 +71,11 @@ class Entry(NamedTuple):
     attributes: str | None
     resource: str | None
     is_text: bool
-    """Whether the body is a text."""
+    """Says whether the body is a text."""
 
 
 class Letter(NamedTuple):
-    """The log records of a record that were rejected for the same reason, as a request."""
+    """Holds the log records of a record that were rejected for the same reason, as a request."""
 
     reason: str
     value: bytes
@@ -121,10 +121,12 @@ def decode(value: bytes, encoding: str) -> Decoded:
 
 
 def recognise(value: bytes) -> str | None:
-    """Return the encoding that a record without a header seems to have, or None for a line."""
+    """Return the encoding that a record without a header seems to have, or None if it is a log
+    line."""
     if _BEGINNING.match(value) is not None:
         return OTLP_JSON
-    # A line never begins with a line feed, which is the tag of the first field. Its length follows.
+    # A line never begins with a line feed, but this byte is the tag of the first field in protobuf.
+    # The field's length follows.
     if value[:1] != b"\n":
         return None
     size = shift = 0
@@ -142,14 +144,15 @@ def check_protobuf() -> None:
 
 
 def level_of(number: int, text: str) -> str | None:
-    """Return our level for a severity: its number, or without a number its text."""
+    """Return our level for a severity, based on its number or, if there is none, on its text."""
     if 1 <= number <= 24:
         return LEVELS[::-1][(number - 1) // 4]
     return BY_NAME.get(text.strip().upper())
 
 
 class _Resource(NamedTuple):
-    """Holds what all log records of a resource share. `why`: the reason to reject them all."""
+    """Holds what all log records of a resource have in common. `why`: the reason to reject all of
+    them."""
 
     host: str | None = None
     service: str | None = None
@@ -233,7 +236,7 @@ def _time_us(time_ns: int) -> int | None:
 
 
 def _name(of: Mapping[str, object], *keys: str) -> str | None:
-    """Return the first of these values that can be a name."""
+    """Return the first of these values that is suitable as a name."""
     for key in keys:
         value = of.get(key)
         if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
@@ -245,7 +248,7 @@ def _name(of: Mapping[str, object], *keys: str) -> str | None:
 
 
 def _identifier(value: bytes, size: int) -> str | None:
-    """Return an id in hexadecimal. An invalid id means that there is none (logs.proto)."""
+    """Return an id in hexadecimal. An invalid id counts as none (logs.proto)."""
     return value.hex() if len(value) == size and any(value) else None
 
 
@@ -260,7 +263,7 @@ def _bounded(text: str, what: str) -> str:
 
 
 def _is_longer(text: str, most_bytes: int) -> bool:
-    # A character has at most four bytes.
+    # Each character has at most four bytes.
     return 4 * len(text) > most_bytes and len(text.encode()) > most_bytes
 
 

@@ -37,7 +37,7 @@ class JsonReader:
     def parse(self, value: bytes) -> Sequence[Any]:
         try:
             found = json.loads(value.decode(), parse_constant=_no_json)
-        # A number has thousands of digits, or objects are nested too deeply.
+        # Raised if a number has thousands of digits or objects are nested too deeply.
         except (ValueError, RecursionError):
             raise NotOtlp("the record is not JSON in UTF-8") from None
         if not isinstance(found, dict) or "resourceLogs" not in found:
@@ -83,17 +83,17 @@ class JsonReader:
         ]
         try:
             return _as_bytes({"resourceLogs": made})
-        # It allows a little less depth than `json.loads`.
+        # `json.dumps` allows a little less depth than `json.loads`.
         except RecursionError:
             raise NotOtlp("the objects of the record are nested too deeply") from None
 
 
 def _as_bytes(value: object) -> bytes:
-    # Escapes of characters beyond ASCII would make a letter larger than its record.
+    # Escapes for characters outside ASCII would make a letter larger than its record.
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     try:
         return text.encode()
-    except UnicodeEncodeError:  # half of a character, which only an escape can express
+    except UnicodeEncodeError:  # half of a surrogate pair, which must be escaped
         return json.dumps(value, separators=(",", ":")).encode()
 
 
@@ -133,12 +133,12 @@ def _string(of: Mapping[str, Any], key: str) -> str:
 
 
 def _clean(text: str) -> str:
-    # JSON can escape half a character, which no column can hold.
+    # JSON can contain an escape for half of a surrogate pair, which no column can hold.
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _integer(value: object, what: str) -> int:
-    """Return an integer, which JSON holds as a text or a number."""
+    """Return an integer, which is a text or a number in JSON."""
     if value is None:
         return 0
     if isinstance(value, str) and _WHOLE.fullmatch(value):
@@ -161,7 +161,7 @@ def _severity(value: object) -> int:
 
 
 def _bytes(text: str, size: int) -> bytes:
-    """Return an id, which is hexadecimal in OTLP, and base64 in protobuf's own JSON."""
+    """Return an id, which is hexadecimal in OTLP and base64 in protobuf's generic JSON."""
     try:
         if len(text) == 2 * size:
             return bytes.fromhex(text)

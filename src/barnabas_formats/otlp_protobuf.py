@@ -33,7 +33,7 @@ class ProtobufReader:
     def parse(self, value: bytes) -> Sequence[Any]:
         try:
             return self._message.FromString(value).resource_logs  # type: ignore[no-any-return]
-        # The pure Python implementation raises others, for texts and deep nesting.
+        # The pure Python implementation raises other exceptions for invalid texts and deep nesting.
         except (self._error, ValueError, RecursionError):
             raise NotOtlp("the record is not an OTLP request in protobuf") from None
 

@@ -1,4 +1,4 @@
-"""Defines a request of OpenTelemetry's logs (OTLP) in any encoding, and its limits. Pure."""
+"""Defines an OTLP log request, independent of its encoding, and the limits for it. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple, NoReturn, Protocol
 OTLP_PROTO: Final = "otlp_proto"
 OTLP_JSON: Final = "otlp_json"
 ENCODINGS: Final = (OTLP_PROTO, OTLP_JSON)
-"""The encodings, under the names that the Collector's Kafka exporter gives them."""
+"""The encodings, with the names that the Collector's Kafka exporter uses."""
 ENCODING: Final = "otlp.encoding"
-"""The header that names a record's encoding."""
+"""The header that contains the name of a record's encoding."""
 
 MOST_BYTES: Final = 1_048_576
 """The maximum size of a record, uncompressed."""
@@ -20,11 +20,13 @@ MOST_LOG_RECORDS: Final = 50_000
 MOST_ATTRIBUTES: Final = 1_000
 """The maximum number of attributes of a log record, and of a resource."""
 MOST_DEPTH: Final = 20
-"""The maximum depth of arrays and maps in one another."""
+"""The maximum nesting depth of arrays and maps."""
 MOST_TEXT_BYTES: Final = 262_144
-"""The maximum size of a body, and of a log record's attributes as JSON; a line has the same."""
+"""The maximum size of a body, and of a log record's attributes as JSON. Lines have the same
+limit."""
 MOST_NAME_LENGTH: Final = 1_024
-"""The maximum number of characters of a component, host, service, process or thread."""
+"""The maximum length, in characters, of the name of a component, host, service, process or
+thread."""
 MOST_RESOURCE_BYTES: Final = 4_096
 """The maximum size of `Entry.resource`, which every log record of a resource repeats."""
 
@@ -44,7 +46,7 @@ class Place(NamedTuple):
 
 
 class Raw(NamedTuple):
-    """A log record as sent. Values of attributes and body are values of JSON."""
+    """Holds a log record as it was sent. The body and the values of attributes are JSON values."""
 
     time_ns: int
     observed_ns: int
@@ -58,7 +60,7 @@ class Raw(NamedTuple):
 
 
 class Reader(Protocol):
-    """Reads one encoding. A group is a `ResourceLogs`."""
+    """Reads requests in one encoding. A group is a `ResourceLogs`."""
 
     def parse(self, value: bytes) -> Sequence[Any]: ...
 
@@ -73,7 +75,7 @@ class Reader(Protocol):
     def raw(self, record: Any) -> Raw: ...
 
     def request(self, places: Sequence[Place]) -> bytes:
-        """Return a request with these log records, each in its scope and resource."""
+        """Return a request with these log records, each within its scope and resource."""
         ...
 
 
@@ -94,14 +96,15 @@ def attributes_of(pairs: Iterable[tuple[str, object]], count: int) -> dict[str, 
 
 
 def finite(value: float) -> object:
-    """Return a number as JSON can hold it: infinity and NaN are texts, as in protobuf's JSON."""
+    """Return a number in a form that JSON allows: infinity and NaN are texts, as in protobuf's
+    JSON."""
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def by_group(places: Sequence[Place]) -> Iterator[tuple[Any, list[tuple[Any, list[Any]]]]]:
-    """Yield each resource of these log records with its scopes and their log records."""
+    """Yield each resource of these log records, with its scopes and their log records."""
     group: Any = None
     scopes: list[tuple[Any, list[Any]]] = []
     for each in places:

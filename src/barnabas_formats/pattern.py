@@ -1,11 +1,11 @@
-"""Compiles the notation in which users describe the format of a log's lines.
+"""Compiles the notation in which users describe the format of log lines.
 
     {time:%Y-%m-%d %H:%M:%S,%f} {level} [{thread}] {component}: {message}
 
-Names in braces are fields, a blank matches one or more blanks, a doubled brace matches a brace, and
-everything else matches itself. `time` is followed by a colon and its format, in the notation of
-`strptime`; `%f` is a fraction of a second, optional if no point or comma precedes it, and `%Z` is
-the name of a zone or an offset. `message` is the rest of the line and is required. The fields
+Names in braces are fields, a blank matches one or more blanks, a doubled brace matches one brace,
+and everything else matches itself. `time` is followed by a colon and its format, in the notation of
+`strptime`. `%f` is a fraction of a second, which is optional if no point or comma precedes it; `%Z`
+is the name of a zone, or an offset. `message` is the rest of the line and is required. The fields
 `host`, `component`, `level`, `pid`, `thread` and `priority` (syslog's number) become columns;
 others are ignored. A line whose `level` is not in `levels.py`, or whose `host` is a level, does not
 match.
@@ -25,7 +25,7 @@ COLUMNS: Final = ("time", "host", "component", "level", "pid", "thread", "priori
 
 TOKEN: Final = re.compile(r"\{(?P<name>[a-z_]+)(?::(?P<form>[^{}]+))?\}|\{\{|\}\}| +|[^{} ]+|.")
 _MISSPELT: Final = re.compile(r"\{(?P<name>[^{}: ]+)(?::[^{}]*)?\}")
-# A level in the place of a host belongs to another format.
+# If a level is where the host should be, the line is in another format.
 _NO_HOSTS: Final = (
     *("TRACE", "DEBUG", "INFO", "NOTICE", "WARN", "WARNING", "ERR", "ERROR", "SEVERE", "CRIT"),
     *("CRITICAL", "ALERT", "EMERG", "FATAL", "PANIC"),
@@ -35,8 +35,8 @@ _NOT_IN_HOSTS: Final = r"\s\[\](){}<>=\x22"
 
 
 def _unlike(words: Sequence[str]) -> str:
-    """Return the alternatives of an expression for a text without blanks, brackets, quotes and
-    equals signs that is none of `words` and does not end with a colon.
+    """Return the alternatives of an expression for a text that contains no blank, bracket, quote or
+    equals sign, is not one of `words`, and does not end with a colon.
 
     Polars has no look-ahead, so the expression spells out how such a text may begin.
     """
@@ -55,10 +55,10 @@ _FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "level": f"(?i:{'|'.join(sorted(NAMES, reverse=True))})",
         "message": r".*",
         "pid": r"[0-9]+",
-        "priority": r"(?:[0-9]|[1-9][0-9]|1[0-8][0-9]|19[01])",  # of RFC 5424, 6.2.1
+        "priority": r"(?:[0-9]|[1-9][0-9]|1[0-8][0-9]|19[01])",  # RFC 5424, 6.2.1
         "host": f"(?i:{_unlike(_NO_HOSTS)})",
         "thread": r".*?",
-        "data": r"-|(?:\[(?:[^\]\\]|\\.)*\])+",  # RFC 5424's
+        "data": r"-|(?:\[(?:[^\]\\]|\\.)*\])+",  # structured data, RFC 5424, 6.3
     }
 )
 _USUAL: Final[Mapping[str, str]] = MappingProxyType({})
@@ -81,23 +81,23 @@ _OF_TIME: Final = re.compile(r"%(.)|( +)|([^% ]+)")
 
 
 class Pattern(NamedTuple):
-    """A compiled pattern. The groups of `regex` are named as in `COLUMNS`."""
+    """Holds a compiled pattern. The groups of `regex` have the names in `COLUMNS`."""
 
     regex: str
     columns: tuple[str, ...]
     time_form: str
     is_loose: bool = False
-    """This is true if the pattern matches lines of other formats, too, and is therefore tried after
+    """True if the pattern also matches lines of other formats, and is therefore tried after
     them."""
     head: str = ""
-    """The beginning of `regex` up to the seconds of the time, which many patterns share; empty if
-    the pattern has no time."""
+    """The beginning of `regex`, up to the seconds of the time. Many patterns share it. It is empty
+    if the pattern has no time."""
 
 
 def compile_pattern(text: str, fields: Mapping[str, str] = _USUAL, start: str = "") -> Pattern:
     """Compile a pattern. Raises `ConfigError`, which states the problem.
 
-    `fields`: regular expressions for fields that differ from the usual expressions. `start`: an
+    `fields`: regular expressions that replace the usual ones for these fields. `start`: an
     expression that replaces the blanks before a message at the end of the pattern.
     """
     parts: list[str] = []
@@ -126,7 +126,7 @@ def compile_pattern(text: str, fields: Mapping[str, str] = _USUAL, start: str = 
             columns.append(name)
     if "message" not in columns:
         raise wrong(text, f"{{message}} is missing{_hint_at_kind(text)}")
-    # Only the whole expression has named groups.
+    # Only the full expression has named groups.
     head = re.sub(r"\(\?P<[a-z]+>", "(?:", head)
     return Pattern(f"^{''.join(parts)}$", tuple(columns), time_form, head=head)
 
@@ -138,7 +138,7 @@ def _hint_at_kind(pattern: str) -> str:
 
 
 def literal_expression(text: str, pattern: str) -> str:
-    """Return the expression for a token that is no field. Raises `ConfigError`."""
+    """Return the expression for a token that is not a field. Raises `ConfigError`."""
     if text.startswith(" "):
         return " +"
     if text in ("{{", "}}"):
@@ -149,7 +149,7 @@ def literal_expression(text: str, pattern: str) -> str:
 
 
 def _no_field(brace: str, pattern: str) -> str:
-    """Say why a brace belongs to no field."""
+    """Explain why a brace is not part of a field."""
     at = next(token.start() for token in TOKEN.finditer(pattern) if token[0] == brace)
     if (found := _MISSPELT.match(pattern, at)) is None:
         return f"{brace!r} belongs to no field; write {brace * 2} for a brace"
@@ -163,7 +163,7 @@ def _no_field(brace: str, pattern: str) -> str:
 
 
 def time_expressions(form: str, pattern: str) -> tuple[str, str]:
-    """Return the expression for a time, and its part up to the seconds."""
+    """Return the expression for a time, and the part of it up to the seconds."""
     if not form:
         raise wrong(pattern, "{time} has no format; add one, such as {time:%Y-%m-%d %H:%M:%S}")
     parts: list[str] = []
@@ -180,7 +180,7 @@ def time_expressions(form: str, pattern: str) -> tuple[str, str]:
             seconds_end = len(parts)
     present = {directive for directive, _, _ in _OF_TIME.findall(form)}
     is_dated = "d" in present and bool(present & {"m", "b"})
-    # Some programs leave out the date; part of a date would be useless.
+    # Some programs omit the date. A part of a date would be useless.
     if not present >= {"H", "M", "S"} or not (is_dated or not present & {*"Yymbd"}):
         raise wrong(pattern, "a time needs %H, %M and %S, and month and day or no date at all")
     return "".join(parts), "".join(parts[:seconds_end])

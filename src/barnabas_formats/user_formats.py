@@ -1,9 +1,9 @@
-"""Reads the formats in a user's file, which are tried before the built-in ones.
+"""Reads a user's file of formats, which are tried before the built-in ones.
 
     [[format]]
     name = "hadoop"
     pattern = "{time:%Y-%m-%d %H:%M:%S,%f} {level} [{thread}] {component}: {message}"
-    zone = "Europe/Vienna"          # of times without an offset; UTC if it is left out
+    zone = "Europe/Vienna"          # for times without an offset; UTC if omitted
 
     [[format]]
     name = "shop"
@@ -11,11 +11,11 @@
 
     [[format]]
     name = "gateway"
-    kind = "access"                 # of a web server's log; the fields are in `access_pattern.py`
+    kind = "access"                 # a web server's log; `access_pattern.py` lists the fields
     pattern = '{client} [{time:%d/%b/%Y:%H:%M:%S %z}] "{request}" {status} {response_time_ms}'
 
     [[format]]
-    name = "proxy"                  # in nginx's notation; only access logs are described in it
+    name = "proxy"                  # in nginx's notation, which describes only access logs
     pattern = '$remote_addr [$time_local] "$request" $status $request_time'
 
     [[format]]
@@ -23,8 +23,8 @@
     kind = "access"
     w3c = "#Fields: date time c-ip cs-method cs-uri-stem cs-host sc-status time-taken"
 
-A name may have several patterns, but of one kind of log. The first pattern that matches a line
-counts.
+Several patterns may share a name if they are for the same kind of log. The first pattern that
+matches a line is used.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ _SYSTEM_NAMES: Final = (
     *("time", "level", "severity", "host", "component", "pid", "thread", "message", "more"),
 )
 _WAYS: Final = ("json", "w3c")
-_ALWAYS_UTC: Final = "Etc/UTC"  # no option changes it
+_ALWAYS_UTC: Final = "Etc/UTC"  # no option overrides this zone
 
 
 def read_formats(path: Path) -> tuple[Format, ...]:
     """Return the formats of a user's file.
 
-    Raises `ConfigError`, which names the place of the error, or `OSError`.
+    Raises `ConfigError`, which says where the error is, or `OSError`.
     """
     try:
-        content = tomllib.loads(path.read_text("utf-8-sig"))  # some editors write a mark first
+        content = tomllib.loads(path.read_text("utf-8-sig"))  # some editors write a byte order mark
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: the file is not text in UTF-8") from None
     except tomllib.TOMLDecodeError as error:
@@ -77,8 +77,8 @@ def read_formats(path: Path) -> tuple[Format, ...]:
 
 
 def _check_name(where: str, made: Format, before: Sequence[Format]) -> None:
-    """Raise `ConfigError` if a format has the name of a built-in one, or of another one in the
-    file that is of the other kind or the same."""
+    """Raise `ConfigError` if a built-in format has this name, or if an earlier format in the file
+    has it and is identical or of another kind."""
     if made.name in names():
         raise ConfigError(
             f"{where}: {made.name!r} is the name of a built-in format; choose another, such as"
@@ -203,10 +203,10 @@ def of_kind(formats: Iterable[Format], kind: str) -> tuple[Format, ...]:
 
 
 def read_access_formats(path: Path | None, zone: str | None = None) -> tuple[Format, ...]:
-    """Return the formats of access logs in a user's file.
+    """Return the formats for access logs in a user's file.
 
-    `zone`: of times without an offset, in formats that define no zone. Raises `ConfigError`, also
-    if there is no such format, or `OSError`.
+    `zone`: the zone for times without an offset in formats that define none. Raises `ConfigError`,
+    also if the file has no format for access logs, or `OSError`.
     """
     return () if path is None else access_formats(path, read_formats(path), zone)
 
@@ -214,7 +214,7 @@ def read_access_formats(path: Path | None, zone: str | None = None) -> tuple[For
 def access_formats(
     path: Path, formats: Iterable[Format], zone: str | None = None
 ) -> tuple[Format, ...]:
-    """Return the formats of access logs among those of the file; see `read_access_formats`."""
+    """Return the formats for access logs among the formats of a file; see `read_access_formats`."""
     found = of_kind(formats, ACCESS)
     if not found:
         raise ConfigError(f'{path}: no format of access logs; such a format has kind = "access"')

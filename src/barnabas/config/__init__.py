@@ -1,7 +1,7 @@
-"""Reads every configuration under Kafka's names: tables, values and sources.
+"""Defines all configs, under Kafka's names, and reads their values from all sources.
 
-The package owns the keys, their types, defaults and bounds (Kafka 3.9 in ZooKeeper mode), and a
-sentence about each. A setting takes effect, gives a warning or is rejected; it is never silently
+The package defines each key with its type, default, bounds and description (as in Kafka 3.9 in
+ZooKeeper mode). A setting takes effect, causes a warning or is rejected; it is never silently
 ignored.
 """
 

@@ -22,7 +22,7 @@ AUTHORIZATION_KEYS: dict[str, ConfigKey] = table(_AUTHORIZATION)
 
 
 def check_authorizer(name: str) -> None:
-    """Reject an `authorizer.class.name` that is not honoured (SE-6). Raises ConfigError."""
+    """Reject an `authorizer.class.name` that is not supported (SE-6). Raises ConfigError."""
     if name in ("", ACL_AUTHORIZER):
         return
     reason = (

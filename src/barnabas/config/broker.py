@@ -1,7 +1,7 @@
-"""BrokerConfig: one broker's settings, checked once and then read by name.
+"""Defines BrokerConfig, the settings of one broker, which are checked once and then read by name.
 
-Invariant: every returned value has been parsed and lies within its key's bounds; the constructor
-raises errors before a socket is opened or a file touched.
+Invariant: every returned value has been parsed and is within its key's bounds. The constructor
+raises errors before any socket is opened or file accessed.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _TEMPORARY = ("/tmp/", "/var/tmp/")
 
 
 class BrokerConfig:
-    """Typed access to a broker's properties and its dynamic configs.
+    """Provides typed access to a broker's properties and dynamic configs.
 
-    A dynamic config overrides the properties, a per-broker one overrides a cluster-wide one.
-    `properties`, `per_broker` and `cluster_wide` are the texts as they were set. `warnings` lists,
-    one line each, Kafka's properties that have no effect here; a property without effect that
-    promises protection is rejected (SE-6).
+    A dynamic config overrides a property, and a per-broker config overrides a cluster-wide one.
+    `properties`, `per_broker` and `cluster_wide` contain the values as they were set, as text.
+    `warnings` has one line for each of Kafka's properties that is set but has no effect here. A
+    property without effect that promises protection is rejected (SE-6).
     """
 
     __slots__ = (
@@ -51,7 +51,7 @@ class BrokerConfig:
         self.per_broker = per_broker
         self.cluster_wide = cluster_wide
         self.warnings: list[str] = []
-        # A KRaft sample file also lists the controller listener, which would be open to clients.
+        # KRaft's sample files also list the controller listener, which would be open to clients.
         served = without_controller_listeners(self.properties)
         self._texts = {**served, **cluster_wide, **per_broker}
         self._values: dict[str, ConfigValue] = {}
@@ -82,26 +82,26 @@ class BrokerConfig:
         return self._texts
 
     def value(self, name: str) -> ConfigValue:
-        """Return the value of a key of any type, or its default; None is Kafka's null."""
+        """Return the value of a key of any type, or its default. None stands for Kafka's null."""
         if name in self._values:
             return self._values[name]
         return key_of(name).default_value
 
     @property
     def verifies_all_records(self) -> bool:
-        """Return whether each record is walked before the append. If it is not set, some clients
-        may skip checks, so those clients must not be able to spoil a topic.
+        """Return whether every record is checked before the append. Without this check, some
+        clients may skip checks, so they must not be able to damage a topic.
         """
         name = "barnabas.verify.all.records"
         if self.is_set(name):
             return self.bool(name)
-        # Look up only keys that are set, because the table is loaded on demand.
+        # Only keys that are set are looked up, because the table is loaded on demand.
         authorizer = "authorizer.class.name"
         return self.is_set(authorizer) and self.str(authorizer) != ""
 
     def log_directories(self) -> list[str]:
-        """Return the entries of `log.dirs`, or of `log.dir` (which also takes several) if that is
-        not set.
+        """Return the entries of `log.dirs` or, if that is not set, of `log.dir`, which may also
+        have several.
         """
         return self.list("log.dirs") or self.list("log.dir")
 
@@ -125,10 +125,11 @@ class BrokerConfig:
         return self.value(name)
 
     def log_config(self, overrides: Mapping[str, str] = _NOTHING) -> LogConfig:
-        """Return the configuration of a topic's logs: its own settings on top of this broker's.
+        """Return the configuration of a topic's logs, in which the topic's settings override this
+        broker's.
 
-        Invalid settings are left out: they were stored by hand or by another version, and the topic
-        must still work. `check_topic` reports them.
+        Invalid settings, stored by hand or by another version, are left out, because the topic must
+        still work. `check_topic` reports them.
         """
         try:
             return self._log_defaults.with_overrides(overrides)
@@ -138,11 +139,11 @@ class BrokerConfig:
             return self._log_defaults.with_overrides(
                 {name: text for name, text in overrides.items() if name not in useless}
             )
-        except ConfigError:  # each is valid, but not together, or not with the broker's own
+        except ConfigError:  # each is valid, but not together or with the broker's own
             return self._log_defaults
 
     def check_topic(self, overrides: Mapping[str, str]) -> None:
-        """Raises ConfigError if a topic on this broker cannot have this combination of settings."""
+        """Raise ConfigError if a topic on this broker cannot have this combination of settings."""
         self._log_defaults.with_overrides(overrides)
 
     def _check_together(self) -> None:
@@ -169,7 +170,7 @@ class BrokerConfig:
     def _check_authorization(self) -> None:
         authorizer = self._values.get("authorizer.class.name")
         if authorizer:
-            from barnabas.config.authorization_keys import check_authorizer  # few brokers have one
+            from barnabas.config.authorization_keys import check_authorizer  # few brokers need it
 
             check_authorizer(str(authorizer))
             return
@@ -188,7 +189,7 @@ class BrokerConfig:
                 text = self._in_topic_units(key, synonym)
                 try:
                     key.parse(text)
-                except ConfigError as error:  # the topic's bounds can be the narrower ones
+                except ConfigError as error:  # the topic's bounds may be narrower
                     raise ConfigError(
                         f"{synonym}={self._texts[synonym].strip()}: {error}"
                     ) from None
@@ -200,15 +201,14 @@ class BrokerConfig:
         if unit_ms is None:
             return self._texts[synonym].strip()
         value = self.int(synonym)
-        # A negative retention time means no limit, as Kafka reads log.retention.hours=-1.
+        # As in Kafka, a negative retention time (log.retention.hours=-1) means no limit.
         return "-1" if value < 0 and key.name == "retention.ms" else f"{value * unit_ms}"
 
-    # These four methods have the names of their types. A class body is read from top to bottom, and
-    # after each of them its name means the method, so they come last, and `str` comes at the very
-    # end.
+    # These four methods have the names of the types that they return. In the rest of the class
+    # body, each name then means the method, so these methods come last, and `str` is the very last.
 
     def list(self, name: str) -> list[str]:
-        """Return the items; this also works for a text that Kafka itself splits at commas, such as
+        """Return the items of a list, or of a text that Kafka itself splits at commas, such as
         `log.dirs`.
         """
         value = self.value(name)
@@ -242,7 +242,7 @@ def _of_listener(listener: str) -> str:
 
 
 def _refuse_broken_promise(name: str, text: str) -> None:
-    """SE-6: do not start unprotected if a setting is meant to protect."""
+    """Refuse to start without protection that a setting promises (SE-6)."""
     from barnabas.config.security_claims import broken_promise  # rarely needed at startup
 
     reason = broken_promise(name, text)
@@ -251,7 +251,7 @@ def _refuse_broken_promise(name: str, text: str) -> None:
 
 
 def _with_both_ids(properties: Mapping[str, str]) -> dict[str, str]:
-    """Set both `broker.id` and KRaft's `node.id`, which mean the same."""
+    """Set both `broker.id` and KRaft's `node.id`, which have the same meaning."""
     texts = {name: text.strip() for name, text in properties.items()}
     broker_id = texts.get("broker.id", texts.get("node.id"))
     if broker_id is None:
@@ -265,7 +265,7 @@ def _with_both_ids(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_addresses(text: str) -> None:
-    """Raises ConfigError unless the text has the form `host:number,host:number`."""
+    """Raise ConfigError unless the text has the form `host:number,host:number`."""
     for entry in filter(None, map(str.strip, text.split(","))):
         host, _, limit = entry.rpartition(":")
         if not (host and limit.isascii() and limit.isdigit()):

@@ -1,7 +1,7 @@
-"""Lists the broker configs that have an effect here; BROKER_KEYS combines them with the others.
+"""Lists broker configs that have an effect here. BROKER_KEYS combines them with all other configs.
 
-Rows: name, type, default, valid values in the notation of Kafka's documentation, description.
-Defaults are Kafka 3.9's, unless the description says otherwise.
+A row contains the name, type, default, valid values (in the notation of Kafka's documentation) and
+description. Defaults are those of Kafka 3.9, unless the description says otherwise.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _INT_MAX = 2147483647
 _LISTENER = "listener.name."
 _SHARE_GROUPS = "share.coordinator."
 _PREFIXES = (_LISTENER, "rlmm.config.", "rsm.config.", _SHARE_GROUPS)
-"""Prefixes of names without rows: for one listener, for a plug-in, and in Kafka 4's sample file."""
+"""Prefixes of names that have no rows: settings for one listener or for a plug-in, and names in
+Kafka 4's sample file."""
 
 _NODE = (
     ("broker.id", "int", 0, "[0,...]",
@@ -63,7 +64,7 @@ _NODE = (
      "authorizer. Specific to Barnabas."),
 )  # fmt: skip
 
-# Groups, offsets and transactions.
+# These configs are for groups, offsets and transactions.
 _COORDINATORS = (
     ("group.initial.rebalance.delay.ms", "int", 3000, "",
      "How long a new group waits for more members before its first rebalance."),
@@ -109,7 +110,7 @@ _COORDINATORS = (
      "How long an unused transactional id is kept."),
 )  # fmt: skip
 
-# The time over which clients are measured.
+# These configs set the time over which clients are measured.
 _QUOTAS = (
     ("quota.window.num", "int", 11, "[1,...]",
      "Number of windows over which client quotas are measured."),
@@ -119,7 +120,7 @@ _QUOTAS = (
     ("controller.quota.window.size.seconds", "int", 1, "[1,...]", "Length of each window."),
 )  # fmt: skip
 
-# Replication, controlled shutdown and the controller.
+# These configs are for replication, controlled shutdown and the controller.
 _REPLICATION = (
     ("auto.leader.rebalance.enable", "boolean", True, "",
      "Whether preferred leaders are elected automatically."),
@@ -183,8 +184,8 @@ _FOR_OTHERS = "it is for a plug-in or a secured listener"
 
 
 class _BrokerKeys(Mapping[str, ConfigKey]):
-    """All broker configs. The configs for security, and those without effect, are loaded on first
-    use, since few starts need them.
+    """Combines all broker configs. The configs for security and those without effect are loaded on
+    first use, because few brokers need them.
     """
 
     __slots__ = ()
@@ -218,17 +219,18 @@ BROKER_KEYS: Mapping[str, ConfigKey] = _BrokerKeys()
 
 
 def key_of(name: str) -> ConfigKey:
-    """Return the row for any name that a broker's settings may have. Raises ConfigError otherwise.
+    """Return the row for any name that may occur in a broker's settings. Raises ConfigError for
+    other names.
 
-    `listener.name.<listener>.<key>` is read like `<key>`. A plug-in's setting is unknown, so its
-    value is never shown.
+    `listener.name.<listener>.<key>` is read like `<key>`. The type of a plug-in's setting is
+    unknown, so its value is never shown.
     """
     key = _EFFECTIVE.get(name)
     if key is not None:
         return key
     from barnabas.config.dynamic_keys import THROTTLES
 
-    if name in THROTTLES:  # read at every start, so it comes before rare ones
+    if name in THROTTLES:  # read at every start, so before rare names
         return THROTTLES[name]
     key = BROKER_KEYS.get(name)
     if key is not None:

@@ -1,11 +1,11 @@
-"""The dynamic broker configs and their scopes (Kafka 3.9's DynamicBrokerConfig).
+"""Lists the dynamic broker configs and their scopes (DynamicBrokerConfig in Kafka 3.9).
 
     /config/brokers/<id>          of one broker: any dynamic key
     /config/brokers/<default>     of all brokers: cluster-wide keys only
 
-Kafka can also add and remove listeners while it runs; in Barnabas they are read-only. A change to
-how clients authenticate at a listener takes effect at the next authentication; in Kafka it takes
-effect after a restart.
+Kafka can also add and remove listeners while it runs; in Barnabas, listeners are read-only. A
+change to the way clients authenticate at a listener takes effect at the next authentication; in
+Kafka, it takes effect after a restart.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from barnabas.config.topic_keys import LONG_MAX
 
 
 class Scope(Enum):
-    """The scope in which a key may be changed."""
+    """Defines the scopes in which a key may be changed."""
 
     READ_ONLY = "read-only"
-    PER_LISTENER = "per-listener"  # one broker, only under `listener.name.<listener>.`
+    PER_LISTENER = "per-listener"  # for one broker, only as `listener.name.<listener>.<key>`
     PER_BROKER = "per-broker"
-    CLUSTER_WIDE = "cluster-wide"  # one broker, or all of them
+    CLUSTER_WIDE = "cluster-wide"  # for one broker or for all
 
 
 _CLUSTER_WIDE = """
@@ -93,17 +93,15 @@ _THROTTLES = (
 )  # fmt: skip
 
 THROTTLES: Final[Mapping[str, ConfigKey]] = MappingProxyType(table(_THROTTLES))
-"""Never in a properties file: reassignments set and remove these (KIP-73)."""
+"""These are never in a properties file, because reassignments set and remove them (KIP-73)."""
 
 
 def scope_of(name: str) -> Scope:
-    """Return the scope of a key; for a listener's setting, the scope depends on the key that it
-    sets.
-    """
+    """Return the scope of a key. For a setting of one listener, this depends on the key itself."""
     if name in THROTTLES:
         return Scope.CLUSTER_WIDE
-    # The limits on connections may be set for all brokers, a listener's keys and certificates only
-    # for one broker (KIP-226).
+    # Limits on connections may be set for all brokers; a listener's keys and certificates may be
+    # set only for one broker (KIP-226).
     if name.startswith("listener.name."):
         base = name.split(".", 3)[-1]
         return Scope.CLUSTER_WIDE if base in PER_LISTENER else Scope.PER_BROKER
@@ -123,12 +121,13 @@ _PASSWORDS = (
 
 def is_dynamic_password(name: str) -> bool:
     """Return whether Kafka stores this dynamic config encrypted, for any listener."""
-    # Compare the end: the name may start with `listener.name.x.` or `listener.name.x.plain.`.
+    # Only the end is compared, because the name may start with `listener.name.x.` or
+    # `listener.name.x.plain.`.
     return name.endswith(_PASSWORDS)
 
 
 def refusal(name: str, is_for_all: bool) -> str | None:
-    """Return the reason why a config cannot be changed while brokers run, or None if it can."""
+    """Return the reason why a config cannot be changed while a broker runs, or None if it can."""
     scope = scope_of(name)
     if scope is Scope.READ_ONLY:
         return (

@@ -1,10 +1,10 @@
 """Reads settings from the environment: `KAFKA_LOG_DIRS` sets `log.dirs`, as in Kafka's image.
 
-Only variables that stand for a config count. Many others start with `KAFKA_` too: a program's
+Only variables that stand for a config are used. Many others also start with `KAFKA_`: a program's
 `KAFKA_BOOTSTRAP_SERVERS`, settings for Kafka's JVM scripts (`KAFKA_HEAP_OPTS`), and variables that
 Kubernetes sets in each container of a namespace with a service called kafka, such as
 `KAFKA_SERVICE_HOST` and `KAFKA_PORT=tcp://10.0.0.1:9092`. They must not keep a broker from
-starting, so they only cause one warning at startup.
+starting, so they only cause a single warning at startup.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from barnabas.printable import printable
 
 _PREFIX: Final = "KAFKA_"
 _LINK: Final = r"KAFKA_(\w+_)?PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://"
-"""A service link of Kubernetes or Docker, even if its name is also that of a config."""
+"""Matches a service link of Kubernetes or Docker, even if a config has the same name."""
 
 _SILENT: Final = frozenset({"KAFKA_HOME", "KAFKA_VERSION"})
-"""They describe an installed Kafka: no one expects an effect."""
+"""These variables describe a Kafka installation, and no one expects them to have an effect."""
 
 _MOST_NAMED: Final = 20
 
@@ -40,7 +40,7 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment_warning(environ: Mapping[str, str]) -> str | None:
-    """Return one line that names the variables starting with KAFKA_ that do not stand for a
+    """Return a warning that lists the variables that start with KAFKA_ but do not stand for a
     config.
     """
     ignored = sorted(
@@ -57,7 +57,7 @@ def environment_warning(environ: Mapping[str, str]) -> str | None:
 
 
 def _counts(variable: str, value: str) -> bool:
-    # Kubernetes and Docker links announce a service's addresses in such variables.
+    # Kubernetes, and links of Docker, provide a service's addresses in such variables.
     if re.match(_LINK, f"{variable}={value}"):
         return False
     try:
@@ -74,7 +74,7 @@ def _config_of(variable: str) -> str:
 
 
 def _hint(variable: str) -> str:
-    """Name the variable of the most similar config, if it is similar enough for a typing error."""
+    """Suggest the variable of the most similar config, if the name may be a typing error."""
     import difflib  # rarely needed at startup
 
     near = difflib.get_close_matches(_config_of(variable), BROKER_KEYS, n=1, cutoff=0.85)

@@ -1,7 +1,7 @@
 """Lists the broker configs of Kafka 3.9 that have no effect here, grouped by the reason.
 
 They are checked like all others, so that an invalid value is found now and not when it starts to
-matter; setting any of them gives a warning with the group's reason.
+matter. Setting any of them causes a warning with the group's reason.
 """
 
 from __future__ import annotations
@@ -201,6 +201,6 @@ INTERNAL_KEYS = frozenset(
         "zookeeper.metadata.migration.min.batch.size",
     }
 )
-"""Kafka's internal configs, and the configs of its authorizer: setting any of them gives a
+"""Kafka's internal configs, and the configs of its authorizer. Setting any of them causes a
 warning.
 """

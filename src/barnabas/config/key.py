@@ -1,9 +1,9 @@
 """Defines a configuration key (its name, type, default, bounds and description) and parses its
 value.
 
-Invariant: a value that `parse` returns lies within the key's bounds. Text is parsed as in Kafka
-(Java's number syntax, booleans in any case, lists split at commas and trimmed), so a file that
-Kafka accepts means the same here, and a file that Kafka rejects is rejected here.
+Invariant: a value returned by `parse` is within the key's bounds. Text is parsed as in Kafka
+(Java's number syntax, booleans in any case, lists split at commas and trimmed), so that a file
+means the same here as in Kafka, and is rejected here if Kafka rejects it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ _KIND = {
 
 
 class ConfigKey(NamedTuple):
-    """A row of the tables in this package.
+    """Represents a row of the tables in this package.
 
-    `default` is typed, lists as their comma-separated text; None is Kafka's "null". `valid` is in
-    the notation of Kafka's documentation: `[1,...]`, `[1,...,9]`, `[compact, delete]`, or nothing.
+    `default` is a typed value, except that a list is its comma-separated text; None is Kafka's
+    "null". `valid` uses the notation of Kafka's documentation: `[1,...]`, `[1,...,9]`, `[compact,
+    delete]`, or nothing.
     """
 
     name: str
@@ -40,14 +41,14 @@ class ConfigKey(NamedTuple):
     default: bool | int | float | str | None
     valid: str
     doc: str
-    inert: str = ""  # the reason for having no effect here; empty: it has an effect
-    synonyms: tuple[str, ...] = ()  # for a topic key: broker keys of its default, strongest first
+    inert: str = ""  # why it has no effect here; empty: it has an effect
+    synonyms: tuple[str, ...] = ()  # broker keys that give a topic key's default
 
     @property
     def is_sensitive(self) -> bool:
         """Return whether the value must never be shown."""
-        # Kafka also treats an unknown setting as a secret: a plug-in's settings may contain
-        # passwords.
+        # Like Kafka, this treats an unknown setting as a secret, because a plug-in's settings may
+        # contain passwords.
         return self.type in ("password", "unknown")
 
     @property
@@ -68,7 +69,7 @@ class ConfigKey(NamedTuple):
         return value
 
     def text(self, value: ConfigValue) -> str | None:
-        """Return the value as Kafka prints it."""
+        """Return the value in the form that Kafka prints."""
         if value is None:
             return None
         if isinstance(value, bool):
@@ -128,7 +129,7 @@ def table(
 
 def unknown_key(name: str, keys: Mapping[str, ConfigKey], kind: str) -> ConfigError:
     """Return the error for an unknown name, with the most similar known name if there is one."""
-    import difflib  # only for an error: the broker's start does not need it
+    import difflib  # needed only for an error, not for the broker's start
 
     near = difflib.get_close_matches(name, keys, n=1, cutoff=0.75)
     hint = f"; did you mean {near[0]}?" if near else ", and no config has a similar name"
@@ -136,10 +137,10 @@ def unknown_key(name: str, keys: Mapping[str, ConfigKey], kind: str) -> ConfigEr
 
 
 def _java_double(value: float) -> str:
-    """Write a number as Java prints it: 0.5, but 1.0E7 and 1.7976931348623157E308."""
+    """Format a number as Java does: 0.5, but 1.0E7 and 1.7976931348623157E308."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    from decimal import Decimal  # for rare values: the broker's start does not need it
+    from decimal import Decimal  # needed for rare values, not for the broker's start
 
     digits, _, exponent = f"{Decimal(repr(value)).normalize():E}".partition("E")
     return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"

@@ -1,16 +1,17 @@
-"""Handles properties files of KRaft: a single node can start with one, several nodes cannot.
+"""Handles KRaft's properties files. A single node can start with one, but several nodes cannot.
 
     process.roles       controller.quorum.*              without zookeeper.connect
     broker,controller   one voter, which is this node    starts, as a single node with its metadata
     anything else                                        refused
 
 Brokers of a KRaft cluster find each other through its quorum. Barnabas has no quorum, so each
-broker would be a separate cluster that acknowledges records the others never see: the start fails,
-with the lines to set. With `zookeeper.connect` brokers find each other there, whatever else is set.
+broker would be a separate cluster and acknowledge records that the others never see. The start
+therefore fails, and the error lists the lines to set. If `zookeeper.connect` is set, brokers find
+each other there, whatever else is set.
 
-A listener in `controller.listener.names` is for connections between controllers, so it is closed
-here: clients must not use it. If that setting is missing, a listener named CONTROLLER counts as
-one, unless brokers use it among each other.
+A listener in `controller.listener.names` is for connections between controllers, so it is not
+opened here: clients must not use it. If that setting is missing, a listener named CONTROLLER counts
+as such a listener, unless the brokers use it for connections between themselves.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ def without_controller_listeners(properties: Mapping[str, str]) -> dict[str, str
 
 
 def check_kraft(config: BrokerConfig) -> list[str]:
-    """Return the warnings for a KRaft file. Raises ConfigError unless this node is its whole
+    """Return the warnings for a KRaft file. Raises ConfigError unless this node is the whole
     cluster.
 
-    `config.properties` still contains the controllers' listeners.
+    `config.properties` must still contain the controller listeners.
     """
     given = config.properties
     said = [name for name in (_ROLES, _VOTERS, _SERVERS) if given.get(name)]
@@ -81,7 +82,7 @@ def check_kraft(config: BrokerConfig) -> list[str]:
             f"{text} needs {_CLOSED}, as in Kafka: the names of the controller listeners "
             "(CONTROLLER)"
         )
-    # With ZooKeeper the roles have no effect: the brokers elect their controller there.
+    # With ZooKeeper, the roles have no effect, because the brokers elect their controller there.
     if config.str("zookeeper.connect"):
         return [f"{text} has no effect: brokers find each other by zookeeper.connect"]
     reason = _reason_against(config, roles)
@@ -97,7 +98,7 @@ def check_kraft(config: BrokerConfig) -> list[str]:
 
 
 def _reason_against(config: BrokerConfig, roles: Sequence[str]) -> str | None:
-    """Return why the node cannot be its whole cluster, or None."""
+    """Return why the node cannot be the whole cluster, or None."""
     if "controller" not in roles:
         return "its controllers are other nodes"
     if not config.is_set("node.id"):
@@ -105,7 +106,7 @@ def _reason_against(config: BrokerConfig, roles: Sequence[str]) -> str | None:
     voters, servers = config.list(_VOTERS), config.list(_SERVERS)
     if voters:
         own = config.int("node.id")
-        # Compare the id: the addresses of the voters are not opened here.
+        # Only the id is compared, because the voters' addresses are not used here.
         if [voter.partition("@")[0].strip() for voter in voters] == [str(own)]:
             return None
         return f"{_VOTERS}={','.join(voters)} lists other nodes than node.id={own}"
@@ -125,7 +126,7 @@ def _closed_names(given: Mapping[str, str]) -> set[str]:
 
 
 def _is_own(server: str, given: Mapping[str, str]) -> bool:
-    """Return whether the address is that of this node's controller listener."""
+    """Return whether this is the address of this node's controller listener."""
     names = _closed_names(given)
     own = {
         entry.partition("://")[2].lower()

@@ -1,4 +1,4 @@
-"""Lists the broker configs for listeners and connections that have an effect here."""
+"""Lists broker configs for listeners and connections that have an effect here."""
 
 from __future__ import annotations
 
@@ -56,4 +56,4 @@ _LISTENERS = (
 NETWORK_KEYS: dict[str, ConfigKey] = table(_LISTENERS)
 
 PER_LISTENER = frozenset({"max.connections", "max.connection.creation.rate"})
-"""Keys that can also be set for one listener, as `listener.name.<listener>.<key>` (KIP-402)."""
+"""These keys can also be set for one listener, as `listener.name.<listener>.<key>` (KIP-402)."""

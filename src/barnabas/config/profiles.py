@@ -1,6 +1,6 @@
-"""Named sets of broker defaults, taken from other versions of Kafka.
+"""Defines named sets of broker defaults from other versions of Kafka.
 
-Every other source overrides them: a properties file, the environment and the command line.
+All other sources override them: a properties file, the environment and the command line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from barnabas.errors import ConfigError
 
 PROFILES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
-        # The defaults of Kafka 2.3 that differ from 3.9's and have an effect here.
+        # These are the defaults of Kafka 2.3 that differ from those of 3.9 and have an effect here.
         "kafka-2.3": MappingProxyType(
             {
                 "inter.broker.protocol.version": "2.3-IV1",
@@ -27,8 +27,8 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 
 
 def profile(name: str) -> Mapping[str, str]:
-    """Return the settings of a profile. Raises ConfigError for an unknown name, listing the known
-    names.
+    """Return the settings of a profile. Raises ConfigError, which lists all profiles, for an
+    unknown name.
     """
     if name not in PROFILES:
         raise ConfigError(f"{name!r} is not a profile; use {', '.join(PROFILES)}")

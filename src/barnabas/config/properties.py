@@ -1,4 +1,4 @@
-r"""Java properties files, read as `java.util.Properties` does:
+r"""Reads Java properties files in the same way as `java.util.Properties`:
 
     # comment          ! comment
     key=value          key:value          key value
@@ -6,8 +6,8 @@ r"""Java properties files, read as `java.util.Properties` does:
            second      a line that ends in an odd number of backslashes continues
     path=C\:\\data     \t \n \r \f \uXXXX; before any other character a backslash is dropped
 
-The last setting of a key wins. Java reads such files as Latin-1; here a file that is valid UTF-8 is
-read as UTF-8, which is what editors write nowadays.
+If a key is set several times, the last setting applies. Java reads such files as Latin-1. Here, a
+file that is valid UTF-8 is read as UTF-8, because editors write UTF-8 today.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pathlib import Path
 
 from barnabas.errors import ConfigError
 
-# Both patterns are compiled at first use: not every broker starts with a file.
+# Both patterns are compiled on first use, because not every broker starts with a file.
 _ESCAPE = r"(?s)\\(u[0-9a-fA-F]{4}|.)"
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-# A key ends at the first unescaped `=`, `:` or blank; blanks around one separator are dropped.
+# A key ends at the first unescaped `=`, `:` or blank. Blanks around the separator are dropped.
 _KEY = r"(?s)((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*"
 
 
@@ -52,7 +52,7 @@ def _logical_lines(text: str) -> Iterator[str]:
     pending = ""
     for natural in re.split(r"\r\n|\r|\n", text):
         line = natural.lstrip(" \t\f")
-        # Within a continued line these characters are text, as in Java.
+        # As in Java, these characters are text within a continued line.
         if not pending and (not line or line[0] in "#!"):
             continue
         backslashes = len(line) - len(line.rstrip("\\"))

@@ -1,9 +1,10 @@
-"""Lists settings that promise protection which Barnabas lacks: with them a broker does not start
-(SE-6).
+"""Lists settings that promise protection which Barnabas does not provide. With them, a broker does
+not start (SE-6).
 
-A broker that ignored them would expose data that should be protected, so each is rejected with its
-name and a way out. Other security settings promise nothing by themselves (a path, or a pause while
-no listener uses SASL): they give a warning, with the reason from the tables in `security_keys.py`.
+A broker that ignored them would expose data that should be protected, so each is rejected, and the
+error names an alternative. Other security settings (a path, or a pause while no listener uses SASL)
+promise nothing by themselves. They cause a warning with the reason from the tables in
+`security_keys.py`.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ _ZOOKEEPER_TLS = "leave it out, or put a TLS tunnel that does this in front of Z
 
 
 class Claim(NamedTuple):
-    """A security feature that a setting implies, the alternative, and the values that do not imply
-    it.
+    """Describes a security feature that a setting promises, the alternative, and the values that do
+    not promise it.
     """
 
     promise: str
@@ -38,7 +39,7 @@ _OAUTH_VALIDATION = (
     f"{_OAUTH}.OAuthBearerValidatorCallbackHandler",
     f"{_OAUTH}.secured.OAuthBearerValidatorCallbackHandler",
 )
-"""The `sasl.oauthbearer` settings do here what these classes do in Kafka."""
+"""The `sasl.oauthbearer` settings have the same effect here as these classes in Kafka."""
 
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
     {
@@ -65,12 +66,12 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
         ),
     }
 )
-"""The claims by Kafka's setting name, with and without `listener.name.<listener>.`"""
+"""Maps Kafka's setting names, with or without `listener.name.<listener>.`, to claims."""
 
 
 def broken_promise(name: str, text: str) -> str | None:
-    """Return why a broker rejects to run with this setting, and the way out; None if it does not
-    reject.
+    """Return why a broker refuses to run with this setting, and the alternative, or None if it does
+    not refuse.
     """
     claim = CLAIMS.get(name) or CLAIMS.get(_base(name))
     items = ",".join(filter(None, (item.strip() for item in text.split(","))))

@@ -1,7 +1,8 @@
-"""Lists every topic config, with the broker keys that give its default, and defines LogConfig.
+"""Lists all topic configs, with the broker keys that provide their defaults, and defines LogConfig.
 
-Order and names are those of Kafka 3.9. A topic's own settings are in `/config/topics/<topic>`; a
-config that it does not set has the value of the first synonym that the broker sets.
+The order and the names are those of Kafka 3.9. A topic's own settings are in
+`/config/topics/<topic>`. A config that the topic does not set has the value of the first synonym
+that the broker sets.
 """
 
 from __future__ import annotations
@@ -147,11 +148,12 @@ SAME_SETTING: Mapping[str, tuple[str, ...]] = {
     for name in key.synonyms
     if len(key.synonyms) > 1 and name != "log.flush.scheduler.interval.ms"
 }
-"""Broker keys for one setting in several units, strongest first. The scheduler's flush interval
-stands in for the other interval, but not the other way round.
+"""Groups broker keys that set the same value in several units, the one with the highest priority
+first. The scheduler's flush interval also sets the other flush interval, but not the reverse.
 """
 
-# Rules that `valid` cannot express. Compiled on use: the broker's start does not need them.
+# These are rules that `valid` cannot express. They are compiled on first use, because the broker's
+# start does not need them.
 _PATTERNS: Mapping[str, tuple[str, str]] = {
     "message.format.version": (r"\d+\.\d+(\.\d+)*(-IV\d+)?", "a version of Kafka, such as 2.8-IV1"),
     **dict.fromkeys(
@@ -171,7 +173,7 @@ def topic_warnings(overrides: Mapping[str, str]) -> list[str]:
 
 
 class LogConfig(NamedTuple):
-    """The configuration of one log, typed; lists as their comma-separated text."""
+    """Holds the typed configuration of one log; lists are comma-separated text."""
 
     cleanup_policy: str = "delete"
     compression_gzip_level: int = -1
@@ -216,8 +218,8 @@ class LogConfig(NamedTuple):
         return "compact" in self.cleanup_policy.split(",")
 
     def with_overrides(self, overrides: Mapping[str, str]) -> LogConfig:
-        """Return this configuration with a topic's own settings on top. Raises ConfigError for an
-        invalid setting.
+        """Return this configuration, overridden by a topic's own settings. Raises ConfigError for
+        an invalid setting.
         """
         if not overrides:
             return self
@@ -238,8 +240,8 @@ class LogConfig(NamedTuple):
                 f"min.compaction.lag.ms ({self.min_compaction_lag_ms}) is above "
                 f"max.compaction.lag.ms ({self.max_compaction_lag_ms}); lower it"
             )
-        # KIP-937 split the old bound in two; the old name applies to either new bound that is not
-        # given.
+        # KIP-937 split the old bound in two. The old name applies to each new bound that is not
+        # set.
         config = self
         difference_ms = given.get("message_timestamp_difference_max_ms")
         if isinstance(difference_ms, int):

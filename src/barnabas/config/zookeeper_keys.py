@@ -1,4 +1,4 @@
-"""Lists the broker configs for ZooKeeper that have an effect here, and parses its addresses."""
+"""Lists broker configs for ZooKeeper that have an effect here, and parses ZooKeeper's addresses."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ ZOOKEEPER_KEYS: dict[str, ConfigKey] = table(_ZOOKEEPER)
 
 
 def hosts_and_chroot(connect: str) -> tuple[str, str]:
-    """Split `a:2181,b:2181/kafka` into ("a:2181,b:2181", "/kafka"); without a chroot the second is
-    empty.
+    """Split `a:2181,b:2181/kafka` into ("a:2181,b:2181", "/kafka"). Without a chroot, the second
+    text is empty.
 
     Raises ConfigError if the text is not a list of addresses.
     """

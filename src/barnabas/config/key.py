@@ -32,8 +32,8 @@ class ConfigKey(NamedTuple):
     """Represents a row of the tables in this package.
 
     `default` is a typed value, except that a list is its comma-separated text; None is Kafka's
-    "null". `valid` uses the notation of Kafka's documentation: `[1,...]`, `[1,...,9]`, `[compact,
-    delete]`, or nothing.
+    "null". `valid` uses the notation of Kafka's documentation: `[1,...]`, `[compact, delete]`, or
+    nothing.
     """
 
     name: str

@@ -1,12 +1,13 @@
-"""Tools for testing with a broker: pytest fixtures, waits, snapshots; see `docs/testing.md`.
+"""Provides tools for testing with a broker: pytest fixtures, waits and snapshots. See
+`docs/testing.md`.
 
     def test_orders(barnabas_broker):
         orders = barnabas_broker.topic("orders")
         orders.send(b"one")
         assert orders.values() == [b"one"]
 
-The names below are public; they are loaded on first use, since every pytest run loads this package
-if it is installed.
+The names below are public. They are loaded on first use, because every pytest run loads this
+package if it is installed.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def __getattr__(name: str) -> Any:
-    # PEP 562: called for a name that the module does not have yet.
+    # PEP 562: this is called for names that the module does not have yet.
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

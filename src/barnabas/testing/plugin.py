@@ -1,12 +1,12 @@
-"""Fixtures for pytest: a broker, a cluster, a topic, a producer and a consumer.
+"""Provides fixtures for pytest: a broker, a cluster, a topic, a producer and a consumer.
 
     def test_orders(barnabas_producer, barnabas_topic):
         barnabas_producer.send(barnabas_topic.name, b"one")
         barnabas_topic.wait_for_records(1)
 
-Each test that asks for a broker gets a new one, which takes a few milliseconds; the ini option
-`barnabas_scope`, and the fixtures with a scope in their name, share a broker. Every pytest-xdist
-worker has its own. Only pytest is imported before a fixture is used.
+Each test that uses a broker gets a new one, which takes a few milliseconds. To share a broker
+between tests, use the ini option `barnabas_scope` or the fixtures with a scope in their names.
+Every pytest-xdist worker has its own brokers. Only pytest is imported before a fixture is used.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
-    # A misspelt scope is an error at the start, not at the first test with a fixture.
+    # A misspelt scope causes an error at the start, not at the first test with a fixture.
     _scope("barnabas_broker", config)
 
 
@@ -58,7 +58,8 @@ def _scope(fixture_name: str, config: pytest.Config) -> Scope:
 
 @pytest.fixture(scope="session")
 def barnabas_config() -> Mapping[str, Any]:
-    """Broker configs for every fixture; override this fixture in a conftest.py to set some."""
+    """Return broker configs for every fixture. Override this fixture in a conftest.py to set
+    some."""
     return {}
 
 
@@ -66,7 +67,7 @@ def barnabas_config() -> Mapping[str, Any]:
 def barnabas_broker(
     request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
 ) -> Iterator[Broker]:
-    """A running `barnabas.Broker`, for each test or for the scope in `barnabas_scope`."""
+    """Provide a running `barnabas.Broker`, for each test or for the scope in `barnabas_scope`."""
     yield from _broker(request, barnabas_config)
 
 
@@ -74,7 +75,7 @@ def barnabas_broker(
 def barnabas_module_broker(
     request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
 ) -> Iterator[Broker]:
-    """One broker for all tests in a module."""
+    """Provide one broker for all tests in a module."""
     yield from _broker(request, barnabas_config)
 
 
@@ -82,7 +83,7 @@ def barnabas_module_broker(
 def barnabas_session_broker(
     request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
 ) -> Iterator[Broker]:
-    """One broker for all tests."""
+    """Provide one broker for all tests."""
     yield from _broker(request, barnabas_config)
 
 
@@ -90,7 +91,8 @@ def barnabas_session_broker(
 def barnabas_cluster(
     request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
 ) -> Iterator[Cluster]:
-    """A `barnabas.Cluster` of three brokers, for each test or as `barnabas_scope` says."""
+    """Provide a `barnabas.Cluster` of three brokers, for each test or for the scope in
+    `barnabas_scope`."""
     yield from _cluster(request, barnabas_config)
 
 
@@ -98,7 +100,7 @@ def barnabas_cluster(
 def barnabas_module_cluster(
     request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
 ) -> Iterator[Cluster]:
-    """One cluster for all tests in a module."""
+    """Provide one cluster for all tests in a module."""
     yield from _cluster(request, barnabas_config)
 
 
@@ -106,13 +108,13 @@ def barnabas_module_cluster(
 def barnabas_session_cluster(
     request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
 ) -> Iterator[Cluster]:
-    """One cluster for all tests."""
+    """Provide one cluster for all tests."""
     yield from _cluster(request, barnabas_config)
 
 
 @pytest.fixture
 def barnabas_topic(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Topic:
-    """A topic with one partition for this test only, named after the test."""
+    """Provide a topic with one partition, for this test only and named after it."""
     return barnabas_broker.topic(
         _topic_name(request.node.name, barnabas_broker.topics()), partitions=1
     )
@@ -120,15 +122,15 @@ def barnabas_topic(request: pytest.FixtureRequest, barnabas_broker: Broker) -> T
 
 @pytest.fixture
 def barnabas_producer(barnabas_broker: Broker) -> Iterator[SyncProducer]:
-    """A `SyncProducer` of `barnabas_broker`."""
+    """Provide a `SyncProducer` for `barnabas_broker`."""
     with barnabas_broker.producer() as producer:
         yield producer
 
 
 @pytest.fixture
 def barnabas_consumer(barnabas_broker: Broker, barnabas_topic: Topic) -> Iterator[SyncConsumer]:
-    """A `SyncConsumer` of `barnabas_topic`, from its first record, in a group with the topic's
-    name.
+    """Provide a `SyncConsumer` for `barnabas_topic`, from the first record on, in a group named
+    after the topic.
     """
     topic = barnabas_topic.name
     with barnabas_broker.consumer(topic, group_id=topic) as consumer:
@@ -136,8 +138,8 @@ def barnabas_consumer(barnabas_broker: Broker, barnabas_topic: Topic) -> Iterato
 
 
 def _topic_name(test: str, existing: Iterable[str]) -> str:
-    """Return a name like the test's that no topic has; Kafka rejects a name that differs only in .
-    and _.
+    """Return a name that is based on the test's and that no topic has. Kafka rejects a name that
+    differs from another only in . and _.
     """
     wanted = re.sub(r"[^a-zA-Z0-9._-]+", "-", test).strip("-.")[:_NAME_LIMIT] or "test"
     taken = {name.replace(".", "_") for name in existing}
@@ -170,5 +172,5 @@ def _arguments(request: pytest.FixtureRequest, config: Mapping[str, Any]) -> dic
             f"barnabas{marker.args!r}: this marker has arguments by name, such as config={{...}}"
         )
     arguments = {} if marker is None else dict(marker.kwargs)
-    # The marker's configs are added to those of the fixture, and override them.
+    # The marker's configs are added to the fixture's, and override them.
     return {**arguments, "config": {**config, **(arguments.get("config") or {})}}

@@ -1,4 +1,5 @@
-"""Reads, writes and waits for a broker or cluster that runs elsewhere, as for an embedded one.
+"""Reads from, writes to and waits for a broker or cluster that runs elsewhere, like an embedded
+one.
 
 with RemoteBroker("localhost:9092") as broker:
     broker.topic("orders").wait_for_records(3)
@@ -14,7 +15,7 @@ from barnabas.testing.embedded.handle import BrokerHandle
 
 
 class RemoteBroker(BrokerHandle):
-    """Barnabas or Kafka at `bootstrap_servers`; nothing connects before the first use.
+    """Represents a Barnabas or Kafka broker at `bootstrap_servers`; it connects on first use.
 
     Raises ConfigError for an invalid address.
     """

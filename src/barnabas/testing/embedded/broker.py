@@ -5,9 +5,9 @@
         orders.send(b"one")
         assert orders.values() == [b"one"]
 
-`async with` works too. The broker has its own thread and event loop, or with `process=True` its own
-process; several brokers may run side by side. They share no module-level state, and no signal
-handler is set.
+`async with` works too. The broker has its own thread and event loop or, with `process=True`, its
+own process. Several brokers may run at the same time. They share no module-level state, and no
+signal handler is set.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
 
 
 class Broker(EmbeddedLife):
-    """A one-node broker on 127.0.0.1.
+    """Runs a one-node broker on 127.0.0.1.
 
     `data_dir`: the log directory; None creates a temporary directory that is removed at `close` and
     at the end of the `with` block, unless `config` sets `log.dirs`.
-    `port`: 0 takes a free port. `config`: Kafka's broker configs, by their names, as texts, numbers
-    or booleans.
-    `production_defaults`: Kafka's defaults and the whole log. Without it the defaults suit tests:
-    no wait before a group's first rebalance, one partition for each internal topic, no log below
-    WARNING.
-    `process`: run in a separate process, for tests that keep a core busy, and for `kill`; it ends
-    with this process, however this process ends.
+    `port`: 0 selects a free port. `config`: Kafka's broker configs, by name, as texts, numbers or
+    booleans.
+    `production_defaults`: use Kafka's defaults, and leave log levels unchanged. Otherwise, the
+    defaults suit tests: no wait before a group's first rebalance, one partition for each internal
+    topic, and no log messages below WARNING.
+    `process`: run in a separate process, for tests that keep a core busy, and for `kill`. That
+    process ends when this one does, however this one ends.
     `snapshot`: start with a copy of this state (see `snapshot`).
 
     `start` raises ConfigError or OSError with one line that says what to do. A stopped broker may
-    be restarted, on the same port and with the same data; after `close` a temporary directory is
-    gone, and the next start is empty. A broker that cannot continue stops by itself, and `stop`
-    then raises OSError with the reason.
+    be restarted, on the same port and with the same data. `close` removes a temporary directory, so
+    the next start is empty. A broker that cannot continue stops by itself, and `stop` then raises
+    OSError with the reason.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Broker(EmbeddedLife):
     ) -> None:
         self._config = texts(config)
         self._log_dirs = self._config.get("log.dirs", "")
-        # Two directories for one broker: it is unclear which of them is meant.
+        # Both settings specify a directory, so it is unclear which one is meant.
         if data_dir is not None and self._log_dirs:
             raise ConfigError(
                 f"data_dir={data_dir} and log.dirs={self._log_dirs}: give one of the two"
@@ -75,7 +75,7 @@ class Broker(EmbeddedLife):
 
     @property
     def faults(self) -> Faults:
-        """The faults of this broker, set by rules: see `barnabas.testing.faults`."""
+        """The faults of this broker, which are set by rules. See `barnabas.testing.faults`."""
         if self._faults is None:
             # Most brokers never use faults, so these modules are loaded on first use.
             if self._is_process:
@@ -86,21 +86,22 @@ class Broker(EmbeddedLife):
             from barnabas.testing.faults.broker_faults import Faults
 
             self._faults = Faults(self._call)
-            # This is for a running broker; otherwise `_start` attaches the faults.
+            # This attaches the faults to a running broker; `_start` does so for one that starts
+            # later.
             if self._server is not None:
                 self._faults.attach(self._server)
         return self._faults
 
     def pause(self) -> Paused:
-        """Freeze the broker as SIGSTOP does, until `resume`, the end of a `with` block, or `stop`.
+        """Freeze the broker, as with SIGSTOP, until `resume`, the end of a `with` block, or `stop`.
 
             with broker.pause():
                 assert application.place_order("tea") == "try again later"
 
-        Connections stay open, and the kernel accepts new ones; nothing is answered and no timer
-        runs. Requests sent meanwhile are handled afterwards. After ten minutes the broker resumes
-        by itself, unless it runs in a separate process. Raises ConfigError if it is already paused
-        or not running.
+        Connections stay open, and the kernel accepts new ones, but no request is answered and no
+        timer runs. Requests sent during the pause are handled afterwards. After ten minutes, the
+        broker resumes by itself, unless it runs in a separate process. Raises ConfigError if it is
+        already paused or not running.
         """
         with self._life:
             if self._pause is not None:
@@ -120,12 +121,12 @@ class Broker(EmbeddedLife):
 
     @property
     def bootstrap_servers(self) -> str:
-        """`127.0.0.1:PORT`, or the address of the first of `listeners`, for any Kafka client."""
+        """The address for Kafka clients: `127.0.0.1:PORT`, or that of the first of `listeners`."""
         return address(self._config, self.port)
 
     @property
     def port(self) -> int:
-        # 0 means any free port, which is known once it is bound.
+        # 0 means any free port, which is known only once it is bound.
         if not self.is_running or not self._port:
             raise self._is_not_running()
         return self._port
@@ -137,7 +138,7 @@ class Broker(EmbeddedLife):
             raise self._is_not_running()
         return self._server
 
-    # ---- its parts ----
+    # ---- internal methods ----
 
     def _call(self, work: Callable[[], None]) -> None:
         """Call `work` on the loop, or in this thread while the loop is paused."""
@@ -169,14 +170,14 @@ class Broker(EmbeddedLife):
     def _take_ports(self, ports: int) -> None:
         self._port = ports
 
-    # ---- on its loop ----
+    # ---- methods that run on the loop ----
 
     async def _start(self) -> None:
         properties = {
             "broker.id": "0",
             **listener(self._secured, self._port),
             "log.dirs": str(self.data_dir),
-            # Later entries win: a test's own configs come last.
+            # Later entries override earlier ones, so a test's own configs are last.
             **({} if self._production_defaults else defaults_for_tests(1)),
             **self._config,
         }
@@ -189,7 +190,7 @@ class Broker(EmbeddedLife):
         # A broker without a usable log directory stops by itself, as in Kafka (KIP-112).
         server.failure.add_done_callback(lambda _: stopping.set())
         self._server = server
-        # Kept for the next start, so that connected clients find the broker again.
+        # The port is kept for the next start, so that connected clients find the broker again.
         self._port = server.port
         self._ended = asyncio.get_running_loop().create_task(_end(server, stopping))
         if self._faults is not None:
@@ -198,18 +199,18 @@ class Broker(EmbeddedLife):
     async def _stop(self) -> None:
         server, self._server = self._server, None
         if server is None:
-            return  # its start failed, so it holds nothing
+            return  # its start failed, so there is nothing to stop
         if self._faults is not None:
             self._faults.detach(server.broker_id)
         assert self._stopping is not None and self._ended is not None
         self._stopping.set()
         await self._ended
-        # The broker has failed, and the test must not mistake this for a clean stop.
+        # The broker has failed, which a test must not mistake for a clean stop.
         if server.failure is not None and server.failure.done():
             raise OSError(server.failure.result())
 
 
 async def _end(server: Server, stopping: asyncio.Event) -> None:
-    """Stop the server on request, or when it cannot continue."""
+    """Stop the server when requested, or when it cannot continue."""
     await stopping.wait()
     await server.stop()

@@ -1,11 +1,11 @@
-"""The process of `Broker(process=True)`: creates a broker and executes its parent's calls.
+"""Runs in the process of `Broker(process=True)`: creates a broker and executes the parent's calls.
 
     stdin:  ["make", "Broker", {...}, parent's process id], then ["start"], ["stop"], ...
-            ["control"]: take faults over HTTP, on the port that is answered
-            ["faults.heal", 2]: a method of `faults`
-    stdout: {"value": ...} or {"error": text, "kind": class}, a line for a line
+            ["control"]: accept faults over HTTP, on the port in the response ["faults.heal", 2]: a
+            method of `faults`
+    stdout: {"value": ...} or {"error": text, "kind": class}, one line for each call
 
-The process ends when its input ends or its parent is gone.
+The process ends when its input ends or its parent has exited.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KINDS: Final = {"Broker": Broker, "Cluster": Cluster}
 
 
 class _Calls:
-    """The broker or cluster of this process, and the calls to it."""
+    """Executes calls to the broker or cluster of this process."""
 
     def __init__(self) -> None:
         self.made: Broker | Cluster | None = None
@@ -38,7 +38,7 @@ class _Calls:
     def answer(self, call: list[Any]) -> dict[str, Any]:
         try:
             return {"value": self._call(*call)}
-        # Errors that the constructor and the methods may raise; a bug ends the process with its
+        # The constructor and the methods may raise these errors; a bug ends the process with a
         # traceback.
         except (BarnabasError, OSError) as error:
             return {"error": str(error), "kind": type(error).__name__}
@@ -64,10 +64,10 @@ class _Calls:
         self.made = _KINDS[kind](**options)
 
     def _control(self, made: Broker | Cluster) -> int:
-        """Return the port of the faults' control, which starts at the first call and has its own
-        loop, so that it answers even while a broker is paused.
+        """Return the port of the HTTP server for faults. It starts at the first call, and has its
+        own loop so that it responds even while a broker is paused.
         """
-        # One server for the life of the process, even if brokers in it stop and start.
+        # This server runs until the process ends, even if brokers in it stop and start.
         if self._control_port is None:
             # Most processes never use faults, so this is loaded on first use.
             from barnabas.testing.faults.control import FaultControl
@@ -79,9 +79,9 @@ class _Calls:
 
 
 def main() -> int:
-    answers, sys.stdout = sys.stdout, sys.stderr  # so that nothing is printed between the responses
+    answers, sys.stdout = sys.stdout, sys.stderr  # keeps other output apart from responses
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets Ctrl-C and ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     signal.signal(signal.SIGTERM, _leave)
     calls = _Calls()
     try:
@@ -95,8 +95,8 @@ def main() -> int:
 
 
 def _watch(parent: int) -> None:
-    """Exit when the parent is gone: another of its children may hold the pipe open."""
-    # An orphan gets a new parent, which this loop detects within half a second.
+    """Exit when the parent has exited, because another of its children may keep the pipe open."""
+    # An orphaned process gets a new parent, which this loop detects within half a second.
     while os.getppid() == parent:
         threading.Event().wait(1 / _LOOKS_PER_S)
     os.kill(os.getpid(), signal.SIGTERM)

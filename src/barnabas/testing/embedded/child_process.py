@@ -1,8 +1,8 @@
 """Runs a broker in a separate process, as seen from its parent.
 
-Calls go over a pipe to `child`, one line each way. The process ends with its parent, however the
-parent ends: the pipe closes, and if another process keeps it open, the child notices that its
-parent is gone.
+Calls are sent to `child` over a pipe, with one line in each direction. The process ends when its
+parent does, however the parent ends: the pipe closes or, if another process keeps it open, the
+child notices that its parent has exited.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.clock import SystemClock
 from barnabas.errors import ConfigError
 
 _SOURCES: Final = Path(__file__).parents[3]
-# Last on the path, for the case that only the parent knows where this package is.
+# This is last on the path, in case only the parent knows where this package is.
 _PROGRAM: Final = f"""\
 import sys
 sys.path.append({str(_SOURCES)!r})
@@ -43,7 +43,7 @@ class ChildProcess:
     def __init__(self, kind: str, arguments: dict[str, Any], patience_s: float) -> None:
         self._patience_s = patience_s
         self._process = subprocess.Popen(
-            # -P: a directory called barnabas in the test's working directory is not taken for the
+            # With -P, a directory called barnabas in the test's working directory does not hide the
             # package.
             [sys.executable, "-P", "-c", _PROGRAM],
             stdin=subprocess.PIPE,
@@ -62,9 +62,7 @@ class ChildProcess:
         return self._process.pid
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method in the process, and return its result; raise the error that the method
-        raises.
-        """
+        """Call a method in the process, and return its result or raise its error."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps([method, *arguments]).encode() + b"\n")
@@ -72,15 +70,15 @@ class ChildProcess:
             raise self._has_ended() from None
         answer = json.loads(self._line(method))
         if "error" in answer:
-            # The class is looked up by its name: an exception itself cannot be sent as JSON.
+            # The class is looked up by its name, because an exception cannot be sent as JSON.
             raise _ERRORS.get(answer["kind"], OSError)(answer["error"])
         return answer["value"]
 
     def suspend(self) -> None:
-        """Stop the process's threads with SIGSTOP, until `go_on`."""
+        """Stop the process's threads with SIGSTOP, until `go_on` is called."""
         self._process.send_signal(signal.SIGSTOP)
         if sys.platform != "darwin":
-            # The signal has been sent, but a thread on another processor may still run.
+            # The signal has been sent, but a thread on another processor may still be running.
             with suppress(ChildProcessError):  # the process has ended
                 os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
@@ -88,7 +86,7 @@ class ChildProcess:
         self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End the process as `kill -9` does: nothing is flushed, no client is notified."""
+        """End the process, as `kill -9` does, without flushing data or notifying clients."""
         self._process.kill()
         self.end()
 
@@ -112,14 +110,14 @@ class ChildProcess:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._unread:
                 left_s = (deadline_ms - clock.monotonic_ms()) / 1000
-                # A plain read would block as long as the child hangs.
+                # A plain read would block if the child hangs.
                 if left_s <= 0 or not selector.select(left_s):
                     raise TimeoutError(
                         f"the broker's process {self.pid} did not {method} within "
                         f"{self._patience_s:g} s"
                     )
                 data = os.read(self._process.stdout.fileno(), _READ_BYTES)
-                # The end of its output: the process ended or was killed.
+                # The output has ended, because the process ended or was killed.
                 if not data:
                     raise self._has_ended()
                 self._unread += data

@@ -1,6 +1,4 @@
-"""Runs the clients behind a handle: a thread with an admin, and with a producer once it is
-needed.
-"""
+"""Runs a handle's own clients in a thread: an admin, and a producer once one is needed."""
 
 from __future__ import annotations
 
@@ -24,14 +22,16 @@ _CLIENT_ID: Final = "barnabas-testing"
 _GRACE_S: Final = 1.0
 _ATTEMPT_MS: Final = 500
 _REQUEST_MS: Final = 1000
-"""The timeout for a request to one broker, which may be paused: then another broker is asked."""
+"""The timeout for a request to one broker. If that broker is paused, another one is asked
+afterwards."""
 
 
 class ClientThread:
-    """Opens at the first use, and reopens at the first use after `close`.
+    """Owns a thread with clients, which starts at the first use, and again at the first use after
+    `close`.
 
     `bootstrap_servers` and `options` (for every client) are called whenever a client is created,
-    because a cluster's list changes.
+    because a cluster's addresses may change.
     """
 
     def __init__(
@@ -46,17 +46,17 @@ class ClientThread:
         self._starting = asyncio.Lock()
 
     def run(self, work: Callable[[], Awaitable[T]], what: str, timeout_s: float) -> T:
-        """Return the result of `work`, which is repeated after transient errors, or raise
+        """Return the result of `work`, which is repeated after transient errors. Raises
         WaitTimeout.
 
-        An unknown topic is an error immediately: call `wait_for_topic` first if a topic is expected
-        to appear.
+        An unknown topic is an immediate error. Call `wait_for_topic` first if a topic is still to
+        be created.
         """
 
         async def look() -> Sight[T | UnknownTopicOrPartition]:
             try:
                 return Sight(await work(), True, "")
-            # This is retriable in Kafka, but a test that mistypes a name should not wait.
+            # Kafka considers this retriable, but a test that mistypes a name should not wait.
             except UnknownTopicOrPartition as error:
                 return Sight(error, True, "")
 
@@ -66,22 +66,22 @@ class ClientThread:
         return result
 
     def run_once(self, work: Coroutine[Any, Any, T], what: str, timeout_s: float) -> T:
-        """Return the result of `work`, which must not be repeated, or raise TimeoutError."""
+        """Return the result of `work`, which must not be repeated. Raises TimeoutError."""
         return self._open().run(_in_time(work, what, timeout_s))
 
     def wait(self, look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeout_s: float) -> T:
-        """Look until the state is reached, as `wait_until` does; there is always a deadline."""
+        """Wait until the state is reached, as `wait_until` does, but always with a deadline."""
         arguments.duration(timeout_s, "timeout_s")
         try:
             return self._open().run(wait_until(look, wanted, timeout_s))
         except WaitTimeout as late:
-            # Leave out the frames of the loop's thread, which say nothing about the test.
+            # Frames of the loop's thread are left out, because they say nothing about the test.
             raise late.with_traceback(None) from None
 
     def close(self) -> None:
         with self._lock:
             thread, self._thread = self._thread, None
-            # A fork has the object but not the thread: the child must not close the parent's
+            # A forked process has this object but not the thread, and must not close its parent's
             # clients.
             if thread is None or not thread.is_own:
                 return
@@ -99,7 +99,7 @@ class ClientThread:
                 self._starting = asyncio.Lock()
             return self._thread
 
-    # ---- on the loop ----
+    # ---- methods that run on the loop ----
 
     async def admin(self) -> Admin:
         """Return the admin. Raises NoBrokersAvailable; the next call then tries again."""
@@ -109,7 +109,7 @@ class ClientThread:
                     self.bootstrap_servers(),
                     **self.options(),
                     client_id=_CLIENT_ID,
-                    # A waiting caller tries again, and can then say what went wrong.
+                    # With short timeouts, a waiting caller can retry, and can say what went wrong.
                     default_api_timeout_ms=_ATTEMPT_MS,
                     request_timeout_ms=_REQUEST_MS,
                 )
@@ -128,7 +128,7 @@ class ClientThread:
                     **self.options(),
                     client_id=_CLIENT_ID,
                     request_timeout_ms=_REQUEST_MS,
-                    # Do not recreate a topic that the test deletes.
+                    # A topic that the test deletes must not be recreated.
                     allow_auto_create_topics=False,
                 )
                 await producer.start()
@@ -136,15 +136,15 @@ class ClientThread:
             return self._producer
 
     async def look_at(self, topic: str) -> None:
-        """Refresh the producer's knowledge of a topic: a recreated topic may have fewer partitions,
-        and records sent to the missing partitions would wait for them.
+        """Refresh the producer's metadata for a topic. A recreated topic may have fewer partitions,
+        and records for the missing ones would wait.
         """
         if self._producer is not None:
             await self._producer.partitions_for(topic)
 
     async def _close(self) -> None:
         if self._producer is not None:
-            # Everything that was sent was awaited; only records that timed out may be left.
+            # All records were awaited, so only those that timed out may be left.
             try:
                 async with asyncio.timeout(_GRACE_S):
                     await self._producer.close()

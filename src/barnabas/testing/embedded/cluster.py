@@ -1,13 +1,13 @@
-"""Runs several brokers in this process, for tests and notebooks: they replicate, elect leaders and
+"""Runs several brokers in this process, for tests and notebooks. They replicate, elect leaders and
 move replicas.
 
     with barnabas.Cluster(brokers=3) as cluster:
         admin = Admin({"bootstrap.servers": cluster.bootstrap_servers})
 
-All brokers run on one loop in one thread, or with `own_threads=True` on one loop each. They share
-one metadata tree, each with its own session, and connect to each other with sockets, as brokers on
-several machines do. This shows how a cluster behaves, not how fast it is: for speed, and for
-`kill -9`, start processes (`barnabas cluster start`).
+All brokers run on one loop in one thread or, with `own_threads=True`, on one loop each. They share
+one metadata tree, each with its own session, and connect to each other with sockets, like brokers
+on several machines. This shows how a cluster behaves, not how fast it is. Start processes
+(`barnabas cluster start`) to test speed or `kill -9`.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _METADATA = "metadata"
 
 
 class Cluster(EmbeddedLife):
-    """`brokers` brokers with the ids 1, 2, ... on free ports of 127.0.0.1.
+    """Runs `brokers` brokers, with the ids 1, 2, ..., on free ports of 127.0.0.1.
 
-    `data_dir`: the directory that holds a directory for each broker and one for the metadata; None
-    creates a temporary directory that is removed at `close` and at the end of the `with` block.
-    `config`: Kafka's broker configs by their names, for all brokers, as texts, numbers or booleans;
+    `data_dir`: contains a directory for each broker and one for the metadata; None creates a
+    temporary directory that is removed at `close` and at the end of the `with` block.
+    `config`: Kafka's broker configs by name, for all brokers, as texts, numbers or booleans;
     `broker_config`: additional configs for single brokers, by broker id
-    (`{1: {"broker.rack": "east"}}`). With `barnabas.metrics.port` in `config` broker 1 takes that
-    port, and the others take the following ports.
-    `own_threads`: a thread for each broker, so that one of them can be paused.
-    `production_defaults`, `process` (one process for all brokers) and `snapshot` work as for a
-    `Broker`; an internal topic has a partition for each broker unless `production_defaults` is
-    true.
+    (`{1: {"broker.rack": "east"}}`). If `config` contains `barnabas.metrics.port`, broker 1 uses
+    that port, and the others use the following ports.
+    `own_threads`: run each broker in its own thread, so that one of them can be paused.
+    `production_defaults`, `process` (one process for all brokers) and `snapshot` have the same
+    meaning as for a `Broker`. An internal topic has one partition for each broker, unless
+    `production_defaults` is true.
 
     `start` raises ConfigError or OSError with one line that says what to do. A stopped cluster may
     be restarted, on the same ports and with the same data, until `close`.
@@ -74,7 +74,7 @@ class Cluster(EmbeddedLife):
         self._broker_config = {
             broker_id: texts(own) for broker_id, own in (broker_config or {}).items()
         }
-        # A config for a broker that never starts would be silently lost.
+        # A config for a broker that does not exist would be silently lost.
         strangers = sorted(self._broker_config.keys() - set(self.broker_ids))
         if strangers:
             raise ConfigError(
@@ -82,7 +82,7 @@ class Cluster(EmbeddedLife):
             )
         super().__init__("cluster", None if data_dir is None else Path(data_dir), **options)
         self._store: EmbeddedStore | None = None
-        self._unwritten: Path | None = None  # the metadata is otherwise only in memory
+        self._unwritten: Path | None = None  # where to write metadata kept in memory
         self._servers: dict[int, Server] = {}
         self._ports: dict[int, int] = {}
         self._running: list[int] = []  # broker ids
@@ -94,7 +94,7 @@ class Cluster(EmbeddedLife):
         where = self.bootstrap_servers if self.is_running else "not running"
         return f"<Cluster {where}>"
 
-    # ---- life ----
+    # ---- starting and stopping ----
 
     def stop_broker(self, broker_id: int) -> None:
         """Stop one broker cleanly: it first hands over its leaderships (RE-13)."""
@@ -105,8 +105,8 @@ class Cluster(EmbeddedLife):
         self._change("start_broker", broker_id)
 
     def _change(self, method: str, broker_id: int) -> None:
-        """Call the method in the thread, without the lock: a stopping broker may wait for another
-        one's stop.
+        """Call the method in the thread, without holding the lock, because a stopping broker may
+        wait until another one has stopped.
         """
         if not self._is_process:
             works = {
@@ -123,19 +123,19 @@ class Cluster(EmbeddedLife):
             self._take_ports(child.call(method, broker_id))
 
     def kill_broker(self, broker_id: int) -> None:
-        """Stop one broker as `kill -9` does: nothing is handed over, and its next start
+        """Stop one broker, as `kill -9` does, without handing over anything; its next start
         recovers.
         """
         self._change("kill_broker", broker_id)
 
     def pause(self, broker_id: int) -> Paused:
-        """Freeze one broker as SIGSTOP does, until `resume`, the end of a `with` block, or its
-        stop; `Broker.pause` describes the effect.
+        """Freeze one broker, as with SIGSTOP, until `resume`, the end of a `with` block, or its
+        stop. `Broker.pause` describes the effect.
 
-        Its metadata session ends after its `zookeeper.session.timeout.ms`, and it starts a new
-        session when it resumes. Raises ConfigError unless it is running in its own thread.
+        Its metadata session ends after `zookeeper.session.timeout.ms`, and the broker starts a new
+        session when it resumes. Raises ConfigError unless the broker is running in its own thread.
         """
-        # The broker is in the child process, which has the threads.
+        # The child process contains the broker and its thread.
         if self._own_threads(broker_id) is None:
             self._change("pause", broker_id)
         else:
@@ -150,11 +150,11 @@ class Cluster(EmbeddedLife):
         else:
             self.thread.call(partial(threads.go_on, broker_id))
 
-    # ---- while it runs ----
+    # ---- access while it is running ----
 
     @property
     def faults(self) -> ClusterFaults:
-        """The faults of this cluster, set by rules: see `barnabas.testing.faults`."""
+        """The faults of this cluster, which are set by rules. See `barnabas.testing.faults`."""
         if self._faults is None:
             # Most clusters never use faults, so these modules are loaded on first use.
             if self._is_process:
@@ -172,8 +172,8 @@ class Cluster(EmbeddedLife):
 
     @property
     def bootstrap_servers(self) -> str:
-        """`127.0.0.1:PORT,...` of the running brokers, or the addresses of their first listeners,
-        for any Kafka client.
+        """The addresses of the running brokers for Kafka clients: `127.0.0.1:PORT,...`, or those of
+        the first listeners.
         """
         if not self.is_running:
             raise self._is_not_running()
@@ -196,11 +196,12 @@ class Cluster(EmbeddedLife):
 
     @property
     def servers(self) -> tuple[Server, ...]:
-        """The running brokers; use each only on its loop, as for `server`."""
+        """The running brokers; use each only on its loop, as described for `server`."""
         return tuple(self._servers.values())
 
     def server(self, broker_id: int) -> Server:
-        """Return a running broker; use it only on its loop, which is the cluster's or its own."""
+        """Return a running broker. Use it only on its loop, which is either its own or the
+        cluster's."""
         server = self._servers.get(broker_id)
         if server is None:
             raise ConfigError(f"broker {broker_id} is not running")
@@ -218,12 +219,11 @@ class Cluster(EmbeddedLife):
         else:
             self._threads.call_soon(broker_id, callback)
 
-    # ---- its parts ----
+    # ---- internal methods ----
 
     def _own_threads(self, broker_id: int) -> OwnThreads | None:
-        """Return the threads of brokers that can be paused; None if the threads are in the child
-        process.
-        """
+        """Return the threads of brokers that can be paused, or None if the child process has
+        them."""
         if self._threads is None:
             raise ConfigError(
                 f"broker {broker_id} cannot be paused: all brokers of this cluster share one "
@@ -235,7 +235,8 @@ class Cluster(EmbeddedLife):
     def _pause_here(self, broker_id: int) -> None:
         assert self._threads is not None
         server, session = self.server(broker_id), self.session(broker_id)
-        # Done in this thread: the metadata's loop must not wait for a busy broker.
+        # This is done in the caller's thread, because the metadata's loop must not wait for a busy
+        # broker.
         pause = self._threads.stop(broker_id)
         timeout_ms = server.config.int("zookeeper.session.timeout.ms")
         self.thread.call(partial(self._threads.on_stopped, broker_id, pause, session, timeout_ms))
@@ -269,21 +270,22 @@ class Cluster(EmbeddedLife):
         self._running = [broker_id for broker_id, _ in ports]
         self._ports.update(dict(ports))
 
-    # ---- on its loop ----
+    # ---- methods that run on the loop ----
 
     async def _start(self) -> None:
-        """Start, and return once every broker is ready and knows all the others."""
+        """Start all brokers, and return once each of them is ready and knows all the others."""
         directory = self.data_dir / _METADATA
         directory.mkdir(parents=True, exist_ok=True)
         self._running = []
-        # Temporary metadata need not survive this process: it is written when the cluster stops.
+        # Temporary metadata need not survive this process, so it is written only when the cluster
+        # stops.
         is_new = self._directory.is_temporary and not any(directory.iterdir())
         self._unwritten = directory if is_new else None
         self._store = EmbeddedStore() if is_new else EmbeddedStore.open(directory)
         for broker_id in self.broker_ids:
             await self._start_broker(broker_id)
         for broker_id, server in self._servers.items():
-            # Otherwise a test's first request might reach a broker that knows only some of the
+            # Otherwise, a test's first request might reach a broker that knows only some of the
             # others.
             await self._on_loop(broker_id, server.knows_brokers(self.broker_ids))
 
@@ -293,7 +295,7 @@ class Cluster(EmbeddedLife):
         session = self._store.session()
         store: MetadataStore = session
         if self._threads is not None:
-            # A broker in another thread reaches the tree through the metadata's loop.
+            # A broker in another thread accesses the tree through the metadata's loop.
             store = DistantSession(session, self._threads.begin(broker_id))
         users = None if self._secured is None else self._secured.setup.passwords
         server = Server(config, self._seams(), store, first_users=users)
@@ -328,7 +330,7 @@ class Cluster(EmbeddedLife):
         if broker_id not in self._running:
             raise ConfigError(f"broker {broker_id} is not running")
         self._running.remove(broker_id)
-        # A paused broker could not stop.
+        # A paused broker cannot stop, so it is resumed first.
         if self._threads is not None:
             self._threads.go_on(broker_id)
         if self._faults is not None:
@@ -360,7 +362,7 @@ class Cluster(EmbeddedLife):
             "log.dirs": str(self.data_dir / f"broker-{broker_id}"),
             "offsets.topic.replication.factor": str(min(3, size)),
             "transaction.state.log.replication.factor": str(min(3, size)),
-            # Kafka's defaults are for three brokers: with fewer, no internal topic could be
+            # Kafka's defaults are for three brokers. With fewer, no internal topic could be
             # created.
             "transaction.state.log.min.isr": str(min(2, size)),
             **({} if self._production_defaults else defaults_for_tests(size)),
@@ -374,12 +376,12 @@ class Cluster(EmbeddedLife):
         for broker_id, server in self._servers.items():
             if self._threads is not None:
                 self._threads.go_on(broker_id)
-            # All of them, before the first broker stops, so that no leadership is moved for
-            # nothing.
+            # All brokers are told before the first one stops, so that no leadership is moved
+            # needlessly.
             await self._on_loop(broker_id, server.ends_with_all())
         for broker_id in reversed(self.broker_ids):
             if broker_id in self._servers:
-                stop = self._taken_out(broker_id).stop(gives_away=False)  # all of them stop
+                stop = self._taken_out(broker_id).stop(gives_away=False)  # all brokers stop
                 await self._end_server(broker_id, stop)
         if self._store is not None:
             await self._store.close()

@@ -1,12 +1,12 @@
-"""Provides the directory for an embedded broker's data: a given or a temporary directory.
+"""Provides the directory for an embedded broker's data, which is either given or temporary.
 
-A temporary directory is removed by `remove`, and otherwise when its owner is collected or the
-process ends, so that a broker that was not closed leaves nothing behind. A forked process never
-removes the directory of its parent.
+A temporary directory is removed by `remove` or, at the latest, when its owner is garbage-collected
+or the process ends, so that a broker that was not closed leaves nothing behind. A forked process
+never removes its parent's directory.
 
-Its files need not survive a power failure, so they are not synced. Written data still survives the
-end of the process, however it ends. On a busy disk the syncs during a broker's start and stop take
-ten times as long as everything else.
+The files in a temporary directory need not survive a power failure, so they are not synced. Written
+data still survives the end of the process, however it ends. On a busy disk, the syncs during a
+broker's start and stop would take ten times as long as everything else.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from barnabas.storage.files import OsFiles
 
 
 class DataDirectory:
-    """`given` is the directory that keeps the data and is never removed; None: a temporary
-    directory.
+    """Manages a broker's directory. `given` is a directory that is never removed; None stands for a
+    temporary one.
     """
 
     def __init__(self, given: Path | None) -> None:
@@ -32,9 +32,7 @@ class DataDirectory:
 
     @property
     def path(self) -> Path | None:
-        """The path; None for a temporary directory that has not been created or has been
-        removed.
-        """
+        """The path, or None if a temporary directory has not been created or has been removed."""
         return self._given or self._temporary
 
     @property
@@ -42,24 +40,24 @@ class DataDirectory:
         return self._given is None
 
     def make(self) -> Path:
-        """Return the directory; a temporary directory is created unless it exists."""
+        """Return the directory; if it is temporary, create it unless it exists."""
         if self._given is not None:
             return self._given
         if self._temporary is None:
             self._temporary = Path(tempfile.mkdtemp(prefix="barnabas-"))
-            # Runs when the owner is collected, and when the interpreter exits.
+            # This runs when the owner is garbage-collected, and when the interpreter exits.
             self._removal = weakref.finalize(self, _remove, self._temporary, os.getpid())
         return self._temporary
 
     def remove(self) -> None:
-        """Remove a temporary directory; do nothing to a given one."""
+        """Remove a temporary directory; keep a given one."""
         if self._removal is not None:
             self._removal()
             self._removal = self._temporary = None
 
 
 class UnsyncedFiles(OsFiles):
-    """The system's files, without `fsync`, for temporary data."""
+    """Gives access to the system's files without `fsync`, for temporary data."""
 
     __slots__ = ()
 
@@ -71,6 +69,6 @@ class UnsyncedFiles(OsFiles):
 
 
 def _remove(directory: Path, process_id: int) -> None:
-    # A forked process inherits the finalizer, but not the directory.
+    # A forked process inherits the finalizer but does not own the directory.
     if os.getpid() == process_id:
         shutil.rmtree(directory, ignore_errors=True)

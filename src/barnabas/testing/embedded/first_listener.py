@@ -1,5 +1,5 @@
-"""The first listener of an embedded broker: clients connect to it, and its port stays the same.
-Pure.
+"""Handles the first listener of an embedded broker, to which clients connect and whose port stays
+the same. Pure.
 """
 
 from __future__ import annotations
@@ -17,22 +17,20 @@ _HOSTS: Final[Mapping[str, str]] = {
     "localhost": _THIS_MACHINE,
     "::": "[::1]",
 }
-"""The address at which a client on this machine reaches a listener that is bound to all
-addresses.
-"""
+"""Maps the addresses that mean "all addresses" to ones that a client on this machine can use."""
 
 
 def address(config: Mapping[str, str], port: int) -> str:
-    """Return HOST:PORT for clients of the broker with this config and this port."""
+    """Return HOST:PORT for clients of a broker with this config and port."""
     return f"{_host(config)}:{port}"
 
 
 def with_port(properties: Mapping[str, str], port: int) -> dict[str, str]:
-    """Return the properties, with the previously used port in place of "any free port" (0)."""
+    """Return the properties with "any free port" (0) replaced by the port used before."""
     text = properties[_LISTENERS]
     first, comma, others = text.partition(",")
     name, colon, number = first.rpartition(":")
-    # A port chosen by the test stays.
+    # A port chosen by the test is kept.
     if number.strip() != "0":
         return dict(properties)
     return {**properties, _LISTENERS: f"{name}{colon}{port}{comma}{others}"}

@@ -1,4 +1,4 @@
-"""A consumer group as a test sees it: offsets, lag, state.
+"""Shows a test the state, offsets and lag of a consumer group.
 
 group = broker.group("billing")
 group.wait_for(state="Stable")
@@ -27,18 +27,19 @@ __tracebackhide__ = is_wait_timeout
 READ_COMMITTED: Final = "read_committed"
 _LEVELS: Final = (READ_COMMITTED, "read_uncommitted")
 _COUNTED: Final = 1000
-"""How far beyond the requested lag a wait counts records."""
+"""How many records beyond the requested lag a wait counts."""
 
 Lags = dict[tuple[TopicPartition, Span], int]
-"""Records in ranges that have already been counted."""
+"""The number of records in ranges that have already been counted."""
 
 STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty", "Dead")
 
 
 class Group:
-    """A group of a running broker, returned by `broker.group(name)`. It need not exist.
+    """Represents a group of a running broker, returned by `broker.group(name)`. The group need not
+    exist.
 
-    Every method blocks, at most `timeout_s` seconds, and may be called by any thread.
+    Every method blocks for at most `timeout_s` seconds and may be called by any thread.
     """
 
     def __init__(self, name: str, clients: ClientThread) -> None:
@@ -49,8 +50,8 @@ class Group:
         return f"Group({self.name!r}, at {self._clients.bootstrap_servers()})"
 
     def describe(self, timeout_s: float = TIMEOUT_S) -> GroupDescription:
-        """Return its state, assignor, coordinator and members; the state "Dead" means that the
-        group does not exist.
+        """Return the group's state, assignor, coordinator and members. The state "Dead" means that
+        the group does not exist.
         """
         return self._clients.run(self._describe, f"group {self.name!r}", timeout_s)
 
@@ -63,7 +64,7 @@ class Group:
         return self._clients.run(self._offsets, f"the offsets of group {self.name!r}", timeout_s)
 
     def lag(self, timeout_s: float = TIMEOUT_S, *, isolation_level: str = READ_COMMITTED) -> int:
-        """Return how many records it has not committed yet, in all partitions with committed
+        """Return how many records the group has not committed yet, in all partitions with committed
         offsets.
 
         Records are counted, not offsets: transaction markers and compacted records do not count.
@@ -75,7 +76,8 @@ class Group:
     def lag_by_partition(
         self, timeout_s: float = TIMEOUT_S, *, isolation_level: str = READ_COMMITTED
     ) -> dict[TopicPartition, int]:
-        """Count the lag of each partition in which the group has an offset, as `lag` does."""
+        """Return the lag of each partition in which the group has an offset, counted as by
+        `lag`."""
         work = partial(self._lag, _level(isolation_level))
         return self._clients.run(work, f"the lag of group {self.name!r}", timeout_s)
 
@@ -88,8 +90,8 @@ class Group:
         isolation_level: str = READ_COMMITTED,
         timeout_s: float = TIMEOUT_S,
     ) -> GroupDescription:
-        """Return its description once all given conditions are true at the same time, or raise
-        WaitTimeout.
+        """Return the group's description once all given conditions are true at the same time.
+        Raises WaitTimeout.
 
         `state`: one of Kafka's states, such as "Stable"; `members`: their number; `lag`: at most
         this many records, as the method `lag` counts them, and at least one committed offset.
@@ -107,12 +109,13 @@ class Group:
             holds &= members is None or len(described.members) == members
             seen = f"state {described.state}, {counted(len(described.members), 'member')}"
             if lag is not None:
-                # Counting requires reading, so do not count to the end for a group that is far
-                # behind.
+                # Counting requires reading, so a group that is far behind is not counted to the
+                # end.
                 most = lag + _COUNTED
                 lags = await self._lag(level, most, known)
                 behind = sum(lags.values())
-                # Without a committed offset there is no real lag, and 0 would be true too early.
+                # Without a committed offset, there is no real lag, and a lag of 0 would be reached
+                # too early.
                 holds &= bool(lags) and behind <= lag
                 seen += f", lag {behind}" if lags else ", no committed offsets"
                 seen += " or more" if behind >= most else ""
@@ -124,7 +127,7 @@ class Group:
         )
         return self._clients.wait(look, f"group {self.name!r} with {conditions}", timeout_s)
 
-    # ---- on the clients' loop ----
+    # ---- methods that run on the clients' loop ----
 
     async def _describe(self) -> GroupDescription:
         admin = await self._clients.admin()
@@ -138,8 +141,8 @@ class Group:
     async def _lag(
         self, isolation_level: str, most: int | None = None, counted: Lags | None = None
     ) -> dict[TopicPartition, int]:
-        """`most`: counting this many records of a partition is enough; `counted`: results of
-        earlier looks.
+        """Return the lag of each partition. `most`: stop after counting this many records of a
+        partition; `counted`: results of earlier counts.
         """
         offsets = await self._offsets()
         admin = await self._clients.admin()
@@ -151,7 +154,7 @@ class Group:
         unknown = {
             name: span
             for name, span in spans.items()
-            # Count a range only once, even if the wait checks repeatedly.
+            # A range is counted only once, even if the wait checks repeatedly.
             if span.begin < span.end and (name, span) not in known
         }
         if unknown:
@@ -160,7 +163,7 @@ class Group:
                 **self._clients.options(),
                 isolation_level=isolation_level,
                 allow_auto_create_topics=False,
-                auto_offset_reset="earliest",  # records before the log's start are gone
+                auto_offset_reset="earliest",  # records before the log's start no longer exist
             ) as consumer:
                 found = await record_offsets(consumer, unknown, most)
             known |= {(name, unknown[name]): len(each) for name, each in found.items()}

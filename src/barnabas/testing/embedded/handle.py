@@ -1,4 +1,4 @@
-"""The handle of a broker, wherever the broker runs: its topics, groups, clients and waits.
+"""Gives access to a broker's topics, groups, clients and waits, wherever the broker runs.
 
 topic = broker.topic("orders", partitions=3)
 with broker.producer() as producer, broker.consumer("orders", group_id="g") as consumer:
@@ -41,13 +41,13 @@ _HEARTBEAT_MS = 250
 
 
 class BrokerHandle(ABC):
-    """Reads, writes and waits with its own clients, which are loaded on first use."""
+    """Reads, writes and waits, with its own clients, which are loaded on first use."""
 
     def __init__(self) -> None:
         self._client_thread: ClientThread | None = None
         self._clients_lock = threading.Lock()
         self._handed_out: weakref.WeakKeyDictionary[SyncProducer | SyncConsumer | SyncAdmin, str]
-        self._handed_out = weakref.WeakKeyDictionary()  # with the line that created it
+        self._handed_out = weakref.WeakKeyDictionary()  # with the lines that created them
 
     @property
     @abstractmethod
@@ -58,7 +58,7 @@ class BrokerHandle(ABC):
         """The options that every client needs in addition to the addresses."""
         return {}
 
-    # ---- in a line ----
+    # ---- topics and groups ----
 
     def topic(
         self,
@@ -69,13 +69,13 @@ class BrokerHandle(ABC):
         *,
         timeout_s: float = TIMEOUT_S,
     ) -> Topic:
-        """Return the topic with this name, after creating it if it does not exist.
+        """Return the topic with this name, and create it if it does not exist.
 
-        `partitions` and `replication_factor` are the broker's defaults unless given; a topic that
-        exists with other numbers is a ValueError. `config`: the configs of a new topic, by Kafka's
-        names. For thousands of partitions the timeout is extended by the time that a slow disk
-        needs for their logs. Raises InvalidTopicName, InvalidReplicationFactor, InvalidConfig or
-        WaitTimeout.
+        The broker's defaults apply if `partitions` or `replication_factor` is not given. If the
+        topic exists with other numbers, this raises ValueError. `config`: the configs of a new
+        topic, by Kafka's names. For thousands of partitions, the timeout is extended by the time
+        that a slow disk needs for their logs. Raises InvalidTopicName, InvalidReplicationFactor,
+        InvalidConfig or WaitTimeout.
         """
         from barnabas.testing.embedded.topic_creation import WantedTopic, open_topic
 
@@ -92,7 +92,7 @@ class BrokerHandle(ABC):
         return clients.run(list_topics, "the list of topics", timeout_s)
 
     def group(self, name: str) -> Group:
-        """Return the consumer group with this name; nothing is created."""
+        """Return the consumer group with this name, without creating it."""
         from barnabas.testing.embedded.group import Group
 
         return Group(name, self._clients())
@@ -100,7 +100,8 @@ class BrokerHandle(ABC):
     # ---- clients ----
 
     def producer(self, **options: Unpack[ProducerOptions]) -> SyncProducer:
-        """Create a producer for this broker; close it, or the broker's `close` does."""
+        """Create a producer for this broker. Close it when you are done; otherwise, the broker's
+        `close` closes it."""
         from barnabas.client.sync.producer import SyncProducer
 
         return self._note(
@@ -111,9 +112,10 @@ class BrokerHandle(ABC):
         """Create a consumer of these topics, from their first record unless `auto_offset_reset` is
         given.
 
-        With `group_id` it subscribes to them; without, it is assigned all their current partitions.
-        Unless a session or heartbeat time is given, it notices within a quarter of a second that
-        another member has joined. Close it, or the broker's `close` does.
+        With `group_id`, the consumer subscribes to them; otherwise, all their current partitions
+        are assigned to it. Unless a session or heartbeat time is given, it notices within a quarter
+        of a second that another member has joined. Close it when you are done; otherwise, the
+        broker's `close` closes it.
         """
         from barnabas.client.sync.producer import SyncConsumer
         from barnabas.types import TopicPartition
@@ -139,21 +141,22 @@ class BrokerHandle(ABC):
                     for topic in topics
                     for number in consumer.partitions_for(topic)
                 )
-        # The caller never gets the consumer, so it cannot close it.
+        # The caller never receives the consumer and so cannot close it.
         except BaseException:
             consumer.close()
             raise
         return consumer
 
     def admin(self, **options: Unpack[ClientOptions]) -> SyncAdmin:
-        """Create an admin client for this broker; close it, or the broker's `close` does."""
+        """Create an admin client for this broker. Close it when you are done; otherwise, the
+        broker's `close` closes it."""
         from barnabas.client.sync.producer import SyncAdmin
 
         return self._note(
             SyncAdmin(self.bootstrap_servers, **{**self._client_options(), **options})
         )
 
-    # ---- waiting ----
+    # ---- waits ----
 
     def wait_for(
         self,
@@ -164,7 +167,7 @@ class BrokerHandle(ABC):
         lag: int | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> GroupDescription:
-        """Wait for a state of the group with this name: see `Group.wait_for`."""
+        """Wait until the group with this name has a certain state: see `Group.wait_for`."""
         return self.group(group).wait_for(
             state=state, members=members, lag=lag, timeout_s=timeout_s
         )
@@ -172,16 +175,16 @@ class BrokerHandle(ABC):
     def wait_for_topic(
         self, name: str, partitions: int | None = None, *, timeout_s: float = TIMEOUT_S
     ) -> Topic:
-        """Return the topic once it exists and each partition has a leader, or raise WaitTimeout.
+        """Return the topic once it exists and each partition has a leader. Raises WaitTimeout.
 
-        `partitions`: the number that it must have. Nothing is created.
+        `partitions`: the number of partitions that it must have. Nothing is created.
         """
         from barnabas.testing.embedded.topic_creation import wait_for_topic
 
         return wait_for_topic(name, partitions, self._clients(), timeout_s)
 
     def wait_for_records(self, topic: str, count: int, *, timeout_s: float = TIMEOUT_S) -> None:
-        """Return once the topic has at least `count` records, or raise WaitTimeout."""
+        """Return the topic's records once there are at least `count`. Raises WaitTimeout."""
         self._topic(topic).wait_for_records(count, timeout_s=timeout_s)
 
     def wait_for_isr(
@@ -204,7 +207,7 @@ class BrokerHandle(ABC):
             partition, leader, other_than=other_than, timeout_s=timeout_s
         )
 
-    # ---- its clients ----
+    # ---- clients ----
 
     def _topic(self, name: str) -> Topic:
         from barnabas.testing.embedded.topic import Topic
@@ -222,14 +225,14 @@ class BrokerHandle(ABC):
             return self._client_thread
 
     def _hang_up(self) -> None:
-        """Close the clients behind topics and groups; the next use opens them again."""
+        """Close the clients that topics and groups use; the next use reopens them."""
         with self._clients_lock:
             if self._client_thread is not None:
                 self._client_thread.close()
 
     def _close_handed_out(self) -> None:
-        """Close the clients that were handed out and are still open; this takes a few seconds at
-        most.
+        """Close the clients that were returned to callers and are still open. This takes a few
+        seconds at most.
 
         Records that no broker accepts keep a producer open until `delivery.timeout.ms`, and a
         rebalance listener that does not return keeps its consumer open.
@@ -240,8 +243,8 @@ class BrokerHandle(ABC):
         for client, place in handed_out:
             name = f"{client!r}, made at {place},"
             close = partial(_close, client, name)
-            # In parallel and as daemon threads: a hanging client delays neither the others nor the
-            # process.
+            # Daemon threads close them in parallel, so that a hanging client delays neither the
+            # others nor the end of the process.
             thread = threading.Thread(target=close, name="barnabas-close", daemon=True)
             thread.start()
             closing.append((thread, name))
@@ -265,7 +268,7 @@ def _close(client: SyncProducer | SyncConsumer | SyncAdmin, name: str) -> None:
 
 
 def _place_of_caller() -> str:
-    """Return FILE:LINE of the program that called into this package; for a fixture, the test's own
+    """Return FILE:LINE of the caller outside this package; for a fixture, this is the test's own
     line.
     """
     frame = sys._getframe(1)

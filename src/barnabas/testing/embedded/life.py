@@ -1,13 +1,12 @@
-"""The life cycle of the embedded `Broker` and `Cluster`: a directory, a loop in a thread or a
-process, start and stop.
+"""Implements the life cycle of the embedded `Broker` and `Cluster`: their directory, their thread
+or process, start and stop.
 
     start -> stop -> start -> ... -> close
 
-Port and data survive `stop`. `close`, which a `with` block calls at its end, also removes a
-temporary directory and closes the clients that were handed out; a later start is empty.
+Port and data survive `stop`. `close`, which is called at the end of a `with` block, also removes a
+temporary directory and closes the clients that were returned to callers. A later start is empty.
 
-Invariant: the thread or the process exists from `start` to `stop` and at no other time, even if
-either fails.
+Invariant: the thread or process exists only between `start` and `stop`, even if one of these fails.
 """
 
 from __future__ import annotations
@@ -46,13 +45,15 @@ _PATIENCE_S: Final = 60.0
 
 
 class LifeOptions(TypedDict, total=False):
-    """Options of every embedded broker and cluster.
+    """Lists the options of every embedded broker and cluster.
 
-    `production_defaults`: Kafka's defaults and the whole log, instead of settings that suit tests.
+    `production_defaults`: use Kafka's defaults and leave log levels unchanged, instead of using
+    settings that suit tests.
     `process`: run in a separate process, which ends with this one.
-    `snapshot`: start with a copy of this state, or of the state at a path.
-    `secure`: TLS, authentication and ACLs; a path is a directory with certificates and passwords,
-    which are created if missing. `client_settings` says how a client connects.
+    `snapshot`: start with a copy of this snapshot, or of the one at this path.
+    `secure`: use TLS, authentication and ACLs. A path stands for a directory with certificates and
+    passwords, which are created if missing. `client_settings` returns the settings that a client
+    needs.
     """
 
     production_defaults: bool
@@ -65,12 +66,12 @@ class EmbeddedLife(BrokerHandle):
     """Starts and stops the brokers that a subclass runs.
 
     `noun`: its name in messages. `given_dir`: None creates a temporary directory. Any thread may
-    start and stop it.
+    call `start` and `stop`.
     """
 
     def __init__(self, noun: str, given_dir: Path | None, **options: Unpack[LifeOptions]) -> None:
         super().__init__()
-        # **options would swallow a misspelt argument.
+        # Without this check, **options would accept a misspelt argument.
         for name in options.keys() - LifeOptions.__annotations__.keys():
             raise TypeError(f"{name}: {type(self).__name__} has no such argument")
         self._noun = noun
@@ -82,20 +83,20 @@ class EmbeddedLife(BrokerHandle):
         self._secured = None if where is False else Secured(where)
         self._life = threading.RLock()
         self._quiet = QuietLog()
-        self._is_closing = False  # so temporary data need not be kept
+        self._is_closing = False  # then temporary data need not be kept
         self._thread: LoopThread | None = None
         self._child: ChildProcess | None = None
-        self._pause: Pause | None = None  # of everything that runs here
-        self._distant: DistantFaults | None = None  # those of the child, if they are used
+        self._pause: Pause | None = None  # a pause of everything that runs here
+        self._distant: DistantFaults | None = None  # the faults of the child, if used
 
-    # ---- life ----
+    # ---- starting and stopping ----
 
     def start(self) -> Self:
-        """Start, and return when the broker or cluster is ready."""
+        """Start the broker or cluster, and return when it is ready."""
         with self._life:
             if self.is_running:
                 raise ConfigError(f"this {self._noun} is already running")
-            # Remove a directory created for a failed start, but keep an existing one.
+            # A directory created for a failed start is removed; an existing one is kept.
             is_new = self._directory.path is None
             try:
                 self._begin_data()
@@ -111,17 +112,18 @@ class EmbeddedLife(BrokerHandle):
         return self
 
     def stop(self) -> None:
-        """Stop cleanly; do nothing if not running. Port and data stay for the next start.
+        """Stop cleanly; do nothing if not running. Port and data are kept for the next start.
 
-        Raises OSError with the reason if it had stopped because it could not continue.
+        Raises OSError with the reason if the broker or cluster stopped because it could not
+        continue.
         """
         with self._life:
             if not self.is_running:
                 return
-            # A paused broker could not stop, and this call would wait for it.
+            # A paused broker cannot stop, and this call would wait for it.
             self._go_on()
             try:
-                # Close the clients first: without a broker they would only retry.
+                # Clients are closed first, because without a broker they would only retry.
                 self._hang_up()
                 if self._distant is not None:
                     self._distant.end()
@@ -133,7 +135,8 @@ class EmbeddedLife(BrokerHandle):
                 self._end()
 
     def close(self) -> None:
-        """Stop, close the clients that were handed out, and remove a temporary directory."""
+        """Stop, close the clients that were returned to callers, and remove a temporary
+        directory."""
         with self._life:
             self._is_closing = True
             try:
@@ -147,9 +150,9 @@ class EmbeddedLife(BrokerHandle):
                     self._secured.remove()
 
     def kill(self) -> None:
-        """End its process as `kill -9` does; the next start recovers the written data.
+        """End the process, as `kill -9` does. The next start recovers the written data.
 
-        Raises ConfigError unless it runs in a separate process.
+        Raises ConfigError unless the broker or cluster runs in a separate process.
         """
         with self._life:
             if self._child is None:
@@ -158,7 +161,7 @@ class EmbeddedLife(BrokerHandle):
                     "process=True"
                 )
             self._hang_up()
-            # A paused process does not respond, so its last counts are lost.
+            # A paused process does not respond, so the latest counts are lost.
             if self._distant is not None and self._pause is None:
                 self._distant.end()
             child, self._child = self._child, None
@@ -177,10 +180,10 @@ class EmbeddedLife(BrokerHandle):
         self.close()
 
     async def __aenter__(self) -> Self:
-        """Start as `with` does, without blocking the caller's loop."""
+        """Start, as with `with`, but without blocking the caller's loop."""
         try:
             await _in_a_thread(self.start)
-        # The start cannot be interrupted halfway, so undo it afterwards.
+        # A start cannot be interrupted halfway, so it is undone afterwards.
         except asyncio.CancelledError:
             await _in_a_thread(self.close)
             raise
@@ -194,14 +197,14 @@ class EmbeddedLife(BrokerHandle):
     ) -> None:
         await _in_a_thread(self.close)
 
-    # ---- state ----
+    # ---- snapshots ----
 
     def snapshot(self, path: str | os.PathLike[str] | None = None) -> Snapshot:
-        """Save the whole state: records, offsets, groups, transactions, topics, configs.
+        """Save the whole state: records, offsets, groups, transactions, topics and configs.
 
-        `path`: a new directory for it; None: a temporary directory. A running broker is stopped for
-        the copy and restarted on its port, which takes about 30 ms: clients reconnect by
-        themselves. Raises ConfigError or OSError.
+        `path`: a new directory for the snapshot; None stands for a temporary directory. A running
+        broker is stopped for the copy and restarted on its port. This takes about 30 ms, and
+        clients reconnect by themselves. Raises ConfigError or OSError.
         """
         from barnabas.testing.embedded.snapshot import Snapshot
 
@@ -211,9 +214,9 @@ class EmbeddedLife(BrokerHandle):
             return self._while_stopped(lambda: Snapshot.take(source, self._kind, where))
 
     def restore(self, snapshot: Snapshot | str | os.PathLike[str]) -> None:
-        """Replace the whole state by a snapshot's; a running broker is restarted.
+        """Replace the whole state by that of a snapshot. A running broker is restarted.
 
-        Raises ConfigError for a snapshot of another kind; nothing is changed then.
+        Raises ConfigError for a snapshot of another kind, without changing anything.
         """
         from barnabas.testing.embedded.snapshot import open_snapshot
 
@@ -222,12 +225,13 @@ class EmbeddedLife(BrokerHandle):
             target = self._one_directory("restore")
             self._while_stopped(lambda: source.restore_to(target, self._kind))
 
-    # ---- while it runs ----
+    # ---- access while it is running ----
 
     def client_settings(self, library: str = "barnabas") -> dict[str, Any]:
-        """Return how a client connects, as `admin` if this is secured.
+        """Return the settings with which a client connects. If security is on, it connects as
+        `admin`.
 
-        `library`: the library whose names the settings use: "barnabas", "java", "confluent-kafka",
+        `library`: the library whose names the settings have: "barnabas", "java", "confluent-kafka",
         "kafka-python" or "aiokafka".
 
             confluent_kafka.Producer(broker.client_settings("confluent-kafka"))
@@ -256,8 +260,8 @@ class EmbeddedLife(BrokerHandle):
 
     @property
     def thread(self) -> LoopThread:
-        """The thread and the loop of everything that runs here. Raises ConfigError if nothing
-        does.
+        """The thread, with its loop, of everything that runs here. Raises ConfigError if nothing is
+        running.
         """
         if self._thread is None:
             raise self._is_not_running()
@@ -265,7 +269,8 @@ class EmbeddedLife(BrokerHandle):
 
     @property
     def pid(self) -> int:
-        """The id of the process that runs it: this process, or another one with `process=True`."""
+        """The id of the process of the broker or cluster: this process or, with `process=True`,
+        another one."""
         if self._child is not None:
             return self._child.pid
         if self._thread is None:
@@ -281,7 +286,7 @@ class EmbeddedLife(BrokerHandle):
             f"the {self._noun} is not running: use it in a with block, or call start()"
         )
 
-    # ---- its parts ----
+    # ---- internal methods ----
 
     def _go_on(self) -> None:
         """End a pause of everything that runs here; do nothing if there is none."""
@@ -290,7 +295,7 @@ class EmbeddedLife(BrokerHandle):
             pause.resume()
 
     def _begin_data(self) -> None:
-        """Prepare the directory, with the snapshot in it with which to start."""
+        """Prepare the directory, and restore the snapshot with which to start."""
         if self._first_state is None:
             self._directory.make()
             return
@@ -298,15 +303,16 @@ class EmbeddedLife(BrokerHandle):
 
         is_new = self._directory.path is None
         directory = self._directory.make()
-        # A snapshot replaces only data that the user has asked to replace.
+        # A snapshot may replace data only if the user has asked for it.
         if not is_new and directory.is_dir() and any(directory.iterdir()):
             if self._directory.is_temporary:
-                return  # a later start continues with what it has
+                return  # a later start continues with its data
             raise ConfigError(
                 f"snapshot: data_dir={directory} has data: give an empty one, or call restore()"
             )
         open_snapshot(self._first_state).restore_to(directory, self._kind)
-        # A directory given by the user keeps its data, so later starts continue with it.
+        # A directory given by the user keeps its data, so later starts do not restore the snapshot
+        # again.
         if not self._directory.is_temporary:
             self._first_state = None
 
@@ -334,11 +340,11 @@ class EmbeddedLife(BrokerHandle):
             self._distant.begin()
 
     def _control_port(self) -> int | None:
-        """Return the port at which the child serves its faults, or None if there is no child."""
+        """Return the port of the child's HTTP server for faults, or None if there is no child."""
         with self._life:
             if self._child is None:
                 return None
-            # The child cannot answer while it is stopped: the call would wait until its timeout.
+            # A paused child cannot respond, so the call would wait until its timeout.
             if self._pause is not None:
                 raise ConfigError(
                     f"faults: process {self._child.pid} is paused, and takes none: resume() it"
@@ -364,7 +370,7 @@ class EmbeddedLife(BrokerHandle):
         self._quiet.end()
 
     def answer(self, method: str, *arguments: Any) -> Any:
-        """Carry out a call of the parent on the broker in this process, for `process=True`."""
+        """Execute the parent's call on the broker in this process, for `process=True`."""
         getattr(self, method)(*arguments)
         return self._ports_taken()
 
@@ -374,12 +380,12 @@ class EmbeddedLife(BrokerHandle):
         try:
             return work()
         finally:
-            # Even after a failed copy, a broker that ran before the call runs after it.
+            # A broker that was running before the call is restarted even after a failed copy.
             if was_running:
                 self.start()
 
     def _one_directory(self, what: str) -> Path:
-        """Return the directory that holds the whole state. Raises ConfigError unless there is
+        """Return the directory that contains the whole state. Raises ConfigError unless there is
         exactly one.
         """
         return self.data_dir
@@ -389,7 +395,7 @@ class EmbeddedLife(BrokerHandle):
             async with asyncio.timeout(_PATIENCE_S) as limit:
                 await work
         except TimeoutError:
-            # A TimeoutError raised by the work itself.
+            # The work itself raised this TimeoutError.
             if not limit.expired():
                 raise
             raise TimeoutError(
@@ -397,8 +403,8 @@ class EmbeddedLife(BrokerHandle):
             ) from None
 
     def _seams(self) -> Seams:
-        """Return the system's seams, except those that would make temporary data survive a power
-        failure; `faults` may replace them.
+        """Return the system's seams, but with files that are not synced if the data is temporary.
+        `faults` may replace them.
         """
         is_short_lived = self._directory.is_temporary and not self._production_defaults
         return interposed_seams(UnsyncedFiles() if is_short_lived else OsFiles())
@@ -406,45 +412,45 @@ class EmbeddedLife(BrokerHandle):
     def _config_of(self, properties: Mapping[str, str]) -> BrokerConfig:
         config = BrokerConfig(properties)
         if self._directory.is_temporary or not self._production_defaults:
-            # The caller chose the directory: no need to warn that it is temporary.
+            # The caller chose the directory and need not be warned that it is temporary.
             config.warnings = [w for w in config.warnings if str(self._directory.path) not in w]
         return config
 
-    # ---- what a subclass runs ----
+    # ---- methods that subclasses implement ----
 
     @property
     @abstractmethod
     def _kind(self) -> SnapshotKind:
-        """Return the kind of its snapshots."""
+        """Return the kind of snapshots."""
 
     @abstractmethod
     def _arguments(self) -> dict[str, Any]:
-        """Return the arguments that create the same in another process, on this directory and these
-        ports.
+        """Return the arguments for creating the same broker or cluster in another process, with
+        this directory and these ports.
         """
 
     @abstractmethod
     def _ports_taken(self) -> Any:
-        """Return the ports, in the form in which the parent takes them over."""
+        """Return the ports in the form that `_take_ports` accepts."""
 
     @abstractmethod
     def _take_ports(self, ports: Any) -> None:
-        """Take over the ports of a child process, as returned by `_ports_taken`."""
+        """Store the ports of a child process, as returned by `_ports_taken`."""
 
     @abstractmethod
     async def _start(self) -> None:
-        """Start on its loop, and return when it serves; after a failure `_stop` ends what was
+        """Start on the loop, and return when ready to serve. After a failure, `_stop` ends what was
         started.
         """
 
     @abstractmethod
     async def _stop(self) -> None:
-        """Stop on its loop what `_start` has started."""
+        """Stop, on the loop, what `_start` has started."""
 
 
 async def _in_a_thread(call: Callable[[], object]) -> None:
-    """Call it without blocking this loop; a caller that is cancelled meanwhile still waits for
-    it.
+    """Call a function in a thread, without blocking this loop. A caller that is cancelled still
+    waits for the end of the call.
     """
     work = asyncio.ensure_future(asyncio.to_thread(call))
     cancelled: asyncio.CancelledError | None = None

@@ -16,8 +16,8 @@ T = TypeVar("T")
 
 
 class _Standstill:
-    """A paused broker, whose session ends if the pause takes too long. Used on the metadata's
-    loop.
+    """Represents a paused broker, whose session ends if the pause takes too long. Use it on the
+    metadata's loop.
     """
 
     def __init__(self, pause: ThreadPause, session: EmbeddedSession, timeout_ms: int) -> None:
@@ -28,9 +28,10 @@ class _Standstill:
         self._expiry = loop.call_later(timeout_ms / 1000, self._expire)
 
     def end(self) -> None:
-        """Start a new session if the old one ended, and only then resume the broker."""
+        """Start a new session if the old one has ended, and only then resume the broker."""
         self._expiry.cancel()
-        # It starts a new session, like a client that returns after its session has ended.
+        # The broker starts a new session, like a client that reconnects after its session has
+        # expired.
         if self._has_expired and self._session.session_state is SessionState.EXPIRED:
             self._session.reconnect()
         self._pause.resume()
@@ -42,9 +43,9 @@ class _Standstill:
 
 
 class OwnThreads:
-    """Keeps a thread for each broker id, from `begin` to `end`.
+    """Manages a thread for each broker id, from `begin` to `end`.
 
-    All methods but `stop` are called on the metadata's loop.
+    Call all methods except `stop` on the metadata's loop.
     """
 
     def __init__(self) -> None:
@@ -65,7 +66,8 @@ class OwnThreads:
 
     async def end(self, broker_id: int) -> None:
         thread = self._threads.pop(broker_id)
-        # This joins the thread, so it must not block this loop: the broker's last calls come here.
+        # Stopping joins the thread, which must not block this loop, because the broker's last calls
+        # run here.
         await asyncio.get_running_loop().run_in_executor(None, thread.stop)
 
     def stop(self, broker_id: int) -> ThreadPause:
@@ -79,8 +81,8 @@ class OwnThreads:
     def on_stopped(
         self, broker_id: int, pause: ThreadPause, session: EmbeddedSession, timeout_ms: int
     ) -> None:
-        """Record that the broker's loop is blocked: end its session after `timeout_ms`, as a server
-        does.
+        """Record that the broker's loop is blocked. Its session ends after `timeout_ms`, as on a
+        server.
         """
         self._standstills[broker_id] = _Standstill(pause, session, timeout_ms)
 

@@ -1,7 +1,7 @@
-"""Freezes a broker, like SIGSTOP: connections stay open, but requests are not answered.
+"""Freezes a broker, as with SIGSTOP: connections stay open, but requests are not answered.
 
-Data that reaches its sockets waits in the kernel's buffers, its timers are late when it resumes,
-and work that it awaits in threads, such as a sync, may finish meanwhile.
+Data that reaches the broker's sockets waits in the kernel's buffers, and its timers are late when
+it resumes. Work that it awaits in threads, such as a sync, may finish during the pause.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BEGINS_WITHIN_S: Final = 10.0
 
 
 class Pause(ABC):
-    """A pause lasts from its construction to `resume`."""
+    """Represents a pause, which lasts from construction until `resume`."""
 
     @abstractmethod
     def resume(self) -> None:
@@ -40,9 +40,9 @@ class ThreadPause(Pause):
     def __init__(self, thread: LoopThread) -> None:
         self._stands = threading.Event()
         self._ends = threading.Event()
-        # A callback that does not return blocks the loop, and with it everything in the broker.
+        # A callback that does not return blocks the loop, and thus everything in the broker.
         thread.call_soon(self._block)
-        # The loop has not run the callback yet; let it return immediately.
+        # The loop has not run the callback yet; this lets the callback return immediately.
         if not self._stands.wait(_BEGINS_WITHIN_S):
             self._ends.set()
             raise TimeoutError(f"the broker did not stand still within {_BEGINS_WITHIN_S:g} s")
@@ -51,7 +51,7 @@ class ThreadPause(Pause):
         self._ends.set()
 
     def _block(self) -> None:
-        """Block the loop on which this is called."""
+        """Block the current loop."""
         self._stands.set()
         if not self._ends.wait(_LONGEST_S):
             _log.warning(
@@ -71,7 +71,7 @@ class ProcessPause(Pause):
 
 
 class Paused:
-    """The result of `pause`; the end of its `with` block resumes the broker."""
+    """Is returned by `pause`; the end of its `with` block resumes the broker."""
 
     def __init__(self, resume: Callable[[], None]) -> None:
         self._resume = resume

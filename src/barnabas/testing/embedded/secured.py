@@ -1,4 +1,5 @@
-"""The certificates, users and settings of an embedded broker or cluster with `secure=True`."""
+"""Provides certificates, users and settings for an embedded broker or cluster with
+`secure=True`."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class Secured:
-    """Creates these and keeps them in a directory: `where`, or a temporary one for True."""
+    """Creates these and keeps them in the directory `where`, or in a temporary one if `where` is
+    True."""
 
     def __init__(self, where: bool | str | os.PathLike[str]) -> None:
         self._directory = DataDirectory(None if isinstance(where, bool) else Path(where))
@@ -25,9 +27,7 @@ class Secured:
 
     @property
     def setup(self) -> SecureSetup:
-        """Return the setup; missing files are created at the first use. Raises ConfigError or
-        OSError.
-        """
+        """Return the setup; the first use creates missing files. Raises ConfigError or OSError."""
         if self._setup is None:
             from barnabas.broker.security.secure_setup import prepare  # rarely needed
 
@@ -36,14 +36,14 @@ class Secured:
 
     def remove(self) -> None:
         """Remove a temporary directory; the next use creates everything again."""
-        # Certificates in a directory given by the user are reused.
+        # A directory given by the user is kept, so that its certificates are reused.
         if self._directory.is_temporary:
             self._setup = None
         self._directory.remove()
 
 
 def listener(secured: Secured | None, port: int) -> dict[str, str]:
-    """Return the configs for a broker's listener at this port of 127.0.0.1."""
+    """Return the configs for a broker's listener on this port of 127.0.0.1."""
     if secured is None:
         return {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
     from barnabas.broker.security.secure_setup import PROTOCOL
@@ -58,8 +58,8 @@ def listener(secured: Secured | None, port: int) -> dict[str, str]:
 def client_settings(
     secured: Secured | None, bootstrap_servers: str, library: str
 ) -> Mapping[str, Any]:
-    """Return how a client of `library` connects, in its own names. Raises ConfigError for an
-    unknown library.
+    """Return the settings with which a client of `library` connects, under the library's own names.
+    Raises ConfigError for an unknown library.
     """
     if library not in _SERVERS:
         raise ConfigError(f"library={library!r}: not one of {', '.join(_SERVERS)}")
@@ -74,4 +74,4 @@ _SERVERS: Final = {
     "kafka-python": "bootstrap_servers",
     "aiokafka": "bootstrap_servers",
 }
-"""The name under which each library takes the addresses."""
+"""The name of each library's setting for the addresses."""

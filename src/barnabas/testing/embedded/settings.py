@@ -1,10 +1,10 @@
-"""Broker configs as a program writes them, and the defaults of embedded brokers.
+"""Converts broker configs that a program passes, and defines the defaults of embedded brokers.
 
-One default is a quiet log: only warnings and errors. Loggers belong to the whole process, so only
-the loggers of the broker's parts are changed, and only if no level is set:
+By default, only warnings and errors are logged. Loggers belong to the whole process, so only the
+loggers of the broker's parts are changed, and only if no level is set:
 `logging.getLogger("barnabas").setLevel("INFO")` before the start takes precedence. The broker that
-set the levels restores them. If several brokers run side by side, that is the first broker, and the
-others may log more once it has stopped.
+set the levels restores them. If several brokers run at the same time, this is the first one, and
+the others may log more once it has stopped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 from barnabas.errors import ConfigError
 
 TIMEOUT_S: Final = 10.0
-"""How long a test's wait lasts by default."""
+"""The default timeout of a test's waits."""
 
 LOGGERS: Final = tuple(
     f"barnabas.{part}"
@@ -25,20 +25,20 @@ LOGGERS: Final = tuple(
 )
 
 Setting = str | int | float | bool | os.PathLike[str]
-"""A broker config's value as a program writes it."""
+"""The types that a program may pass as a broker config's value."""
 
 
 def texts(config: Mapping[str, Setting] | None) -> dict[str, str]:
-    """Return configs as in a properties file. Raises ConfigError for a value that no file could
-    contain.
+    """Return configs as text, as in a properties file. Raises ConfigError for a value that no file
+    could contain.
     """
     return {name: _text(name, value) for name, value in (config or {}).items()}
 
 
 def defaults_for_tests(brokers: int) -> dict[str, str]:
-    """Return defaults that differ from Kafka's: a test does not wait for a group's other members,
-    has few groups and transactions (fifty partitions for each cost twenty milliseconds), and does
-    not wait a second because a follower asked its leader a moment too early.
+    """Return defaults that differ from Kafka's. A test does not wait for other members of a group,
+    has few groups and transactions (fifty partitions for each take twenty milliseconds), and does
+    not wait a second when a follower asks its leader a moment too early.
     """
     return {
         "group.initial.rebalance.delay.ms": "0",
@@ -49,7 +49,7 @@ def defaults_for_tests(brokers: int) -> dict[str, str]:
 
 
 def _text(name: str, value: Setting) -> str:
-    # First, since a bool is an int in Python.
+    # This is checked first, because a bool is an int in Python.
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int | float):
@@ -66,7 +66,7 @@ class QuietLog:
         self._changed: list[logging.Logger] = []
 
     def begin(self) -> None:
-        # Keep a level that the program has chosen.
+        # A level that the program has chosen is kept.
         if logging.getLogger("barnabas").level != logging.NOTSET:
             return
         for logger in map(logging.getLogger, LOGGERS):

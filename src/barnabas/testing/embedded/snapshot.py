@@ -1,4 +1,4 @@
-"""A saved state of an embedded broker or cluster: a copy of its data, for many restores.
+"""Saves and restores the state of an embedded broker or cluster, as copies of its data.
 
     with barnabas.Broker() as broker:
         load_the_data(broker)
@@ -7,7 +7,7 @@
     with barnabas.Broker(snapshot=snapshot) as broker:
         ...
 
-Each restore makes a separate copy, so tests that change it do not affect each other.
+Each restore creates a separate copy, so tests that change the data do not affect each other.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from barnabas.testing.embedded.data_directory import DataDirectory
 _DATA: Final = "data"
 _DESCRIPTION: Final = "snapshot.json"
 _FORMAT: Final = 1
-# Do not copy lock files, which belong to the running process.
+# Lock files belong to the running process and are not copied.
 _LEFT_OUT: Final = (".lock",)
 
 
 class SnapshotKind(NamedTuple):
-    """The kind of a snapshot; it can be restored only into the same kind."""
+    """Identifies the kind of a snapshot, which can be restored only into the same kind."""
 
     noun: str  # "broker" or "cluster"
     brokers: int
@@ -43,9 +43,9 @@ class SnapshotKind(NamedTuple):
 
 
 class Snapshot:
-    """`path`: the directory in which `Broker.snapshot(path)` has saved it.
+    """Represents the snapshot that `Broker.snapshot(path)` has saved in the directory `path`.
 
-    Only restores read it, and it may be kept from one test run to the next. A snapshot taken
+    Restores do not change it, and it may be kept from one test run to the next. A snapshot taken
     without a path is temporary: it is removed by `delete`, at the end of its `with` block, or at
     the latest when the process ends. Raises ConfigError if there is no snapshot.
     """
@@ -66,10 +66,10 @@ class Snapshot:
 
     @classmethod
     def take(cls, data_dir: Path, kind: SnapshotKind, path: Path | None) -> Snapshot:
-        """Copy a directory that is not in use; `path` must not exist, or must be empty."""
+        """Copy a directory that is not in use. `path` must not exist or must be empty."""
         directory = DataDirectory(path)
         into = directory.make()
-        # Among other files, the snapshot's files could not be recognized.
+        # The snapshot's files could not be distinguished from other files.
         if into.is_dir() and any(into.iterdir()):
             raise ConfigError(f"path={into}: is not empty; a snapshot needs a directory of its own")
         _copy(data_dir, into / _DATA)
@@ -81,12 +81,12 @@ class Snapshot:
         return taken
 
     def restore_to(self, directory: Path, kind: SnapshotKind) -> None:
-        """Replace the contents of `directory`, which is not in use, with a copy: completely or not
-        at all.
+        """Replace the contents of `directory`, which must not be in use, with a copy, either
+        completely or not at all.
         """
         if kind != self.kind:
             raise ConfigError(f"snapshot: {self.path} is of a {self.kind}, this is a {kind}")
-        # Copy first, then rename, so that the old state is kept if the disk is full.
+        # Copying comes before renaming, so that the old state is kept if the disk is full.
         fresh = directory.with_name(f"{directory.name}.restoring")
         shutil.rmtree(fresh, ignore_errors=True)
         try:
@@ -98,7 +98,7 @@ class Snapshot:
             shutil.rmtree(fresh, ignore_errors=True)
 
     def delete(self) -> None:
-        """Remove a temporary snapshot; a snapshot with a given path stays."""
+        """Remove a temporary snapshot; keep one with a given path."""
         self._directory.remove()
 
     def __enter__(self) -> Self:
@@ -114,7 +114,7 @@ class Snapshot:
 
 
 def open_snapshot(snapshot: Snapshot | str | os.PathLike[str]) -> Snapshot:
-    """Return the snapshot itself, or the snapshot at a path."""
+    """Return the given snapshot, or the snapshot at a path."""
     return snapshot if isinstance(snapshot, Snapshot) else Snapshot(snapshot)
 
 

@@ -1,4 +1,4 @@
-"""A topic for tests, with writes, reads and waits in one line each.
+"""Represents a topic in tests, with methods to write, read and wait in one line.
 
 orders = broker.topic("orders", partitions=3)
 orders.send(b"one", key=b"anna")
@@ -38,23 +38,23 @@ _POLL_MS: Final = 100
 _SHOWN_BYTES: Final = 60
 
 Range = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
-"""The first offset and the end of each partition."""
+"""The first and the end offset of each partition."""
 
 
 _Pair = tuple[bytes | None, bytes | None]  # value and key, as in `send`
 
 
 class GivenRecord(TypedDict, total=False):
-    """A record with a key, for `Topic.send_many`."""
+    """Describes a record with a key, for `Topic.send_many`."""
 
     value: bytes | str | None
     key: bytes | str | None
 
 
 class Topic:
-    """A topic of a running broker, returned by `broker.topic(name)`.
+    """Represents a topic of a running broker, returned by `broker.topic(name)`.
 
-    Every method blocks, at most `timeout_s` seconds, and may be called by any thread.
+    Every method blocks for at most `timeout_s` seconds and may be called by any thread.
     """
 
     def __init__(self, name: str, clients: ClientThread) -> None:
@@ -66,11 +66,12 @@ class Topic:
 
     @property
     def partitions(self) -> list[int]:
-        """Return the numbers of its partitions. Raises UnknownTopicOrPartition."""
+        """Return the numbers of the topic's partitions. Raises UnknownTopicOrPartition."""
         return [each.partition for each in self.describe().partitions]
 
     def describe(self, timeout_s: float = TIMEOUT_S) -> TopicDescription:
-        """Return its partitions with leader, replicas and ISR. Raises UnknownTopicOrPartition."""
+        """Return the topic's partitions with leader, replicas and ISR. Raises
+        UnknownTopicOrPartition."""
         return self._clients.run(self._describe, f"topic {self.name!r}", timeout_s)
 
     # ---- records ----
@@ -83,7 +84,7 @@ class Topic:
         timeout_s: float = TIMEOUT_S,
         **rest: Unpack[RecordOptions],
     ) -> RecordMetadata:
-        """Append a record, and return its position once all in-sync replicas have it.
+        """Append a record, and return its partition and offset once all in-sync replicas have it.
 
         Text is sent as UTF-8. `partition`, `timestamp_ms` and `headers` are as in
         `SyncProducer.send`. Raises the same errors, or TimeoutError.
@@ -98,9 +99,9 @@ class Topic:
         timeout_s: float = TIMEOUT_S,
         **rest: Unpack[RecordOptions],
     ) -> list[RecordMetadata]:
-        """Send many values at once; write a key as in `{"value": "one", "key": "anna"}`.
+        """Send many values at once. To send a key, write `{"value": "one", "key": "anna"}`.
 
-        A pair is rejected with TypeError: it would not be clear which of the two is the key.
+        A pair raises TypeError, because it would not be clear which of the two is the key.
         """
         pairs = [_given(each) for each in arguments.iterator(records, "records")]
         return self._send_all(pairs, rest, timeout_s)
@@ -114,11 +115,11 @@ class Topic:
     def records(
         self, *, isolation_level: str = READ_UNCOMMITTED, timeout_s: float = TIMEOUT_S
     ) -> list[ConsumerRecord]:
-        """Return all records that it has now, by partition and offset.
+        """Return all records that the topic has now, sorted by partition and offset.
 
-        `isolation_level`: with "read_committed" only the records up to the first open transaction,
+        `isolation_level`: with "read_committed", only the records up to the first open transaction,
         without aborted ones. Raises UnknownTopicOrPartition or WaitTimeout, or ValueError for more
-        than a million records: use a consumer for that many.
+        than a million records; use a consumer for that many.
         """
         work = partial(self._records, isolation_level)
         return self._clients.run(work, f"the records of topic {self.name!r}", timeout_s)
@@ -137,15 +138,15 @@ class Topic:
         isolation_level: str = READ_UNCOMMITTED,
         timeout_s: float = TIMEOUT_S,
     ) -> list[ConsumerRecord]:
-        """Return `records` once there are at least `count` of them, or raise WaitTimeout."""
+        """Return `records` once there are at least `count` of them. Raises WaitTimeout."""
         arguments.whole_number(count, "count")
         looked: list[Range] = []
 
         async def look() -> Sight[list[ConsumerRecord]]:
             between = await self._range(isolation_level)
-            # Read only when there may be enough, or when nothing more arrives, not repeatedly.
-            # Offsets are an upper bound for records: markers and compacted records also take
-            # offsets.
+            # Records are read not repeatedly, but only when there may be enough, or when no more
+            # arrive. The offsets give an upper bound, because markers and compacted records also
+            # have offsets.
             if _length(between) < count and looked != [between]:
                 looked[:] = [between]
                 return Sight([], False, counted(_length(between), "record"))
@@ -165,10 +166,10 @@ class Topic:
         other_than: int | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> int:
-        """Return the id of the partition's leader once it has one, or raise WaitTimeout.
+        """Return the id of the partition's leader once it has one. Raises WaitTimeout.
 
-        `leader`: wait for exactly this broker; `other_than`: wait for any other broker, for example
-        after this one was stopped.
+        `leader`: wait for this broker; `other_than`: wait for any broker other than this one, for
+        example after it was stopped.
         """
 
         async def look() -> Sight[int]:
@@ -186,7 +187,7 @@ class Topic:
     def wait_for_isr(
         self, partition: int, isr: Iterable[int], *, timeout_s: float = TIMEOUT_S
     ) -> None:
-        """Return once exactly these brokers are in sync, in any order, or raise WaitTimeout."""
+        """Return once exactly these brokers are in sync, in any order. Raises WaitTimeout."""
         members = sorted(arguments.iterator(isr, "isr"))
 
         async def look() -> Sight[None]:
@@ -197,7 +198,7 @@ class Topic:
         self._clients.wait(look, wanted, timeout_s)
 
     def delete(self, *, timeout_s: float = TIMEOUT_S) -> None:
-        """Delete it with all its records. Raises UnknownTopicOrPartition."""
+        """Delete the topic with all its records. Raises UnknownTopicOrPartition."""
 
         async def delete() -> None:
             admin = await self._clients.admin()
@@ -205,7 +206,7 @@ class Topic:
 
         self._clients.run(delete, f"the end of topic {self.name!r}", timeout_s)
 
-    # ---- on the clients' loop ----
+    # ---- methods that run on the clients' loop ----
 
     async def _describe(self) -> TopicDescription:
         admin = await self._clients.admin()
@@ -242,7 +243,8 @@ class Topic:
                 consumer.seek(name, begins[name])
             while unread:
                 for record in await consumer.poll(_POLL_MS):
-                    # Records that arrive during the read are left out: the range was fixed before.
+                    # Records that arrive during the read are left out, because the range was
+                    # determined before.
                     if record.offset < ends[TopicPartition(record.topic, record.partition)]:
                         found.append(record)
                 if len(found) > _MOST_RECORDS:
@@ -250,14 +252,15 @@ class Topic:
                         f"topic {self.name!r} has more than {_MOST_RECORDS} records: read them "
                         "with a consumer"
                     )
-                # By position, since the offsets of markers and compacted records have no record.
+                # The position is compared, because the offsets of markers and compacted records
+                # have no record.
                 for name in list(unread):
                     if await consumer.position(name) >= unread[name]:
                         del unread[name]
         return sorted(found, key=lambda record: (record.partition, record.offset))
 
     async def _range(self, isolation_level: str) -> Range:
-        """Return the first offset and the end of each partition."""
+        """Return the first and the end offset of each partition."""
         described = await self._describe()
         names = [TopicPartition(self.name, each.partition) for each in described.partitions]
         admin = await self._clients.admin()
@@ -302,7 +305,7 @@ def _data(value: object, argument: str) -> bytes | None:
 
 
 def _seen(records: Sequence[ConsumerRecord]) -> str:
-    """Say how many records there are, in which partitions, and what the last one is."""
+    """Describe how many records there are, in which partitions, and the last record."""
     if not records:
         return "no records"
     counts: dict[int, int] = {}

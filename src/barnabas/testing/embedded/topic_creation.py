@@ -19,23 +19,23 @@ from barnabas.testing.embedded.waiting import Sight, is_wait_timeout
 
 __tracebackhide__ = is_wait_timeout
 
-_PARTITIONS_IN_TIME = 100  # that the slowest disk creates within the usual timeout
-_LOOK_FOR_LOGS_EVERY_S = 1.0  # since the response is large
+_PARTITIONS_IN_TIME = 100  # the slowest disk creates these within the usual timeout
+_LOOK_FOR_LOGS_EVERY_S = 1.0  # not more often, because the response is large
 
 
 class WantedTopic(NamedTuple):
     name: str
-    partitions: int | None  # None: the broker's default, or whatever it has
-    replication_factor: int | None  # as above
-    config: Mapping[str, ConfigText]  # of a new topic
+    partitions: int | None  # None: the broker's default, or any number
+    replication_factor: int | None  # likewise
+    config: Mapping[str, ConfigText]  # the configs of a new topic
 
 
 def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> Topic:
-    """Return the topic, after creating it if it does not exist.
+    """Return the topic, and create it if it does not exist.
 
-    Raises ValueError if it exists with other properties. A request does not wait for the logs of
-    thousands of partitions: when it is repeated the topic already exists, although no broker knows
-    it yet.
+    Raises ValueError if it exists with other properties. A request does not wait until thousands of
+    partitions have their logs. When it is repeated, the topic already exists, although no broker
+    knows it yet.
     """
     _check(wanted)
 
@@ -43,7 +43,7 @@ def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> 
         admin = await clients.admin()
         try:
             await admin.create_topics([_new(wanted)])
-        # Another test, or an earlier attempt whose response was lost, has created it.
+        # Another test has created it, or an earlier attempt whose response was lost.
         except TopicAlreadyExists:
             return False
         return True
@@ -53,10 +53,10 @@ def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> 
         return found
 
     is_new = clients.run(create, f"the creation of topic {wanted.name!r}", timeout_s)
-    # Each log is forced to disk, and is visible only when all logs of its request exist.
+    # Each log is forced to disk, and becomes visible only when all logs of its request exist.
     patience_s = timeout_s * max(1, (wanted.partitions or 1) / _PARTITIONS_IN_TIME)
     topic = wait_for_topic(wanted.name, None, clients, patience_s)
-    # A topic that was just created has the requested properties.
+    # A topic that has just been created has the requested properties.
     if not is_new:
         _compare(wanted, clients.run(describe, f"topic {wanted.name!r}", timeout_s))
     return topic
@@ -67,7 +67,7 @@ def wait_for_topic(
 ) -> Topic:
     """Return the topic once it exists and each partition has a leader.
 
-    Raises WaitTimeout after `timeout_s` without a new replica or leader.
+    Raises WaitTimeout if no replica or leader is added for `timeout_s`.
     """
     arguments.topic_name(name, "name")
     looked_at = -_LOOK_FOR_LOGS_EVERY_S
@@ -101,7 +101,7 @@ def wait_for_topic(
 
 
 async def _logs(admin: Admin, name: str) -> int:
-    """Count the replicas of a topic that the brokers have created so far, as far as is known."""
+    """Return the number of a topic's replicas that are known to have been created."""
     try:
         described = await admin.describe_log_dirs()
     except (KafkaError, Unreachable):

@@ -1,4 +1,4 @@
-"""Waits for a state of a broker: looks repeatedly until the state is reached or time is up."""
+"""Waits for a state of a broker by checking repeatedly until the state is reached or time is up."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ class WaitTimeout(AssertionError):
     """Raised if a wait timed out; the message says what was found instead."""
 
 
-WaitTimeout.__module__ = "barnabas.testing"  # where the documentation has it
+WaitTimeout.__module__ = "barnabas.testing"  # the module under which it is documented
 
 
 def is_wait_timeout(failure: Any) -> bool:
-    """Make pytest hide the frames of a module whose `__tracebackhide__` is this function.
+    """Return True to make pytest hide the frames of a module whose `__tracebackhide__` is this
+    function.
 
-    A reader needs only the line of the test that waited; `--full-trace` shows the rest.
+    Readers need only the line of the test that waited; `--full-trace` shows the rest.
     """
     return failure is not None and isinstance(failure.value, WaitTimeout)
 
 
 class Sight(NamedTuple, Generic[T]):
-    """The result of one check."""
+    """Holds the result of one check."""
 
     value: T
-    holds: bool  # True if the condition holds
-    seen: str  # for the message, if the condition does not hold
-    progress: object = None  # as long as it changes, the time is extended
+    holds: bool  # whether the condition is true
+    seen: str  # for the message, if it is not
+    progress: object = None  # whenever this changes, the wait is extended
 
 
 async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeout_s: float) -> T:
-    """Return the value of the first look that shows the wanted state.
+    """Return the value of the first check that finds the wanted state.
 
-    `wanted` describes the state, as in "topic 't' with 3 records". A broker that cannot be reached,
-    or that answers with a transient error, is asked again. Raises WaitTimeout after `timeout_s`
+    `wanted` describes the state, as in "topic 't' with 3 records". If a broker cannot be reached,
+    or responds with a transient error, the check is repeated. Raises WaitTimeout after `timeout_s`
     without progress, and any other error immediately.
     """
     seen, progress = "no answer", None
@@ -62,13 +63,14 @@ async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeo
                     if sight.holds:
                         return sight.value
                     seen = sight.seen
-                    # There is progress: the time starts over, so that a slow disk does not fail a
+                    # There is progress, so the time starts again, and a slow disk does not fail a
                     # test.
                     if sight.progress is not None and sight.progress != progress:
                         progress = sight.progress
                         limit.reschedule(asyncio.get_running_loop().time() + timeout_s)
                 await asyncio.sleep(pause_s)
-                # Most states are reached within milliseconds; the others are not worth a busy loop.
+                # Most states are reached within milliseconds; for the others, a busy loop is not
+                # worthwhile.
                 pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
     except TimeoutError:
         if not limit.expired():

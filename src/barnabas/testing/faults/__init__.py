@@ -3,8 +3,8 @@
     with broker.faults.add(api="Produce", topic="orders", error="NOT_LEADER_OR_FOLLOWER", count=3):
         application.run()
 
-Start from `Broker.faults` and `Cluster.faults`; `docs/testing-faults.md` describes the rules. The
-modules here use the names of request fields, so rules work for every API.
+Use `Broker.faults` and `Cluster.faults`; `docs/testing-faults.md` describes the rules. The modules
+here refer to request fields by name, so rules work for every API.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Lists the errors with which each API can answer, as in Kafka 3.9's protocol.
+"""Lists the errors that each API can return in Kafka 3.9's protocol.
 
-A rule with another error could only confuse a client, so it is rejected. `ROWS` lists the errors in
-a row: of a topic, partition, group or configured resource. `WHOLE` lists the errors of the request
-as a whole, if its response has both. An API that is only in `WHOLE` has no rows.
+A rule with another error could only confuse a client, so it is rejected. `ROWS` lists the errors
+for a row: a topic, partition, group or configured resource. `WHOLE` lists the errors for the
+request as a whole, if its response can contain both. An API that is only in `WHOLE` has no rows.
 """
 
 from __future__ import annotations
@@ -174,6 +174,6 @@ def answerable(api: str) -> frozenset[str]:
 
 
 def is_whole(api: str, error: str) -> bool:
-    """Return True for an error of the request as a whole, which none of its rows can have."""
-    # In an API without rows all errors are in one place.
+    """Return whether an error concerns the request as a whole and cannot be in a row."""
+    # In an API without rows, all errors are in one place.
     return error in WHOLE.get(api, ()) or api not in ROWS

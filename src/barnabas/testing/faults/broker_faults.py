@@ -1,4 +1,4 @@
-"""`broker.faults`: the faults of a broker, set by rules."""
+"""Implements `broker.faults`, the faults of a broker, which are set by rules."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
     from barnabas.testing.faults.rule import Rule
 
 Call = Callable[[Callable[[], None]], None]
-"""Calls a function on the loop of the brokers, and returns when it is done."""
+"""Calls a function on the brokers' loop, and returns when the function has returned."""
 
 
 class Faults:
-    """The faults of one broker, or of all brokers of a cluster; they outlive a stop and a start.
+    """Holds the faults of one broker, or of all brokers of a cluster. They survive a restart.
 
-    All methods may be called in any thread but the broker's own, even before the start.
+    All methods may be called in any thread except the broker's own, even before the start.
     """
 
     def __init__(self, call: Call) -> None:
         self._call = call
         self._rules = RequestRules(self._apply)
         self._isolation = Isolation()
-        self._disks: dict[int | None, DiskFault] = {}  # by broker; None: all others
+        self._disks: dict[int | None, DiskFault] = {}  # by broker; None: all other brokers
         self._clocks: dict[int | None, ClockFault] = {}
         self._servers: dict[int, Server] = {}  # the running brokers
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules, in the order in which they are tried, including spent rules."""
+        """The rules, including spent ones, in the order in which they are tried."""
         return self._rules.rules
 
     def add(self, **arguments: Unpack[RuleArguments]) -> Rule:
-        """Make matching requests fail, from now on.
+        """Make matching requests fail from now on.
 
             with broker.faults.add(api="Produce", topic="orders", error="NOT_LEADER_OR_FOLLOWER"):
                 ...
@@ -83,10 +83,10 @@ class Faults:
         """Make the log directories' disk fail until `remove()` or the end of the `with` block.
 
         `full`: writes fail with ENOSPC. `error`: writes and syncs fail with this error ("EIO").
-        `delay_ms`: each write and sync takes this much longer, and the broker waits, as for any
-        slow disk. `broker`: in a cluster, the only broker affected; None: all. A later call
-        replaces the fault. A broker without a usable log directory stops by itself, as in Kafka:
-        `stop` then raises OSError with the reason. Raises ConfigError.
+        `delay_ms`: each write and sync takes this much longer, and the broker waits as for any slow
+        disk. `broker`: in a cluster, the only broker affected; None: all. A later call replaces the
+        fault. A broker without a usable log directory stops by itself, as in Kafka: `stop` then
+        raises OSError with the reason. Raises ConfigError.
         """
         fault = disk_fault(full=full, error=error, delay_ms=delay_ms)
         self._check_broker(broker)
@@ -99,10 +99,11 @@ class Faults:
     ) -> Temporary:
         """Move or stop the wall clock until `remove()` or the end of the `with` block.
 
-        `offset_ms`: how far to set it forward, or back if negative. `frozen`: it stops now.
-        Timeouts and sessions keep running on the monotonic clock. After a jump of more than a
-        minute a broker removes nothing by age for five minutes, so that a wrong clock does not cost
-        data. `broker`: in a cluster, the only broker affected; None: all. Raises ConfigError.
+        `offset_ms`: how far to set the clock forward, or back if negative. `frozen`: stop the clock
+        now. Timeouts and sessions continue, because they use the monotonic clock. After a jump of
+        more than a minute, a broker removes nothing by age for five minutes, so that a wrong clock
+        does not cause data loss. `broker`: in a cluster, the only broker affected; None: all.
+        Raises ConfigError.
         """
         fault = clock_fault(offset_ms=offset_ms, frozen=frozen)
         self._check_broker(broker)
@@ -116,7 +117,7 @@ class Faults:
         self._clocks.clear()
         self._rules.clear()
 
-    # ---- on the brokers' loop ----
+    # ---- methods that run on the brokers' loop ----
 
     def attach(self, server: Server) -> None:
         """Apply the faults to a broker that has started."""
@@ -124,20 +125,20 @@ class Faults:
         self._apply_to(server)
 
     def detach(self, broker_id: int) -> None:
-        """Forget a stopping broker."""
+        """Remove a broker that is stopping."""
         self._servers.pop(broker_id, None)
 
     def handle(
         self, context: Context, request: Message, handler: Callable[[Context, Any], Outcome]
     ) -> Outcome:
-        """Stage one of a request (`broker.network.request_faults`)."""
+        """Handle stage one of a request (`broker.network.request_faults`)."""
         self._isolation.check(context)
         return self._rules.handle(context, request, handler)
 
-    # ---- its parts ----
+    # ---- internal methods ----
 
     def _machine(self) -> dict[str, dict[int | None, Any]]:
-        """Return the faults of disks and clocks, by broker."""
+        """Return the faults of disks and clocks by broker."""
         return {"disk": self._disks, "clock": self._clocks}
 
     def _broker_ids(self) -> tuple[int, ...]:
@@ -151,13 +152,13 @@ class Faults:
     def _restore(
         self, faults: dict[int | None, Any], broker: int | None, fault: DiskFault | ClockFault
     ) -> None:
-        # Compare by identity: a later fault with the same value is a different fault.
-        if faults.get(broker) is fault:  # otherwise it was replaced
+        # This compares identities, because a later fault with the same value is a different fault.
+        if faults.get(broker) is fault:  # otherwise, it was replaced
             del faults[broker]
             self._apply()
 
     def _apply(self) -> None:
-        # Before the start there is nothing to change; `attach` will apply what is set by then.
+        # Before the start, there is nothing to change; `attach` applies what has been set by then.
         if self._servers:
             self._call(self._apply_to_all)
 
@@ -168,7 +169,7 @@ class Faults:
     def _apply_to(self, server: Server) -> None:
         broker_id = server.broker_id
         is_needed = bool(self._rules.rules or self._isolation)
-        # Without rules, requests take the usual path, which has no check for faults.
+        # Without rules, requests take the normal path, which does not check for faults.
         server.parts.network.inject(self if is_needed else None)
         machine = MachineFaults(server.seams)
         machine.spoil_disk(self._disks.get(broker_id, self._disks.get(None)))

@@ -1,4 +1,5 @@
-"""`cluster.faults`: the faults of a broker, and brokers that are killed or cut off from others."""
+"""Implements `cluster.faults`: the faults of single brokers, and brokers that are killed or
+isolated."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class ClusterFaults(Faults):
-    """The faults of an embedded cluster.
+    """Holds the faults of an embedded cluster.
 
-    All methods may be called in any thread but the cluster's own.
+    All methods may be called in any thread except the cluster's own.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -28,11 +29,12 @@ class ClusterFaults(Faults):
         self._cluster = cluster
 
     def kill(self, broker_id: int) -> None:
-        """Stop a broker as `kill -9` does; `cluster.start_broker` restarts it.
+        """Stop a broker, as `kill -9` does; `cluster.start_broker` restarts it.
 
-        It hands over nothing and answers no request in progress; its written data stays, and its
-        next start recovers. Its metadata session ends immediately: the others need not wait for
-        `zookeeper.session.timeout.ms`. Raises ConfigError if it is not running.
+        The broker hands over nothing and does not answer requests in progress. Its written data is
+        kept, and its next start recovers. Its metadata session ends immediately, so the others need
+        not wait for `zookeeper.session.timeout.ms`. Raises ConfigError if the broker is not
+        running.
         """
         self._cluster.kill_broker(broker_id)
 
@@ -48,8 +50,8 @@ class ClusterFaults(Faults):
 
         `inbound`: no request from a client or another broker reaches it. `outbound`: nothing that
         it sends reaches the others, and its metadata session ends immediately. With only one of
-        them the partition has one direction. Connections are closed, and new ones are closed at
-        their first request; the broker itself keeps running. Raises ConfigError.
+        these, the partition is one-way. Connections are closed, and new ones are closed at their
+        first request, but the broker itself keeps running. Raises ConfigError.
         """
         if not inbound and not outbound:
             raise ConfigError("isolate: inbound=False and outbound=False cuts off nothing")
@@ -57,25 +59,26 @@ class ClusterFaults(Faults):
         return Temporary(partial(self.heal, broker_id))
 
     def cut_off(self, broker_id: int, inbound: bool, outbound: bool) -> None:
-        """Isolate a broker until `heal`; it returns nothing, so it can be called over the link."""
-        # Called here, in the caller's thread, so that the test gets the error.
-        self._cluster.server(broker_id)  # raises unless it is running
+        """Isolate a broker until `heal`. This returns nothing, so that it can be called in another
+        process."""
+        # This is called in the caller's thread, so that the error is raised in the test.
+        self._cluster.server(broker_id)  # raises an error unless it is running
         one = frozenset({broker_id})
         self._call(partial(self._isolate, broker_id, one if inbound else one - one, outbound))
 
     def heal(self, broker_id: int | None = None) -> None:
-        """Reconnect a broker to its clients and to the others; None: all brokers."""
+        """Reconnect a broker to its clients and the other brokers; None stands for all brokers."""
         if self._isolation:
             self._call(partial(self._heal, broker_id))
 
     def clear(self) -> None:
-        """Remove all rules, restore disks and clocks, and heal all brokers; a killed broker stays
-        down.
+        """Remove all rules, restore disks and clocks, and heal all brokers. A killed broker is not
+        restarted.
         """
         self.heal()
         super().clear()
 
-    # ---- on the cluster's loop ----
+    # ---- methods that run on the cluster's loop ----
 
     def detach(self, broker_id: int) -> None:
         one = frozenset({broker_id})
@@ -89,7 +92,8 @@ class ClusterFaults(Faults):
         mute = frozenset({broker_id}) if outbound else frozenset()
         before = self._isolation
         self._isolation = Isolation(before.unreachable | unreachable, before.mute | mute)
-        # New requests first, then the open connections, so that none slips through in between.
+        # New requests are blocked before open connections are closed, so that no request slips
+        # through.
         self._apply_to_all()
         for other, server in self._servers.items():
             if other != broker_id and outbound:
@@ -97,8 +101,8 @@ class ClusterFaults(Faults):
             elif other == broker_id and unreachable:
                 self._cut(server, lambda client_id: True)
         if outbound:
-            # A real session would end after zookeeper.session.timeout.ms: a test need not wait for
-            # that.
+            # A real session would end after zookeeper.session.timeout.ms, but a test need not wait
+            # for that.
             self._cluster.session(broker_id).expire()
 
     def _cut(self, server: Server, is_meant: Callable[[str | None], bool]) -> None:
@@ -111,6 +115,6 @@ class ClusterFaults(Faults):
         self._apply_to_all()
         for each in before.mute & healed:
             session = self._cluster.session(each)
-            # A broker that was cut off only for inbound traffic still has its session.
+            # A broker that was isolated only for inbound traffic still has its session.
             if session.session_state is SessionState.EXPIRED:
                 session.reconnect()

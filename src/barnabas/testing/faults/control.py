@@ -1,4 +1,4 @@
-"""Faults over HTTP, for tests in any language (`barnabas server start --test-control PORT`).
+"""Serves faults over HTTP, for tests in any language (`barnabas server start --test-control PORT`).
 
     GET    /faults          the rules with their hits
     POST   /faults          add a rule
@@ -10,9 +10,9 @@
 
 Requests and answers are JSON, with the arguments of `faults.add`, `disk` and `clock`; errors are
 answered with a status of 400 or more and `{"error": "..."}`. The server listens only on 127.0.0.1
-and has no users: any client that can connect may break the broker. A page in a browser cannot: a
-body must have the type application/json, for which a browser would ask first, and Host and Origin,
-if present, must name this machine.
+and has no users, so any client that can connect may break the broker. A page in a browser cannot: a
+body must have the type application/json, for which a browser would first ask the server, and Host
+and Origin, if present, must be this machine.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _MOST_CONNECTIONS: Final = 16
 
 
 class FaultControl:
-    """Serves one broker's faults from `start` to `close`, on the broker's loop."""
+    """Serves the faults of one broker from `start` to `close`, on the broker's loop."""
 
     def __init__(self, port: int) -> None:
-        """`port`: 0 takes a free port."""
+        """`port`: 0 selects a free port."""
         self._port = port
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
@@ -57,7 +57,7 @@ class FaultControl:
         return self._port
 
     async def start(self, broker: Server) -> None:
-        """Listen. Raises ConfigError if the port is taken."""
+        """Start listening. Raises ConfigError if the port is in use."""
         faults = Faults(lambda work: work())
         faults.attach(broker)
         await self.serve(faults)
@@ -68,9 +68,9 @@ class FaultControl:
         )
 
     async def serve(self, faults: Faults) -> int:
-        """Listen on this loop, and return the port. Raises ConfigError if the port is taken.
+        """Listen on this loop, and return the port. Raises ConfigError if the port is in use.
 
-        `faults` may belong to brokers on this loop, which call them without waiting, or to others.
+        `faults` may belong to brokers on this loop or on another one.
         """
         self._requests = ControlRequests(faults)
         try:
@@ -103,8 +103,8 @@ class FaultControl:
         try:
             writer.write((await self._answer(reader)).encode())
         except asyncio.CancelledError:
-            # Cancelled by `close`. asyncio's streams would log it: they ask every task for its
-            # exception.
+            # `close` has cancelled this. asyncio's streams would log it, because they ask every
+            # task for its exception.
             writer.transport.abort()
         else:
             writer.close()

@@ -18,11 +18,11 @@ _MOST_WAIT_MS = 600_000
 
 
 class ControlRequests:
-    """The faults of one broker, as used by requests."""
+    """Applies requests to the faults of one broker."""
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
-        self._machine: dict[tuple[str, str], Temporary] = {}  # by kind and broker, "" for all
+        self._machine: dict[tuple[str, str], Temporary] = {}  # by kind and broker ("" for all)
 
     async def answer(self, request: Request) -> Answer:
         """Carry out a request. Raises Refused, or ConfigError for wrong arguments."""
@@ -64,14 +64,14 @@ class ControlRequests:
                 try:
                     key = what, _text(request.body.get("broker"))
                     self._machine[key] = spoil(**request.body)
-                # The method has no argument of this name.
+                # The method has no argument with this name.
                 except TypeError:
                     raise Refused(400, _no_such_argument(what)) from None
                 return Answer(201, request.body)
             case "DELETE":
                 broker = request.query.get("broker")
                 for key in [key for key in self._machine if key[0] == what]:
-                    # Without ?broker= all brokers are restored.
+                    # Without ?broker=, all brokers are restored.
                     if broker in (None, key[1]):
                         self._machine.pop(key).remove()
                 return Answer(200, {})
@@ -85,12 +85,13 @@ class ControlRequests:
 
 
 async def _wait_for_hits(rule: Rule, request: Request) -> Answer:
-    """Return the rule once it was hit as often as the query says, or 408."""
+    """Return the rule once it has been hit as often as the query says, or status 408."""
     wanted = _number(request, "hits", 0, 2**31)
     timeout_ms = _number(request, "timeout_ms", 10_000, _MOST_WAIT_MS)
     now_s = asyncio.get_running_loop().time
     ends_at_s = now_s() + timeout_ms / 1000
-    # Looked at repeatedly: hits are counted on the brokers' loops, which may be in other threads.
+    # The hits are polled, because they are counted on the brokers' loops, which may be in other
+    # threads.
     while rule.hits < wanted:
         if now_s() >= ends_at_s:
             reason = f"hit {counted(rule.hits, 'time')} in {timeout_ms} ms, not {wanted}"

@@ -1,4 +1,5 @@
-"""`broker.faults` and `cluster.faults` with `process=True`: the same rules in another process."""
+"""Implements `broker.faults` and `cluster.faults` for `process=True`, with the same rules in
+another process."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 
 class DistantRule(Rule):
-    """A rule whose hits are counted in another process; reading them takes a request."""
+    """Represents a rule whose hits are counted in another process; reading them requires a
+    request."""
 
     def __init__(self, link: FaultLink, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -33,7 +35,7 @@ class DistantRule(Rule):
 
 
 class DistantFaults(Faults):
-    """Faults in another process, set there from `begin` to `end`."""
+    """Sets faults in another process, from `begin` to `end`."""
 
     _link: FaultLink
 
@@ -54,7 +56,7 @@ class DistantFaults(Faults):
 
 
 class DistantBrokerFaults(DistantFaults):
-    """The faults of a broker in another process. All methods may be called in any thread."""
+    """Holds the faults of a broker in another process. All methods may be called in any thread."""
 
     def __init__(self, port: Callable[[], int | None]) -> None:
         """`port` returns the port of the process's `FaultControl`, or None while there is none."""
@@ -63,15 +65,16 @@ class DistantBrokerFaults(DistantFaults):
 
 
 class DistantClusterFaults(DistantFaults, ClusterFaults):
-    """The faults of a cluster in another process. All methods may be called in any thread."""
+    """Holds the faults of a cluster in another process. All methods may be called in any thread."""
 
     def __init__(self, cluster: Cluster, port: Callable[[], int | None]) -> None:
-        """`port` is as for DistantBrokerFaults."""
+        """`port` has the same meaning as for DistantBrokerFaults."""
         super().__init__(cluster)
         self._go_through(FaultLink(port))
 
     def heal(self, broker_id: int | None = None) -> None:
-        # A stopped cluster has nothing to heal: its isolation ended with its brokers.
+        # A stopped cluster has nothing to heal, because the isolation ended when its brokers
+        # stopped.
         if self._cluster.is_running:
             self._cluster.call_child("faults.heal", broker_id)
 

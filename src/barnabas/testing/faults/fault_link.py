@@ -1,7 +1,7 @@
 """Connects a test's process to the faults of a broker in another process, over HTTP (`control`).
 
-It sends the faults that are set here to each process that starts, and adds up the rules' counts
-from all of them.
+It sends the faults set here to each process that starts, and adds up the rules' counts from all
+processes.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ MachineFault = DiskFault | ClockFault
 
 
 class FaultLink:
-    """`port` returns the port of the process that runs now, or None; it may raise ConfigError if
-    the process cannot be asked. All methods may be called in any thread.
+    """Sets and reads faults in another process. `port` returns the port of the current process, or
+    None; it may raise ConfigError if the process cannot be asked. All methods may be called in any
+    thread.
     """
 
     def __init__(self, port: Callable[[], int | None]) -> None:
         self._port_of_process = port
         self._lock = threading.RLock()
         self._life = 0
-        self._ids: dict[Rule, int] = {}  # the ids of the rules set there
-        self._former: dict[Rule, Tally] = {}  # their counts in processes that have ended
+        self._ids: dict[Rule, int] = {}  # the ids of rules in the current process
+        self._former: dict[Rule, Tally] = {}  # counts in processes that have ended
         self._spoilt: dict[tuple[str, int | None], MachineFault] = {}
 
-    # ---- the process ----
+    # ---- start and end of a process ----
 
     def begin(self, rules: Sequence[Rule], machine: Mapping[str, Mapping[Any, Any]]) -> None:
         """Set the faults in a process that has started to serve."""
@@ -59,14 +60,14 @@ class FaultLink:
         self._ids.clear()
         self._spoilt.clear()
 
-    # ---- the faults that are set ----
+    # ---- setting faults ----
 
     def bring(self, rules: Sequence[Rule], machine: Mapping[str, Mapping[Any, Any]]) -> None:
-        """Set exactly these faults in the process; do nothing while there is none.
+        """Set exactly these faults in the process; do nothing if there is no process.
 
         Raises ConfigError for a rejected fault, or OSError.
         """
-        port = self._port_of_process()  # before the lock: it may wait for a holder of the lock
+        port = self._port_of_process()  # without the lock, for whose holder it may wait
         if port is None:
             return
         with self._lock:
@@ -79,7 +80,7 @@ class FaultLink:
             del self._ids[rule]
             self._former.pop(rule, None)
         for rule in rules:
-            # Do not send a spent rule, which would start counting again in a new process.
+            # A spent rule is not sent, because it would start counting again in a new process.
             if rule not in self._ids and not rule.is_spent:
                 self._ids[rule] = _ask(port, "POST", "/faults", self._arguments(rule))["id"]
 
@@ -106,10 +107,11 @@ class FaultLink:
             arguments["count"] = rule.count - former.hits
         return arguments
 
-    # ---- what was counted ----
+    # ---- counts ----
 
     def look(self, rule: Rule, hits: int = 0, within_s: float = 0.0) -> None:
-        """Update the rule's counts from the process, once it was hit this often or time is up."""
+        """Update the rule's counts from the process, once it has been hit this often or time is
+        up."""
         with self._lock:
             life, rule_id = self._life, self._ids.get(rule)
             former = self._former.get(rule, Tally())
@@ -120,7 +122,7 @@ class FaultLink:
             seen = {}
             if port is not None and rule_id is not None:
                 seen = _exchange(port, "GET", f"/faults/{rule_id}{query}")[1]
-        except (ConfigError, OSError):  # it is paused or has ended
+        except (ConfigError, OSError):  # the process is paused or has ended
             seen = {}
         if not seen:
             time.sleep(min(within_s, _REST_S))
@@ -140,7 +142,7 @@ def _ask(
 ) -> dict[str, Any]:
     """Send a request, and return the response. Raises ConfigError if it is rejected, or OSError."""
     status, answer = _exchange(port, method, path, body)
-    # Treat a rule that no longer exists there as deleted.
+    # A rule that no longer exists there counts as deleted.
     if status >= 400 and (method, status) != ("DELETE", 404):
         raise ConfigError(answer["error"])
     return answer

@@ -1,4 +1,4 @@
-"""HTTP/1.1, as far as tests need it: a request with a JSON object, and its response."""
+"""Implements HTTP/1.1 as far as tests need it: requests and responses with JSON objects."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _HERE = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Request(NamedTuple):
-    """A request. `path` is split into its parts; `body` is the JSON object, empty if there is
-    none.
+    """Represents a request. `path` is split into its parts; `body` is the JSON object, or an empty
+    one if there is none.
     """
 
     method: str
@@ -32,7 +32,8 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A status and a JSON object. `allow` lists the allowed methods (405)."""
+    """Represents a response: a status and a JSON object. `allow` lists the allowed methods
+    (405)."""
 
     status: int
     body: dict[str, Any]
@@ -77,9 +78,9 @@ async def read_request(reader: asyncio.StreamReader) -> Request:
 
 
 def _check_origin(fields: Mapping[str, str]) -> None:
-    """Reject requests from a page in a browser, whatever name its server has taken on: with DNS
-    rebinding a name that now means this machine makes the browser believe that it is still the same
-    server. Raises Refused.
+    """Reject requests from a page in a browser, even if DNS rebinding makes the name of the page's
+    server point to this machine, so that the browser takes this server for the same one. Raises
+    Refused.
     """
     host = fields.get("host")
     if host is not None and _name(host) not in _HERE:
@@ -100,7 +101,8 @@ def _divide(line: str) -> tuple[str, str, str]:
 
 
 async def _body(reader: asyncio.StreamReader, fields: Mapping[str, str]) -> dict[str, Any]:
-    # No client of a test needs chunks, and a second way to end a body is a second way to be wrong.
+    # No test client needs chunks, and supporting a second way to end a body would allow more
+    # errors.
     if "transfer-encoding" in fields:
         raise Refused(411, "send the body's length as Content-Length, not in chunks")
     length = fields.get("content-length", "0")

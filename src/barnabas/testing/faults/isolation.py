@@ -1,4 +1,4 @@
-"""Cuts off brokers: from requests to them, and from reaching others."""
+"""Isolates brokers: blocks requests to them, and requests from them to other brokers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 from barnabas.broker.context import Context
 from barnabas.broker.network.request_faults import ConnectionCut
 
-_OF_A_BROKER = re.compile(r"broker-(\d+)-")  # see broker.inter_broker.peers
+_OF_A_BROKER = re.compile(r"broker-(\d+)-")  # as in broker.inter_broker.peers
 
 
 class Isolation(NamedTuple):
-    """`unreachable`: brokers that no request reaches; `mute`: brokers whose requests reach no
-    other.
+    """Holds the isolated brokers. No request reaches those in `unreachable`, and requests from
+    those in `mute` reach no other broker.
     """
 
     unreachable: frozenset[int] = frozenset()
@@ -23,17 +23,17 @@ class Isolation(NamedTuple):
         return bool(self.unreachable or self.mute)
 
     def check(self, context: Context) -> None:
-        """Raise ConnectionCut for a request that could not have arrived."""
+        """Raise ConnectionCut for a request that an isolated broker would not have received."""
         broker_id = context.node.broker_id
         if broker_id in self.unreachable:
             raise ConnectionCut(f"broker {broker_id} is isolated")
         sender = sender_of(context.client_id)
-        # A broker can still reach itself, for example its own controller.
+        # A broker can still reach itself, for example if it is the controller.
         if sender in self.mute and sender != broker_id:
             raise ConnectionCut(f"broker {sender}, which sent it, is isolated")
 
 
 def sender_of(client_id: str | None) -> int | None:
-    """Return the broker that sends requests with this client id; None for a client's id."""
+    """Return the broker that sends requests with this client id, or None if it is a client's id."""
     found = _OF_A_BROKER.match(client_id or "")
     return int(found[1]) if found else None

@@ -1,6 +1,7 @@
-"""Simulates a full, failing or slow disk, and a wall clock that was moved or stopped.
+"""Simulates a full, failing or slow disk, and a wall clock that is wrong or has stopped.
 
-These faults replace a broker's seams: the broker behaves as on a machine with such a disk or clock.
+These faults replace a broker's seams, so that the broker behaves as on a machine with such a disk
+or clock.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _LONGEST_JUMP_MS: Final = 100 * 365 * 86_400_000
 
 
 class DiskFault(NamedTuple):
-    """An error or a delay of writes and syncs."""
+    """Describes an error or a delay of writes and syncs."""
 
     error: str | None = None
     delay_ms: int = 0
@@ -32,16 +33,16 @@ class DiskFault(NamedTuple):
         return {"error": self.error, "delay_ms": self.delay_ms}
 
     def before(self, path: Path) -> None:
-        """Delay or fail a write to `path` before it is done."""
+        """Delay a write to `path`, or make it fail, before data is written."""
         if self.delay_ms:
-            time.sleep(self.delay_ms / 1000)  # in the writing thread, as with a slow disk
+            time.sleep(self.delay_ms / 1000)  # blocks the writing thread, like a slow disk
         if self.error is not None:
             code = getattr(errno, self.error)
             raise OSError(code, os.strerror(code), str(path))
 
 
 class ClockFault(NamedTuple):
-    """An offset or a stop of the wall clock."""
+    """Describes an offset or a stop of the wall clock."""
 
     offset_ms: int = 0
     frozen: bool = False
@@ -81,7 +82,8 @@ def clock_fault(*, offset_ms: int, frozen: bool) -> ClockFault:
 
 
 class MachineFaults:
-    """The disk and the clock of one broker, in which faults can be injected at run time."""
+    """Provides the disk and the clock of one broker, in which faults can be injected at run
+    time."""
 
     def __init__(self, seams: Seams) -> None:
         files, clock = seams.files, seams.clock
@@ -91,8 +93,8 @@ class MachineFaults:
 
     def spoil_disk(self, fault: DiskFault | None) -> None:
         """Replace the disk's fault; None repairs the disk."""
-        # A broker with a full disk asks how much room is left, so the response must agree with the
-        # errors.
+        # A broker with a full disk queries the free space, so the answer must be consistent with
+        # the errors.
         self._files.is_full = fault is not None and fault.error in ("ENOSPC", "EDQUOT")
         self._files.before = None if fault is None else fault.before
 
@@ -101,6 +103,7 @@ class MachineFaults:
         clock = self._clock
         clock.stands_at_ms = None
         clock.offset_ms = 0 if fault is None else fault.offset_ms
-        # Read with the offset applied: the clock stops at the time that it shows.
+        # The time is read with the offset applied, because the clock stops at the time that it
+        # shows.
         if fault is not None and fault.frozen:
             clock.stands_at_ms = clock.wall_ms()

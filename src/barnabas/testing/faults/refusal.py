@@ -5,9 +5,9 @@ merge(answer, rejected)                            ... put into the response to 
 put_errors(to, code, answer)                      the same in a response to Metadata, whose request
                                                   need not have named the topics
 
-No API needs special code here. Each row of the request gets one row in the response, as a client
-expects: names and ids are copied, numbers that Kafka would not know are -1, and the error is set in
-the innermost message with an error field, or with `whole` in the outermost. Only Metadata is
+No API needs special code here. As clients expect, the response has one row for each row of the
+request: names and ids are copied, numbers that Kafka would not know are -1, and the error is set in
+the innermost message with an error field or, with `whole`, in the outermost. Only Metadata is
 different: its real response is changed before it is sent.
 """
 
@@ -44,7 +44,7 @@ _UNKNOWN = frozenset(
         "log_start_offset",
     )
 )
-"""Fields for which Kafka returns -1 if there is no value."""
+"""The fields for which Kafka returns -1 if there is no value."""
 _KEYS = (*TOPIC_FIELDS, *PARTITION_FIELDS)
 _COPIED = (
     *_KEYS,
@@ -59,11 +59,11 @@ _COPIED = (
 )
 _IDENTITIES = (*_COPIED, "producer_id")
 _NO_LEADER = -1
-_OF_A_MARKER = "transaction_result"  # whose response repeats the producer's id
+_OF_A_MARKER = "transaction_result"  # its response repeats the producer's id
 
 
 def refusal(api: Api, version: int, request: Message, code: int, *, whole: bool) -> Message:
-    """Build a response with this error in all of its rows; with `whole`, in the outermost
+    """Build a response with this error in all of its rows or, with `whole`, in the outermost
     message.
     """
     return _Refusal(version, code, whole).message(api.response, request)
@@ -78,7 +78,7 @@ def merge(answer: Message, refused: Message) -> None:
         own = getattr(answer, made.name) or []
         for row in rows:
             same = next((each for each in own if _identity(each) == _identity(row)), None)
-            # The topic had only rejected partitions, or the response omits it.
+            # All partitions of the topic were rejected, or the response omits the topic.
             if same is None:
                 own.append(row)
             else:
@@ -87,7 +87,7 @@ def merge(answer: Message, refused: Message) -> None:
 
 
 def put_errors(to: Narrowed, code: int, answer: Any) -> None:
-    """Set the error on each topic concerned, or on the one partition."""
+    """Set the error for each topic concerned, or for the one partition."""
     for topic in answer.topics:
         if to.topic not in (None, topic.name):
             continue
@@ -107,7 +107,7 @@ def _identity(row: Message) -> list[Any]:
 
 
 class _Refusal:
-    """Builds the messages of one version with one error."""
+    """Builds the messages of one version, with one error."""
 
     def __init__(self, version: int, code: int, whole: bool) -> None:
         self._version = version
@@ -115,14 +115,15 @@ class _Refusal:
         self._whole = whole
 
     def message(self, cls: type[Message], source: Any) -> Message:
-        """Build a message in a response, from the message or plain value that it answers."""
+        """Build a message of a response from the corresponding message or plain value of the
+        request."""
         here = [made.name for made in self._fields(cls) if made.name in ERROR_FIELDS]
         below = [
             made.name
             for made in self._fields(cls)
             if (inner := row_class(made)) is not None and self._has_place(inner)
         ]
-        # Kafka puts an error as far inside as possible: in each row, unless it concerns the whole
+        # Kafka puts an error into the innermost messages: in each row, unless it concerns the whole
         # request.
         is_place = bool(here) and (self._whole or not below)
         values: dict[str, Any] = {}
@@ -136,14 +137,14 @@ class _Refusal:
             elif not _copy_identity(values, made.name, source) and made.name in _UNKNOWN:
                 values[made.name] = -1
             elif made.name == "records":
-                values[made.name] = b""  # librdkafka takes null for a parse error
+                values[made.name] = b""  # librdkafka treats null as a parse error
         return cls(**values)
 
     def _rows(self, cls: type[Message], name: str, source: Any) -> list[Message]:
         wanted = [each for each in REQUESTED.get(name, ()) if hasattr(source, each)]
-        # The rows of this list do not answer a list in the request.
+        # The rows of this list do not correspond to a list in the request.
         if not wanted:
-            return [self.message(cls, None)]  # nothing was requested by name
+            return [self.message(cls, None)]  # the request contains no names
         sources = [row for each in wanted for row in getattr(source, each) or ()]
         return [self.message(cls, row) for row in sources]
 
@@ -151,7 +152,7 @@ class _Refusal:
         return [made for made in cls.fields if self._version in made.versions]
 
     def _has_place(self, cls: type[Message]) -> bool:
-        """Return True if this message can hold an error in this version."""
+        """Return whether this message can contain an error in this version."""
         return any(
             made.name in ERROR_FIELDS
             or ((inner := row_class(made)) is not None and self._has_place(inner))
@@ -160,8 +161,8 @@ class _Refusal:
 
 
 def _copy_identity(values: dict[str, Any], name: str, source: Any) -> bool:
-    """Copy the fields that identify a row from the row that it answers. Returns whether the field
-    is one.
+    """Copy a field that identifies a row from the request's row. Return whether the field is one of
+    these.
     """
     if name not in _COPIED and not (name == "producer_id" and hasattr(source, _OF_A_MARKER)):
         return False

@@ -1,13 +1,13 @@
-"""The rules of one broker or cluster, applied to requests on the loop that serves them.
+"""Applies the rules of one broker or cluster to requests, on the loop that serves them.
 
-A request is tried against the rules in the order in which they were added, and the first rule that
-takes it decides: it delays the request, refuses all or part of it, cuts the connection before the
-handler, or drops the response after it. A request that no rule takes goes to the handler unchanged.
-A refused part does not reach the handler (except for Metadata); the rest does, and both are joined
-in one response.
+The rules are tried in the order in which they were added, and the first one that matches is
+applied: it delays the request, rejects all or part of it, closes the connection before the handler
+is called, or drops the handler's response. A request that no rule matches goes to the handler
+unchanged. A rejected part does not reach the handler (except for Metadata). The rest does, and the
+two responses are merged.
 
-A rule is not applied to requests that started before it was added, and not undone for requests that
-are in progress when it is removed.
+A rule does not apply to requests that started before it was added. Removing it does not affect
+requests in progress.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ MOST_RULES = 1000
 
 Handler = Callable[[Context, Any], Outcome]
 Change = Callable[[Message | None], None]
-"""Changes a response in place; None: the request has no response. An error that it raises ends the
-connection.
+"""Changes a response in place; None means that the request has no response. If it raises an error,
+the connection is closed.
 """
 
 _NO_SESSION = 0
@@ -48,11 +48,11 @@ _CODES = MappingProxyType({each.name: each.code for each in KafkaError.__subclas
 
 
 class RequestRules:
-    """Rules in the order in which they were added: the first rule that matches a request is
+    """Holds rules in the order in which they were added. The first rule that matches a request is
     applied.
 
-    `changed` is called after each change; if it raises an error, an addition is undone. `new_rule`
-    creates a rule from the arguments of `Rule`.
+    `changed` is called after each change. If it raises an error after an addition, the addition is
+    undone. `new_rule` creates a rule from the arguments of `Rule`.
     """
 
     def __init__(self, changed: Callable[[], None], new_rule: Callable[..., Rule] = Rule) -> None:
@@ -78,11 +78,13 @@ class RequestRules:
             if len(self._rules) >= MOST_RULES:
                 raise ConfigError(f"there are {MOST_RULES} rules already: remove some, or clear()")
             rule = self._new_rule(next(self._ids), match, action, limits, self.remove)
-            # A new tuple: the broker's loop reads the old one or the new one, without a lock.
+            # This creates a new tuple, so that the broker's loop needs no lock: it reads the old
+            # one or the new one.
             self._rules = (*self._rules, rule)
         try:
             self._changed()
-        # The process rejected it, or is paused: a rule that applies nowhere must not be listed.
+        # The process rejected the rule or is paused. A rule that applies nowhere must not be
+        # listed.
         except BaseException:
             self._drop(rule)
             raise
@@ -103,14 +105,14 @@ class RequestRules:
             self._rules = ()
         self._changed()
 
-    # ---- on the broker's loop (broker.network.request_faults) ----
+    # ---- methods that run on the broker's loop (broker.network.request_faults) ----
 
     def handle(self, context: Context, request: Message, handler: Handler) -> Outcome:
-        """Handle stage one of a request, by the first rule that matches it."""
+        """Handle stage one of a request, applying the first rule that matches."""
         api = context.api.name
         rules = [rule for rule in self._rules if _is_about(rule, context, request)]
-        # In a fetch session (KIP-227) a request names only the partitions changed since the last
-        # one.
+        # In a fetch session (KIP-227), a request contains only the partitions that changed since
+        # the last one.
         if api == "Fetch" and any(rule.match.narrowed.topic for rule in rules):
             refused = _without_session(context, request)
             if refused is not None:
@@ -136,28 +138,29 @@ def _is_about(rule: Rule, context: Context, request: Message) -> bool:
 
 
 def _is_of_follower(request: Any) -> bool:
-    """Recognize a follower's request: a client's replica id is -1, a debugging tool's -2."""
+    """Return whether a follower sent the request. A client's replica id is -1, a debugging tool's
+    is -2."""
     state = getattr(request, "replica_state", None)
     ids = (getattr(request, "replica_id", -1), getattr(state, "replica_id", -1))
     return max(ids) >= 0
 
 
 def _chosen(rule: Rule, context: Context, request: Message) -> bool:
-    """Return True if the request concerns the rule's topic and partition."""
+    """Return whether the request concerns the rule's topic and partition."""
     if rule.match.narrowed.topic is None:
         return True
     if context.api.name == "Metadata":
         topics = getattr(request, "topics", None)
         if topics is None:
-            return True  # it requests all of them
-        # The request names topics; the partition is looked up in the response.
+            return True  # it requests all topics
+        # The request contains only topics; the partition is looked up in the response.
         topic_only = Narrowed(rule.match.narrowed.topic)
         return select(request, topic_only, context.node.image.topic_names).chosen is not None
     return select(request, rule.match.narrowed, context.node.image.topic_names).chosen is not None
 
 
 def _without_session(context: Context, request: Any) -> Outcome | None:
-    """Make a Fetch request name all of its partitions, which requests in a fetch session do not.
+    """Make a Fetch request list all of its partitions, which requests in a fetch session do not.
 
     A request in a session is answered as if the session had been evicted, and no new session is
     started.
@@ -172,7 +175,7 @@ def _without_session(context: Context, request: Any) -> Outcome | None:
     return None
 
 
-# ---- one rule, one request ----------------------------------------------------------------------
+# ---- applying a rule to a request ----
 
 
 def _apply(rule: Rule, context: Context, request: Message, handler: Handler) -> Outcome:
@@ -201,7 +204,8 @@ def _act(rule: Rule, context: Context, request: Message, handler: Handler) -> Ou
 def _refuse(rule: Rule, context: Context, request: Any, handler: Handler, code: int) -> Outcome:
     api, version, narrowed = context.api, context.version, rule.match.narrowed
     if getattr(request, "acks", None) == 0:
-        # As a broker does: there is no response that could contain an error.
+        # Like a broker, this closes the connection, because there is no response that could contain
+        # an error.
         raise ConnectionCut(f"{rule} refuses a Produce request with acks=0, which has no answer")
     if api.name == "Metadata":
         return _with_change(handler(context, request), partial(put_errors, narrowed, code))
@@ -212,7 +216,7 @@ def _refuse(rule: Rule, context: Context, request: Any, handler: Handler, code: 
     if rest is None:
         return refused
     if isinstance(rest, FetchRequest):
-        rest.max_wait_ms = 0  # the error must be answered now
+        rest.max_wait_ms = 0  # the error must be returned now
     return _with_change(handler(context, rest), partial(_merge, refused))
 
 
@@ -229,13 +233,13 @@ def _drop(rule: Rule, context: Context, answer: Message | None) -> None:
     raise ConnectionCut(f"{rule} drops the answer")
 
 
-# ---- a handler's outcome, with its response changed on its way out
-# --------------------------------
+# ---- changing the response of an outcome ----
 
 
 def _with_change(outcome: Outcome, change: Change) -> Outcome:
-    """Return the same outcome, but let `change` see its response before it is sent."""
-    # The request is delayed before it is handled; the change applies to its later outcome.
+    """Return the same outcome, except that `change` is applied to its response before it is
+    sent."""
+    # The request is delayed before it is handled, so the change applies to the later outcome.
     if isinstance(outcome, Hold):
         return Hold(_outcome_later(outcome.until, change))
     return _with_change_now(outcome, change)
@@ -245,7 +249,7 @@ def _with_change_now(outcome: Message | Staged | Later, change: Change) -> Messa
     if isinstance(outcome, Message):
         change(outcome)
         return outcome
-    # Its response is built when the batch to which it belongs is written.
+    # The response is built when the batch to which it belongs is written.
     if isinstance(outcome, Staged):
         return _ChangedStaged(outcome, change)
     return _answer_later(outcome, change)

@@ -1,6 +1,6 @@
-"""Finds the rows of a request or a response that name a topic, a partition or a group.
+"""Finds the rows of a request or a response that refer to a topic, a partition or a group.
 
-Kafka's messages use several field names for these, which are listed only here.
+Kafka's messages use several field names for them, which are listed only here.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ TOPIC_LISTS: Final = (
     "resources",
 )
 PARTITION_LISTS: Final = ("partition_data", "partitions", "partition_indexes")
-OUTER_LISTS: Final = ("groups", "transactions", "markers")  # each row has its own topics
+OUTER_LISTS: Final = ("groups", "transactions", "markers")  # each row contains topics
 
-_TOPIC_RESOURCE: Final = 2  # of `resource_type`
+_TOPIC_RESOURCE: Final = 2  # a value of `resource_type`
 
 REQUESTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -50,13 +50,13 @@ REQUESTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "results_by_topic_v3_and_below": ("v3_and_below_topics",),
     }
 )
-"""The lists of the request whose rows correspond to those of a response's list, by that list's
-name.
+"""Maps the name of a list in a response to the lists in the request whose rows correspond to its
+rows.
 """
 
 
 def row_class(made: Field) -> type[Message] | None:
-    """Return the class of a list's rows; None for any other field, and for a list of plain
+    """Return the class of a list's rows, or None for any other field and for a list of plain
     values.
     """
     if isinstance(made.type, Array):
@@ -67,17 +67,18 @@ def row_class(made: Field) -> type[Message] | None:
 
 
 def has_topics(api: Api) -> bool:
-    """Return True if requests of this API name topics."""
+    """Return whether requests of this API contain topics."""
     return _reaches(api.request, TOPIC_LISTS)
 
 
 def has_partitions(api: Api) -> bool:
-    """Return True if requests of this API name partitions of topics."""
+    """Return whether requests of this API contain partitions of topics."""
     return has_topics(api) and _reaches(api.request, PARTITION_LISTS)
 
 
 def _reaches(cls: type[Message], names: tuple[str, ...]) -> bool:
-    """Look for one of these lists in the message, through topics and the lists that hold them."""
+    """Return whether the message contains one of these lists, directly or within topics and the
+    lists that contain topics."""
     for made in cls.fields:
         if made.name in names:
             return True
@@ -89,8 +90,9 @@ def _reaches(cls: type[Message], names: tuple[str, ...]) -> bool:
 
 
 def topic_of(row: Any, topic_names: Mapping[bytes, str]) -> str | None:
-    """Return the topic of a row, by its name or its id; None if the row concerns none."""
-    # DeleteTopics has a list of plain names up to version 5.
+    """Return the topic of a row, identified by its name or its id, or None if the row concerns no
+    topic."""
+    # Up to version 5, DeleteTopics has a list of plain names.
     if isinstance(row, str):
         return row
     # A broker's config concerns no topic, although its row has a name.
@@ -100,7 +102,7 @@ def topic_of(row: Any, topic_names: Mapping[bytes, str]) -> str | None:
         topic: str | None = getattr(row, name, None)
         if topic:
             return topic
-    # Since Fetch 13 and DeleteTopics 6 a topic may be identified by its id alone (KIP-516).
+    # Since Fetch 13 and DeleteTopics 6, a topic may be identified only by its id (KIP-516).
     return topic_names.get(bytes(getattr(row, "topic_id", b"")))
 
 

@@ -1,10 +1,11 @@
-"""One rule: the requests that it matches, what happens to them, and how often it has happened.
+"""Defines a rule: the requests that it matches, what happens to them, and how often it has
+happened.
 
     armed -> passes the first `after` matching requests -> is applied to `count` of them -> spent
 
-Only a matching request moves a rule forward, and each counts once: as passed or as a hit. A spent
+Only matching requests change a rule's state, and each counts once, as passed or as a hit. A spent
 or removed rule keeps its counts. They change under one lock, on the loops that serve requests, and
-the test reads them in any thread; a hit is counted before the client sees its consequence.
+tests may read them in any thread. A hit is counted before the client sees its consequence.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ class RuleNotHit(BarnabasError, AssertionError):
     """Raised if a rule was not hit in time, with the number of hits."""
 
 
-RuleNotHit.__module__ = "barnabas.testing"  # where the documentation has it
+RuleNotHit.__module__ = "barnabas.testing"  # the module under which it is documented
 
 
 def __tracebackhide__(failure: Any) -> bool:
-    """Make pytest hide the frames of this file."""
+    """Return True to make pytest hide the frames of this file."""
     return failure is not None and isinstance(failure.value, RuleNotHit)
 
 
 class Match(NamedTuple):
-    """The requests that a rule matches; None: any."""
+    """Describes the requests that a rule matches; None matches any."""
 
     api: str
     narrowed: Narrowed = Narrowed()
@@ -41,18 +42,18 @@ class Match(NamedTuple):
     broker_id: int | None = None
     listener: str | None = None
     replicas: bool = False
-    """Also the requests that followers send as followers (Fetch and OffsetForLeaderEpoch)."""
+    """Also match requests that followers send as followers (Fetch and OffsetForLeaderEpoch)."""
 
 
 class Tally(NamedTuple):
-    """The number of requests to which a rule was applied, and the number that it let pass first."""
+    """Counts the requests to which a rule was applied, and those that it let pass first."""
 
     hits: int = 0
     passed: int = 0
 
 
 class Action(NamedTuple):
-    """The consequence for a request that matches."""
+    """Describes what happens to a request that matches."""
 
     error: str | None = None
     delay_ms: int = 0
@@ -61,10 +62,11 @@ class Action(NamedTuple):
 
 
 class Rule(Temporary):
-    """A rule that applies until `remove`, the end of its `with` block, or its `count`th hit.
+    """Represents a rule, which applies until `remove`, the end of its `with` block, or the
+    `count`th hit.
 
-    Its counters stay when it is removed. `faults.add` creates it. All methods may be called in any
-    thread.
+    Its counts are kept when it is removed. `faults.add` creates it. All methods may be called in
+    any thread.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class Rule(Temporary):
         remove: Callable[[Rule], None],
     ) -> None:
         """`limits` are the number of matching requests that pass before the first hit, and the
-        maximum number of hits, None for no limit.
+        maximum number of hits (None: no limit).
         """
         self.rule_id = rule_id
         self.match = match
@@ -88,12 +90,12 @@ class Rule(Temporary):
 
     @property
     def hits(self) -> int:
-        """The number of requests to which it was applied."""
+        """The number of requests to which the rule was applied."""
         return self._tally.hits
 
     @property
     def tally(self) -> Tally:
-        """Return its counts, as far as they are known here."""
+        """The counts, as far as they are known in this process."""
         return self._tally
 
     def take_over(self, tally: Tally) -> None:
@@ -103,16 +105,16 @@ class Rule(Temporary):
 
     @property
     def is_spent(self) -> bool:
-        """Return whether it has been applied `count` times and will not be applied again."""
+        """Return whether the rule has been applied `count` times and will not be applied again."""
         return self.count is not None and self.hits >= self.count
 
     def take(self) -> bool:
-        """Count one matching request; return whether the rule is applied to it."""
+        """Count one matching request, and return whether the rule is applied to it."""
         with self._changed:
             if self.is_spent:
                 return False
             hits, passed = self._tally
-            # The first `after` requests pass, and are counted separately.
+            # The first `after` requests pass and are counted separately.
             if passed < self.after:
                 self._tally = Tally(hits, passed + 1)
                 return False
@@ -121,12 +123,12 @@ class Rule(Temporary):
             return True
 
     def wait(self, hits: int = 1, timeout_s: float = 10.0) -> None:
-        """Return when the rule has been hit that often. Raises RuleNotHit after `timeout_s`.
+        """Return once the rule has been hit that often. Raises RuleNotHit after `timeout_s`.
 
         This blocks the calling thread, not the broker. Do not call it in the thread of an asyncio
         loop whose client must send the requests.
         """
-        # Waiting would always time out, because the rule no longer applies.
+        # A wait would always time out, because the rule no longer applies.
         if self.count is not None and hits > self.count:
             raise RuleNotHit(f"hits={hits} can never be reached: {self} has count={self.count}")
         deadline_s = time.monotonic() + timeout_s

@@ -1,9 +1,9 @@
 """Divides a request into the part that a rule matches and the rest. Pure.
 
 Both parts are requests of the same class, so the broker handles the rest like any other request,
-and the response to the matched part is built from that part (`refusal`). A part without any row is
-None: a request that names nothing may mean everything, as in Metadata. The request itself is never
-changed.
+and the response to the matched part is built from that part (`refusal`). A part without rows is
+None, because a request without names may mean everything, as in Metadata. The request itself is
+never changed.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ M = TypeVar("M", bound=Message)
 
 
 class Narrowed(NamedTuple):
-    """The topic and partition to which a rule is narrowed."""
+    """Holds the topic and partition to which a rule is limited."""
 
     topic: str | None = None
     partition: int | None = None
 
     def has(self, topic: str | None, partition: int) -> bool:
-        """Return True if the partition is covered."""
+        """Return whether the partition is covered."""
         return topic == self.topic and self.partition in (None, partition)
 
 
 class Selection(NamedTuple):
-    """A request in two parts: the part that a rule matches, and the rest. None: the part is
-    empty.
+    """Holds the two parts of a request: the part that a rule matches, and the rest. None means that
+    a part is empty.
     """
 
     chosen: Message | None
@@ -63,7 +63,7 @@ def select(request: Message, to: Narrowed, topic_names: Mapping[bytes, str]) -> 
         setattr(chosen, made.name, taken)
         setattr(rest, made.name, left)
         has_chosen, has_rest = has_chosen or bool(taken), has_rest or bool(left)
-    # Use the original request, not a copy, because it need not be split.
+    # The original request is used, not a copy, because it need not be split.
     if not has_chosen:
         return Selection(None, request)
     return Selection(chosen, rest if has_rest else None)

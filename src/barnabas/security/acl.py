@@ -1,4 +1,5 @@
-"""Kafka's vocabulary of access control (KIP-11, KIP-140, KIP-290), with its codes on the wire."""
+"""Defines Kafka's terms for access control (KIP-11, KIP-140, KIP-290), with their codes on the
+wire."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from barnabas.named_tuple import NamedTuple
 
 
 class Operation(IntEnum):
-    """Operations on resources. ANY is used only in filters, ALL in rules."""
+    """Lists the operations on resources. ANY is used only in filters, ALL also in rules."""
 
     ANY = 1
     ALL = 2
@@ -29,7 +30,7 @@ class Operation(IntEnum):
 
 
 class ResourceType(IntEnum):
-    """Types of resources to which access is granted. ANY is used only in filters."""
+    """Lists the types of resources to which access is granted. ANY is used only in filters."""
 
     ANY = 1
     TOPIC = 2
@@ -67,14 +68,14 @@ SUPPORTED_OPERATIONS: Mapping[ResourceType, tuple[Operation, ...]] = MappingProx
         ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
     }
 )
-"""The operations that exist for each type of resource, without ALL."""
+"""Maps each type of resource to the operations that exist for it, except ALL."""
 
 CLUSTER_NAME = "kafka-cluster"
 """The name of the only resource of type CLUSTER."""
 
 
 class Principal(NamedTuple):
-    """The identity of a client, `User:alice`."""
+    """Represents the identity of a client, such as `User:alice`."""
 
     kind: str
     name: str

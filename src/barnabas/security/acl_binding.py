@@ -1,11 +1,11 @@
-"""Rules of access control (ACLs): the pattern of a resource, the entry, and filters of both.
+"""Defines the rules of access control (ACLs): patterns of resources, entries, and filters for both.
 
     pattern    TOPIC, "orders", LITERAL: the topic `orders`
-               TOPIC, "orders-", PREFIXED: the topics whose names start with it
+               TOPIC, "orders-", PREFIXED: the topics whose names start with `orders-`
                TOPIC, "*", LITERAL: all topics
     entry      "User:alice" from the host "*" may (ALLOW) or may not (DENY) READ it
 
-This module does not decide anything: see `acl_rules`.
+This module does not decide anything; `acl_rules` does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from barnabas.security.acl import Operation, Principal, ResourceType
 from barnabas.security.acl_host import java_host
 
 WILDCARD = "*"
-"""The literal name that stands for all resources of a type, and the host that stands for all."""
+"""The literal name that stands for all resources of a type, and the host that stands for all
+hosts."""
 
 WILDCARD_PRINCIPAL = "User:*"
 """The principal that stands for all principals."""
@@ -27,7 +28,8 @@ C = TypeVar("C", bound=IntEnum)
 
 
 class PatternType(IntEnum):
-    """Says how a pattern's name is matched. ANY and MATCH are used only in filters."""
+    """Lists the ways in which a pattern's name is matched. ANY and MATCH are used only in
+    filters."""
 
     ANY = 1
     MATCH = 2
@@ -36,7 +38,7 @@ class PatternType(IntEnum):
 
 
 class PermissionType(IntEnum):
-    """Types of entries. ANY is used only in filters."""
+    """Lists the types of entries. ANY is used only in filters."""
 
     ANY = 1
     DENY = 2
@@ -44,7 +46,7 @@ class PermissionType(IntEnum):
 
 
 class Pattern(NamedTuple):
-    """The resources that a rule is about."""
+    """Describes the resources to which a rule applies."""
 
     resource_type: ResourceType
     name: str
@@ -55,7 +57,7 @@ class Pattern(NamedTuple):
 
 
 class AclEntry(NamedTuple):
-    """Allows or denies a principal an operation; `principal` and `host` may be wildcards."""
+    """Allows or denies an operation to a principal; `principal` and `host` may be wildcards."""
 
     principal: str
     host: str
@@ -64,14 +66,14 @@ class AclEntry(NamedTuple):
 
 
 class AclBinding(NamedTuple):
-    """One rule."""
+    """Combines a pattern and an entry in a rule."""
 
     pattern: Pattern
     entry: AclEntry
 
 
 class AclFilter(NamedTuple):
-    """Selects the rules that match each given part; None and ANY match all.
+    """Selects the rules that match all given parts; None and ANY match everything.
 
     The pattern type MATCH selects the patterns that cover the resource `name`: the pattern with
     that name, the wildcard, and prefixes of the name.
@@ -89,8 +91,8 @@ class AclFilter(NamedTuple):
         """Return whether the filter matches rules with this pattern, whatever their entries."""
         if self.resource_type not in (ResourceType.ANY, pattern.resource_type):
             return False
-        # KIP-290: rules are selected by a resource, whose name must be known; without a name, all
-        # are.
+        # KIP-290: MATCH selects the rules for a resource, whose name must be known. Without a name,
+        # all rules match.
         if self.pattern_type is PatternType.MATCH:
             return self.name is None or _is_about(pattern, self.name)
         if self.pattern_type not in (PatternType.ANY, pattern.pattern_type):
@@ -101,7 +103,7 @@ class AclFilter(NamedTuple):
         """Return whether the filter matches rules with this entry, whatever their pattern."""
         return (
             self.principal in (None, entry.principal)
-            # Two different texts may be the same address.
+            # Two different texts may stand for the same address.
             and (self.host in (None, entry.host) or java_host(self.host) == java_host(entry.host))
             and self.operation in (Operation.ANY, entry.operation)
             and self.permission in (PermissionType.ANY, entry.permission)
@@ -112,8 +114,8 @@ class AclFilter(NamedTuple):
         return self.matches_pattern(binding.pattern) and self.matches_entry(binding.entry)
 
     def named_patterns(self) -> tuple[Pattern, ...]:
-        """The patterns that this filter names, even if they have no rules; none if the filter
-        leaves something open.
+        """The patterns that this filter specifies exactly, even if they have no rules; empty if a
+        part is left open.
         """
         if (
             self.resource_type is ResourceType.ANY
@@ -136,7 +138,7 @@ def _is_about(pattern: Pattern, name: str) -> bool:
 
 
 def by_pattern(bindings: Iterable[AclBinding]) -> dict[Pattern, list[AclEntry]]:
-    """Return the entries of each pattern; patterns and entries keep the given order."""
+    """Return the entries of each pattern. Patterns and entries keep the given order."""
     grouped: dict[Pattern, list[AclEntry]] = {}
     for pattern, entry in bindings:
         grouped.setdefault(pattern, []).append(entry)
@@ -144,14 +146,14 @@ def by_pattern(bindings: Iterable[AclBinding]) -> dict[Pattern, list[AclEntry]]:
 
 
 def pascal_name(code: IntEnum) -> str:
-    """Return `ClusterAction`, the form that Kafka writes into its tree and its log."""
+    """Return the form that Kafka writes to its tree and its log, such as `ClusterAction`."""
     return code.name.title().replace("_", "")
 
 
 def parse_code(kind: type[C], text: str) -> C:
-    """Return the member that `ClusterAction`, `CLUSTERACTION` or `CLUSTER_ACTION` names.
+    """Return the member for a text such as `ClusterAction`, `CLUSTERACTION` or `CLUSTER_ACTION`.
 
-    Raises ValueError for anything else.
+    Raises ValueError for any other text.
     """
     wanted = text.replace("_", "").upper()
     for code in kind:

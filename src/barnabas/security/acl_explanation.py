@@ -1,4 +1,4 @@
-"""Explains why a request is allowed or denied by rules that were read from a cluster. Pure.
+"""Explains why rules that were read from a cluster allow or deny a request. Pure.
 
 `AclRules` makes the decision; members of `super.users` are not in the rules.
 """
@@ -23,27 +23,29 @@ from barnabas.security.acl_rules import allowing
 
 
 class Access(NamedTuple):
-    """An operation that a client wants to do."""
+    """Describes an operation that a client wants to perform."""
 
     principal: str  # User:alice
     operation: Operation
     resource: Pattern  # LITERAL
-    host: str = WILDCARD  # its address; the wildcard stands for an address that no rule names
+    host: str = WILDCARD  # its address; the wildcard stands for an address in no rule
 
 
 class Explanation(NamedTuple):
-    """A decision and the reason for it."""
+    """Holds a decision and the reason for it."""
 
     is_allowed: bool | None
-    """None: no rule covers the resource, so `allow.everyone.if.no.acl.found` decides."""
+    """This is None if no rule covers the resource, so that `allow.everyone.if.no.acl.found`
+    decides."""
     rule: AclBinding | None
-    """The rule that decides; None if the decision is due to no rule matching."""
+    """The rule that decides, or None if the reason is that no rule matches."""
     about: tuple[AclBinding, ...]
     """All rules that cover the resource."""
 
 
 def explain(access: Access, rules: Iterable[AclBinding]) -> Explanation:
-    """Decide by the rules, and name the first rule that decides: a DENY before any ALLOW."""
+    """Apply the rules, and return the first rule that decides; a DENY takes precedence over any
+    ALLOW."""
     resource, host = access.resource, java_host(access.host)
     wanted = AclFilter(resource.resource_type, resource.name, PatternType.MATCH)
     about = tuple(sorted(each for each in rules if wanted.matches(each)))

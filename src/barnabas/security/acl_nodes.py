@@ -1,4 +1,5 @@
-"""Nodes of ACLs in the metadata tree, as Kafka's AclAuthorizer writes them.
+"""Reads and writes the nodes of ACLs in the metadata tree in the form that Kafka's AclAuthorizer
+uses.
 
     /kafka-acl/<Type>/<name>                          rules of a literal pattern
     /kafka-acl-extended/prefixed/<Type>/<name>        rules of a prefixed pattern
@@ -8,7 +9,7 @@
     /kafka-acl-extended-changes/acl_changes_<n>
         {"version":1,"resourceType":"TOPIC","name":"orders-","patternType":"PREFIXED"}
 
-A change node only tells brokers to reread that pattern's node.
+A change node only causes brokers to reread the node of its pattern.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ RESOURCE_TYPES = tuple(each for each in ResourceType if each is not ResourceType
 
 
 def type_path(pattern_type: PatternType, resource_type: ResourceType) -> str:
-    """Return the parent node of a type's patterns."""
+    """Return the parent node of the patterns of a type."""
     return f"{ROOTS[pattern_type]}/{pascal_name(resource_type)}"
 
 
@@ -63,11 +64,12 @@ BASE_PATHS = (
     ),
     *CHANGES.values(),
 )
-"""The nodes that a broker with an authorizer creates at startup if missing, parents first."""
+"""The nodes that a broker with an authorizer creates at startup if they are missing, parents
+first."""
 
 
 def encode_entries(entries: Iterable[AclEntry]) -> bytes:
-    """Encode the node of a pattern, with its entries in a fixed order."""
+    """Return the content of a pattern's node, with the entries in a fixed order."""
     acls = [
         {
             "principal": entry.principal,
@@ -83,13 +85,13 @@ def encode_entries(entries: Iterable[AclEntry]) -> bytes:
 def decode_entries(path: str, data: bytes | None) -> frozenset[AclEntry]:
     """Return the entries in a pattern's node; a node without data has none.
 
-    Raises CorruptData if any part is not understood: it may hold a deny rule.
+    Raises CorruptData if any part cannot be read, because that part may contain a deny rule.
     """
     if not data:
         return frozenset()
     try:
         node = json.loads(data)
-        # A later version may have fields that restrict a rule, so the node is not read in part.
+        # A later version may add fields that restrict a rule, so the node is not read partially.
         if node["version"] != 1:
             raise ValueError(f"version {node['version']}")
         return frozenset(map(_entry, node["acls"]))
@@ -108,7 +110,7 @@ def _entry(node: Any) -> AclEntry:
 
 
 def encode_change(pattern: Pattern) -> bytes:
-    # Brokers before KIP-290 (Kafka 2.0) watch these nodes and know only this form.
+    # Brokers from before KIP-290 (Kafka 2.0) watch these nodes and know only this form.
     if pattern.pattern_type is PatternType.LITERAL:
         return f"{pattern.resource_type.name}:{pattern.name}".encode()
     return _encode(

@@ -1,14 +1,14 @@
-"""AclRules: all rules of a cluster, and the decision by them, as Kafka's AclAuthorizer decides.
+"""Defines AclRules, which holds all rules of a cluster and decides like Kafka's AclAuthorizer.
 
     super user                      allowed
-    no rule is about the resource   allow.everyone.if.no.acl.found decides
+    no rule covers the resource     allow.everyone.if.no.acl.found decides
     a DENY that matches             denied
-    an ALLOW that matches           allowed, DESCRIBE also by READ, WRITE, DELETE and ALTER, and
+    an ALLOW that matches           allowed; DESCRIBE also by READ, WRITE, DELETE and ALTER, and
                                     DESCRIBE_CONFIGS by ALTER_CONFIGS
     else                            denied
 
-The rules of a resource are bit masks of operations by principal and host, so the time for a
-decision does not depend on the number of rules.
+The rules of a resource are stored as bit masks of operations for each principal and host, so the
+time for a decision does not depend on the number of rules.
 """
 
 from __future__ import annotations
@@ -41,32 +41,33 @@ IMPLIED_BY = {
 
 
 def allowing(operation: Operation) -> tuple[Operation, ...]:
-    """Return the operations for which an ALLOW also allows this one."""
+    """Return the operations whose ALLOW also allows this one."""
     return (operation, Operation.ALL, *IMPLIED_BY.get(operation, ()))
 
 
-# A set, since ALL is allowed by ALL, and adding its bit twice would give READ's bit.
+# This is a set because ALL is allowed by ALL, and adding its bit twice would result in READ's bit.
 _ALLOWING = {each: sum(1 << other for other in {*allowing(each)}) for each in Operation}
 
 _Masks = dict[tuple[str, str], tuple[int, int]]
-"""The operations allowed and denied, by principal and host (`java_host`)."""
+"""Maps a principal and a host (`java_host`) to the operations that are allowed and denied."""
 
 _Kind = tuple[ResourceType, PatternType, PermissionType, str, str, Operation]
-"""The common part of rules that differ only in the name of their resource."""
+"""The part that is the same in rules that differ only in the name of their resource."""
 
 
 V = TypeVar("V")
 
 
 class _Prefixes(Generic[V]):
-    """A map from texts that finds all keys with which another text starts.
+    """Maps texts to values, and finds all keys that are prefixes of another text.
 
-        "a" <- "ab" <- "abc"      each key's parent is the longest other key with which it starts
+        "a" <- "ab" <- "abc"      a key's parent is the longest other key that is a prefix of it
              \\ "ad"
 
-    The longest key with which a name starts is the name's predecessor in sorted order or an
-    ancestor of that predecessor; the other keys are ancestors of the longest. So a search takes a
-    bisection and one step per ancestor. The first search after a change sorts the keys again.
+    The longest key that is a prefix of a name is either the name's predecessor in sorted order or
+    an ancestor of that predecessor. The other keys are ancestors of the longest one. A search
+    therefore takes a bisection and one step for each ancestor. The first search after a change
+    sorts the keys again.
     """
 
     __slots__ = ("_keys", "_parents", "_values")
@@ -115,13 +116,13 @@ class _Prefixes(Generic[V]):
 
 
 class AclRules:
-    """All rules of a cluster, and the decision by them."""
+    """Holds all rules of a cluster, and decides by them."""
 
     __slots__ = ("_entries", "_literal", "_names", "_prefixed", "allows_unruled", "super_users")
 
     def __init__(self, super_users: Iterable[str] = (), *, allows_unruled: bool = False) -> None:
-        """`super_users` are principals such as `User:alice`, who may do everything.
-        `allows_unruled` says whether every client may use resources without rules.
+        """`super_users` are principals, such as `User:alice`, who may do everything.
+        `allows_unruled` says whether all clients may use resources without rules.
         """
         self.super_users = frozenset(super_users)
         self.allows_unruled = allows_unruled
@@ -134,13 +135,13 @@ class AclRules:
 
     @classmethod
     def of(cls, bindings: Iterable[AclBinding], super_users: Iterable[str] = ()) -> AclRules:
-        """Build the rules of a cluster that has exactly these rules."""
+        """Create an instance with exactly these rules."""
         rules = cls(super_users)
         for pattern, entry in bindings:
             rules.replace(pattern, rules.entries_of(pattern) | {entry})
         return rules
 
-    # --- the rules -------------------------------------------------------------------------------
+    # --- changing and listing rules ---
 
     def __len__(self) -> int:
         return sum(map(len, self._entries.values()))
@@ -161,20 +162,21 @@ class AclRules:
                         yield AclBinding(pattern, entry)
 
     def about(self, resource_type: ResourceType, name: str) -> list[Pattern]:
-        """Return the patterns with rules that cover this resource: prefixes, the wildcard, its own
-        name.
+        """Return the patterns with rules that cover this resource: prefixes, the wildcard and its
+        own name.
         """
         wanted = AclFilter(resource_type, name, PatternType.MATCH)
         found = [pattern for pattern in self._entries if wanted.matches_pattern(pattern)]
         return sorted(found, key=lambda each: (-each.pattern_type, each.name == name, each.name))
 
     def replace(self, pattern: Pattern, entries: Iterable[AclEntry]) -> None:
-        """Replace all rules of the pattern with these; with no entries, remove the pattern."""
+        """Replace all rules of the pattern with these; if there are none, remove the pattern."""
         after = frozenset(entries)
-        # Count kinds, not entries: two entries may differ only in how they write a host.
+        # Kinds are compared, not entries, because two entries may differ only in the notation of a
+        # host.
         before_kinds = {_kind(pattern, entry) for entry in self.entries_of(pattern)}
         after_kinds = {_kind(pattern, entry) for entry in after}
-        # `_names` answers `allows_somewhere` without walking over all patterns.
+        # With `_names`, `allows_somewhere` need not examine all patterns.
         for kind in before_kinds - after_kinds:
             names = self._names[kind]
             names.discard(pattern.name)
@@ -197,7 +199,7 @@ class AclRules:
         else:
             self._prefixed[resource_type].remove(name)
 
-    # --- the decision ----------------------------------------------------------------------------
+    # --- decisions ---
 
     def allows(
         self,
@@ -207,8 +209,8 @@ class AclRules:
         resource_type: ResourceType,
         name: str,
     ) -> bool:
-        """Return whether this principal may do this from this host on the resource with this
-        name.
+        """Return whether this principal may perform the operation, from this host, on the resource
+        with this name.
         """
         if principal in self.super_users:
             return True
@@ -219,8 +221,8 @@ class AclRules:
         wildcard = self._literal.get((resource_type, WILDCARD))
         if wildcard is not None:
             found.append(wildcard)
-        # Kafka asks whether any rule covers the resource, not whether one names the client: a topic
-        # with a rule only for bob is closed to alice.
+        # As in Kafka, it matters whether any rule covers the resource, not whether one applies to
+        # the client. For example, a topic with a rule only for bob is closed to alice.
         if not found:
             return self.allows_unruled
         clients = _clients(principal, host)
@@ -231,15 +233,16 @@ class AclRules:
                 if both is not None:
                     allowed |= both[0]
                     denied |= both[1]
-        # A DENY of READ does not deny DESCRIBE: only an ALLOW implies other operations.
+        # A DENY of READ does not deny DESCRIBE, because only an ALLOW implies other operations.
         return not denied & (1 << operation | _ALL_BIT) and allowed & _ALLOWING[operation] != 0
 
     def allows_somewhere(
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        """Return whether the principal may do this on some resource of this type (KIP-679).
+        """Return whether the principal may perform the operation on any resource of this type
+        (KIP-679).
 
-        As in Kafka, only rules for this exact operation, or for ALL, count here.
+        As in Kafka, only rules for exactly this operation, or for ALL, count here.
         """
         if principal in self.super_users:
             return True
@@ -252,10 +255,10 @@ class AclRules:
             return [self._names[kind] for kind in kinds if kind in self._names]
 
         denied = names(PermissionType.DENY, PatternType.LITERAL)
-        # A DENY on the wildcard covers everything that an ALLOW could open.
+        # A DENY on the wildcard overrides every ALLOW.
         if _has(denied, WILDCARD):
             return False
-        # There are always resources without rules.
+        # Some resources always have no rules.
         if self.allows_unruled:
             return True
         denied_prefixes = names(PermissionType.DENY, PatternType.PREFIXED)
@@ -265,7 +268,8 @@ class AclRules:
                 _has(denied_prefixes, name[:length]) for length in range(1, len(name) + 1)
             )
 
-        # An ALLOW opens something unless a DENY covers all of it: the same name or a prefix of it.
+        # An ALLOW has an effect unless a DENY covers everything that it allows, by the same name or
+        # a prefix of it.
         prefixes = chain.from_iterable(names(PermissionType.ALLOW, PatternType.PREFIXED))
         literals = chain.from_iterable(names(PermissionType.ALLOW, PatternType.LITERAL))
         return any(map(is_open, prefixes)) or any(

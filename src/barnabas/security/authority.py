@@ -1,7 +1,7 @@
-"""A private certificate authority, for a cluster that has none (SE-2).
+"""Implements a private certificate authority, for a cluster that has none (SE-2).
 
-Its certificates are only for TLS, with keys on the curve P-256. Validity starts an hour in the
-past, so that a client whose clock is slow accepts a new certificate.
+Its certificates are only for TLS, and their keys are on the curve P-256. Their validity starts an
+hour in the past, so that clients with a slow clock accept a new certificate.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ _USAGES = (
 
 
 class Issued(NamedTuple):
-    """A private key and its certificate in PEM; the key is not encrypted."""
+    """Holds a private key and its certificate in PEM; the key is not encrypted."""
 
     key: bytes
     certificate: bytes
 
 
 class Authority:
-    """Issues certificates; keeps its key only in memory."""
+    """Issues certificates, and keeps its key only in memory."""
 
     def __init__(self, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
-        """Use `new` or `load`."""
+        """Use `new` or `load` instead."""
         self._key = key
         self._certificate = certificate
 
     @classmethod
     def new(cls, common_name: str, life: timedelta) -> Authority:
-        """Create an authority, which signs its own certificate."""
+        """Create an authority with a self-signed certificate."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name(common_name)
         builder = (
             _builder(name, name, key, life)
-            # It signs certificates for hosts and users, but not for other authorities.
+            # The authority signs certificates for hosts and users, but not for other authorities.
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_key_usage("key_cert_sign", "crl_sign"), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
@@ -62,8 +62,8 @@ class Authority:
 
     @classmethod
     def load(cls, issued: Issued) -> Authority:
-        """Return the authority with this key and certificate. Raises ValueError if they are not an
-        authority's.
+        """Return the authority with this key and certificate. Raises ValueError if they do not
+        belong to an authority.
         """
         try:
             key = serialization.load_pem_private_key(issued.key, password=None)
@@ -83,20 +83,20 @@ class Authority:
 
     @property
     def certificate(self) -> bytes:
-        """The CA certificate in PEM: the file that clients need in order to trust this CA."""
+        """The CA certificate in PEM, which clients need in order to trust this CA."""
         return self._certificate.public_bytes(serialization.Encoding.PEM)
 
     @property
     def key(self) -> bytes:
-        """The CA key in PEM: its holder can issue any certificate."""
+        """The CA key in PEM, with which any certificate can be issued."""
         return _key_pem(self._key)
 
     def issue(self, common_name: str, life: timedelta, names: Sequence[str] = ()) -> Issued:
-        """Issue a certificate for a host with these names and addresses, or for a user if there are
-        none.
+        """Issue a certificate for a host with these names and addresses or, if there are none, for
+        a user.
         """
         key = ec.generate_private_key(ec.SECP256R1())
-        # Brokers connect to each other, so a host's certificate is also valid for a client.
+        # Brokers connect to each other, so a host's certificate is also valid for clients.
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
         if names:
             usages.append(ExtendedKeyUsageOID.SERVER_AUTH)
@@ -118,7 +118,7 @@ class Authority:
 
 
 class Described(NamedTuple):
-    """The parts of a certificate that decide whether it can still be used."""
+    """Holds the parts of a certificate that decide whether it can still be used."""
 
     ends_at: datetime
     names: frozenset[str]
@@ -126,8 +126,8 @@ class Described(NamedTuple):
 
 
 def describe(certificate: bytes) -> Described:
-    """Return the expiry and the names of a certificate in PEM. Raises ValueError if it is not
-    one.
+    """Return the expiry and the names of a certificate in PEM. Raises ValueError for any other
+    text.
     """
     parsed = x509.load_pem_x509_certificate(certificate)
     try:

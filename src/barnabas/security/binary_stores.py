@@ -1,4 +1,4 @@
-"""Turns Java's keystores, PKCS12 and JKS, into PEM; PKCS12 needs the extra `security`."""
+"""Converts Java's keystores, PKCS12 and JKS, to PEM. PKCS12 needs the extra `security`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def pkcs12_key(content: bytes, password: str, key_password: str) -> tuple[str, s
     """Return the private key and the chain of a PKCS12 store as PEM. Raises ValueError or
     ConfigError.
     """
-    # As in Java: keytool gives the key no separate password.
+    # As in Java, because keytool does not set a separate password for the key.
     if key_password and key_password != password:
         raise ValueError("the key in a PKCS12 store must have the store's password")
     store = _pkcs12(content, password)
@@ -66,15 +66,15 @@ def jks_certificates(content: bytes, password: str) -> str:
 
 
 def _in_order(own: Any, others: list[Any]) -> list[Any]:
-    """Return the chain that starts with the issuer of `own`; a store keeps its certificates in any
-    order.
+    """Return the chain that starts with the issuer of `own`, because a store may contain its
+    certificates in any order.
     """
     chain: list[Any] = []
     left = list(others)
     last = own.certificate
     while last.issuer != last.subject:
         issuer = next((each for each in left if each.certificate.subject == last.issuer), None)
-        # The authority at the end need not be included: the peer has it.
+        # The authority at the end need not be included, because the peer has it.
         if issuer is None:
             break
         left.remove(issuer)

@@ -1,4 +1,4 @@
-"""Parses the parts of DER in which a certificate's names are found (RFC 5280)."""
+"""Parses the parts of a DER certificate that contain its names and its expiry (RFC 5280)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SUBJECT = 4  # after serial number, algorithm, issuer and validity
 
 
 class Element(NamedTuple):
-    """One element and its content."""
+    """Represents one element and its content."""
 
     tag: int
     content: bytes
@@ -23,7 +23,7 @@ class Element(NamedTuple):
 
 
 def subject_element(certificate: bytes) -> Element:
-    """Find the subject of a certificate. Raises ValueError for other bytes."""
+    """Return the subject of a certificate. Raises ValueError for other bytes."""
     fields = _fields(certificate)
     if len(fields) <= _SUBJECT or fields[_SUBJECT].tag != SEQUENCE:
         raise ValueError("the certificate has no subject")
@@ -31,7 +31,7 @@ def subject_element(certificate: bytes) -> Element:
 
 
 class End(NamedTuple):
-    """The expiry of a certificate."""
+    """Holds the expiry of a certificate."""
 
     at_s: int  # seconds since 1970
     text: str  # 2027-11-26 14:50 UTC
@@ -43,7 +43,7 @@ def end_of(certificate: bytes) -> End:
     if len(fields) <= _VALIDITY or fields[_VALIDITY].tag != SEQUENCE:
         raise ValueError("the certificate has no validity period")
     *_, end = elements(fields[_VALIDITY].content)
-    # RFC 5280: two-digit years run from 1950 to 2049, those of strptime from 1969 to 2068.
+    # In RFC 5280, two-digit years are from 1950 to 2049; in strptime, they are from 1969 to 2068.
     text = end.content.decode("ascii", "replace")
     if end.tag == _UTC_TIME:
         text = f"{'19' if text[:2] >= '50' else '20'}{text}"
@@ -52,9 +52,7 @@ def end_of(certificate: bytes) -> End:
 
 
 def alternative_names(certificate: bytes) -> frozenset[bytes]:
-    """Return the subject's alternative names, each in its encoding: for comparing, not for
-    reading.
-    """
+    """Return the encoded alternative names of the subject, for comparing, not for reading."""
     for field in _fields(certificate):
         if field.tag != _EXPLICIT_EXTENSIONS:
             continue
@@ -66,9 +64,7 @@ def alternative_names(certificate: bytes) -> frozenset[bytes]:
 
 
 def elements(content: bytes) -> Iterator[Element]:
-    """Yield the elements that follow one another. Raises ValueError if the last one is
-    incomplete.
-    """
+    """Yield consecutive elements. Raises ValueError if the last one is incomplete."""
     position = 0
     while position < len(content):
         start = position
@@ -76,7 +72,7 @@ def elements(content: bytes) -> Iterator[Element]:
             raise ValueError("the certificate ends in the middle of an element")
         tag, size = content[position], content[position + 1]
         position += 2
-        # The long form: the low bits give the number of bytes of the length.
+        # In the long form, the low bits give the number of bytes in the length.
         if size & 0x80:
             count = size & 0x7F
             size = int.from_bytes(content[position : position + count], "big")
@@ -99,8 +95,8 @@ def oid_text(oid: bytes) -> str:
         if not byte & 0x80:
             arcs.append(value)
             value = 0
-    # X.690: the first two numbers share an arc, 40 * first + second. The first is at most 2; if it
-    # is less than 2, the second is at most 39.
+    # X.690: the first two numbers are encoded as one, 40 * first + second. The first is at most 2;
+    # if it is less than 2, the second is at most 39.
     first = min(arcs[0] // 40, 2)
     return ".".join(map(str, (first, arcs[0] - 40 * first, *arcs[1:])))
 

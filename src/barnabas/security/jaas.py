@@ -4,7 +4,7 @@
         username="broker" password="b-secret"
         user_alice="a-secret";
 
-Each setting has one module. Errors name the setting and the fault, and never show a value.
+Each setting contains one module. Errors state the setting and the fault, and never show a value.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "f": "\f", 
 
 
 class LoginModule(NamedTuple):
-    """A module's name and its options, which may hold secrets."""
+    """Holds a module's name and its options, which may contain secrets."""
 
     name: str
     options: Mapping[str, str]
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """The SASL mechanisms that the module is for."""
+        """The SASL mechanisms for which the module is used."""
         return _MODULES[self.name]
 
     @property
     def users(self) -> dict[str, str]:
-        """Return the passwords in `user_<name>` options, by user."""
+        """Return the passwords from `user_<name>` options by user."""
         prefix = "user_"
         return {
             name.removeprefix(prefix): value
@@ -73,7 +73,7 @@ class LoginModule(NamedTuple):
 
 
 def parse_jaas(setting: str, text: str) -> LoginModule:
-    """Return the module in a `sasl.jaas.config`; `setting` is the setting's full name, for errors.
+    """Return the module in a `sasl.jaas.config`; `setting` is the setting's full name for errors.
 
     Raises ConfigError for invalid syntax, an unknown module, or several modules.
     """
@@ -83,7 +83,7 @@ def parse_jaas(setting: str, text: str) -> LoginModule:
     if len(tokens) < 2:
         raise _malformed(setting, "it has no login module")
     name, flag = tokens[0][1], tokens[1][1]
-    # Java would load any class with this name. None is run here.
+    # Java would load any class with this name, but no class is loaded here.
     if name not in _MODULES:
         raise ConfigError(
             f"{setting}: login module {_named(name)} is not supported; use one of "
@@ -92,7 +92,7 @@ def parse_jaas(setting: str, text: str) -> LoginModule:
     if flag.lower() not in _FLAGS:
         raise _malformed(setting, f"the word after {name} must be one of {', '.join(_FLAGS)}")
     options, at = _options(setting, tokens, 2)
-    # As in Kafka: several modules would need a rule that says which of them applies.
+    # As in Kafka, there is one module; several would need a rule that says which of them applies.
     if at != len(tokens):
         raise _malformed(
             setting, "there is text after the first semicolon; only one module is allowed"
@@ -101,7 +101,7 @@ def parse_jaas(setting: str, text: str) -> LoginModule:
 
 
 def check_mechanism(setting: str, module: LoginModule, mechanism: str) -> None:
-    """Raises ConfigError if the module is for another mechanism."""
+    """Raise ConfigError if the module is for another mechanism."""
     if mechanism not in module.mechanisms:
         raise ConfigError(
             f"{setting}: {module.name} is for {' and '.join(module.mechanisms)}, but the "
@@ -110,7 +110,8 @@ def check_mechanism(setting: str, module: LoginModule, mechanism: str) -> None:
 
 
 def _options(setting: str, tokens: list[tuple[str, str]], at: int) -> tuple[dict[str, str], int]:
-    """Return the options from this token to the semicolon, and the position after it."""
+    """Return the options from this token up to the semicolon, and the position after the
+    semicolon."""
     options: dict[str, str] = {}
     while at < len(tokens):
         kind, name = tokens[at]
@@ -147,7 +148,7 @@ def _unquote(text: str) -> str:
 
 
 def _named(name: str) -> str:
-    """Return a module's name for an error; any other text may be a secret."""
+    """Return a module's name for an error, but not any other text, which may be a secret."""
     return name if re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name) else "of that name"
 
 

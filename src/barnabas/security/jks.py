@@ -1,14 +1,14 @@
-"""Java's key stores of the type JKS, read by Python's own library.
+"""Reads Java's key stores of the type JKS, using only Python's standard library.
 
-    magic FEEDFEED | version 1 or 2 | count | entry ... | SHA-1 of password, phrase and all before
+    magic FEEDFEED | version 1 or 2 | count | entry ... | SHA-1 of password, phrase and the rest
     entry: 1 | alias | time | length, protected key | count, certificate ...
            2 | alias | time | certificate
     certificate: its type (version 2 only) | length, DER
 
 Numbers have four bytes, times have eight, and a text starts with a two-byte length. A key is
 protected by Sun's own algorithm: salt, the key XORed with a chain of SHA-1 digests that starts with
-the salt, and a digest of the plain key. It is weak against password guessing, which is why Java has
-written PKCS12 since Java 9; this module only reads it.
+the salt, and a digest of the plain key. The algorithm is weak against password guessing, so Java
+has written PKCS12 by default since Java 9. This module only reads JKS.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.security.der import OCTETS, OID, SEQUENCE, Element, elements, oid_
 
 MAGIC = b"\xfe\xed\xfe\xed"
 
-_PHRASE = b"Mighty Aphrodite"  # part of every store's digest
+_PHRASE = b"Mighty Aphrodite"  # included in every store's digest
 _SUN_KEY_PROTECTOR = "1.3.6.1.4.1.42.2.17.1.1"
 _KEY, _TRUSTED = 1, 2
 _DIGEST_BYTES = hashlib.sha1(usedforsecurity=False).digest_size
@@ -29,13 +29,14 @@ _VERSIONS = (1, 2)
 
 
 class JksKey(NamedTuple):
-    """A private key as it is stored, and its certificates in DER, its own certificate first."""
+    """Holds a private key as it is stored, and its certificates in DER, its own certificate
+    first."""
 
     protected: bytes
     chain: list[bytes]
 
     def plain(self, password: str) -> bytes:
-        """Return the key in PKCS8's DER. Raises ValueError if the password is wrong or the key is
+        """Return the key as PKCS8 in DER. Raises ValueError if the password is wrong or the key is
         damaged.
         """
         blob = _protected_octets(self.protected)
@@ -46,7 +47,8 @@ class JksKey(NamedTuple):
         )
         secret = password.encode("utf-16-be")
         stream, last = bytearray(), salt
-        # Each digest covers the password and the previous digest; the first one covers the salt.
+        # Each digest covers the password and the previous digest; the first one covers the salt
+        # instead.
         while len(stream) < len(hidden):
             last = _digest(secret, last)
             stream += last
@@ -64,7 +66,7 @@ class JksStore(NamedTuple):
 
 
 def read_jks(content: bytes, password: str) -> JksStore:
-    """Return a store's entries. Without a password the digest is not checked, as in Java. Raises
+    """Return a store's entries. As in Java, the digest is not checked without a password. Raises
     ValueError.
     """
     reader = _Reader(content[:-_DIGEST_BYTES])
@@ -72,7 +74,7 @@ def read_jks(content: bytes, password: str) -> JksStore:
     version = reader.number()
     if version not in _VERSIONS:
         raise ValueError(f"JKS store version {version} is not supported; versions 1 and 2 are")
-    # Java also reads a truststore without its password: certificates are not secret.
+    # Java also reads a truststore without its password, because certificates are not secret.
     if password:
         found = _digest(password.encode("utf-16-be"), _PHRASE + content[:-_DIGEST_BYTES])
         if not hmac.compare_digest(found, content[-_DIGEST_BYTES:]):
@@ -114,7 +116,7 @@ class _Reader:
 
     def certificate(self, version: int) -> bytes:
         if version > 1:
-            self.text()  # its type, X.509 always
+            self.text()  # its type, always X.509
         return self.octets()
 
     def _take(self, size: int) -> bytes:
@@ -127,7 +129,7 @@ class _Reader:
 
 
 def _protected_octets(der: bytes) -> bytes:
-    """Return the salt, hidden key and digest from an EncryptedPrivateKeyInfo (PKCS8)."""
+    """Return the salt, the protected key and the digest from an EncryptedPrivateKeyInfo (PKCS8)."""
     try:
         algorithm, octets = elements(_single(der, SEQUENCE).content)
         oid = next(elements(algorithm.content))

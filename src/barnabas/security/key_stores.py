@@ -1,8 +1,9 @@
-"""Reads keystores and truststores by Kafka's settings, in any form, and returns them as PEM.
+"""Reads keystores and truststores according to Kafka's settings, in any form, and returns them as
+PEM.
 
     PEM      in the settings themselves, or a file
     PKCS12   a file, read by `cryptography`
-    JKS      a file; since Java 9 it is mostly PKCS12 in truth, and read as such
+    JKS      a file; since Java 9, it usually contains PKCS12, and is read as such
 
 Faults in the settings are reported in Kafka's words. No error contains a secret.
 """
@@ -22,8 +23,8 @@ _PEM_MARK = b"-----BEGIN "
 
 
 class KeyStore(NamedTuple):
-    """A private key and its certificates, its own certificate first. `password` is the key's, if it
-    has one.
+    """Holds a private key and its certificates, its own certificate first. `password` is the key's
+    password, if it has one.
     """
 
     key: str
@@ -35,9 +36,10 @@ class KeyStore(NamedTuple):
 
 
 def load_key_store(settings: TlsSettings) -> KeyStore | None:
-    """Return the key store of `ssl.keystore.*`, or None if it is not set. Raises ConfigError."""
+    """Return the key store that `ssl.keystore.*` specifies, or None if it is not set. Raises
+    ConfigError."""
     kind = _kind("ssl.keystore.type", settings.keystore_type)
-    # KIP-651: key and certificates in the settings themselves, only as PEM.
+    # KIP-651: the settings themselves may contain the key and certificates, only as PEM.
     if settings.keystore_key:
         _refuse_key_store_mix(settings, kind)
         return _pem_key_store(
@@ -66,12 +68,12 @@ def load_key_store(settings: TlsSettings) -> KeyStore | None:
     if not settings.keystore_password:
         _refuse_pem("keystore", settings.keystore_location, content)
         raise ConfigError("ssl.keystore.location is set, but ssl.keystore.password is not")
-    from barnabas.security import binary_stores  # needs packages that PEM does not need
+    from barnabas.security import binary_stores  # needs packages that are not needed for PEM
 
     with _Naming("ssl.keystore", settings.keystore_location):
         _refuse_pem("keystore", settings.keystore_location, content)
-        # Recognized by its first bytes: since Java 9 Java writes PKCS12 under the type JKS, and
-        # reads both.
+        # The first bytes decide: since version 9, Java writes PKCS12 under the type JKS, and reads
+        # both.
         load = binary_stores.jks_key if _is_jks(content) else binary_stores.pkcs12_key
         key, chain = load(content, settings.keystore_password, settings.key_password)
         # The key was decrypted together with the store.
@@ -79,7 +81,8 @@ def load_key_store(settings: TlsSettings) -> KeyStore | None:
 
 
 def load_trust_store(settings: TlsSettings) -> str | None:
-    """Return the certificates of `ssl.truststore.*` as PEM, or None. Raises ConfigError."""
+    """Return the certificates that `ssl.truststore.*` specifies as PEM, or None if it is not set.
+    Raises ConfigError."""
     kind = _kind("ssl.truststore.type", settings.truststore_type)
     if settings.truststore_certificates:
         if kind != "PEM":
@@ -118,7 +121,7 @@ def load_trust_store(settings: TlsSettings) -> str | None:
 
 
 class _Naming:
-    """Turns errors from a store's reader into a ConfigError that names the setting and the file."""
+    """Converts errors from a store's reader to a ConfigError with the setting and the file."""
 
     def __init__(self, prefix: str, path: str) -> None:
         self._prefix = prefix
@@ -159,7 +162,7 @@ def _pem_key_store(text: str, password: str, where: str) -> KeyStore:
         )
     if not chain:
         raise ConfigError(f"{where}: there is no PEM certificate")
-    # PKCS8 says so in the label, OpenSSL's older form in a header line.
+    # PKCS8 indicates encryption in the label, OpenSSL's older form in a header line.
     is_encrypted = keys[0].label.startswith("ENCRYPTED") or "ENCRYPTED" in keys[0].text
     if is_encrypted and not password:
         raise ConfigError(f"{where}: the private key is encrypted; set ssl.key.password")

@@ -1,4 +1,4 @@
-"""SASL OAUTHBEARER (RFC 7628, KIP-255): a signed token instead of a password.
+"""Implements SASL OAUTHBEARER (RFC 7628, KIP-255), which uses a signed token instead of a password.
 
     n,,\\x01auth=Bearer <token>\\x01\\x01  -->
                                       <--  empty, or {"status":"invalid_token"}
@@ -30,7 +30,8 @@ _NO_EXTENSIONS: Final[Mapping[str, str]] = MappingProxyType({})
 _INVALID: Final = '{"status":"invalid_token"}'
 
 Verify = Callable[[str], Awaitable[Identity]]
-"""Returns the identity that a token proves; raises InvalidCredentials with a reason for the log."""
+"""Returns the identity that a token proves, or raises InvalidCredentials with a reason for the
+log."""
 
 
 class TokenRefused(SaslAuthenticationFailed, code=58, name="SASL_AUTHENTICATION_FAILED"):
@@ -42,16 +43,16 @@ class TokenRefused(SaslAuthenticationFailed, code=58, name="SASL_AUTHENTICATION_
 
 
 class OAuthBearerServer:
-    """The server's end of one exchange."""
+    """Implements the server's end of one exchange."""
 
     def __init__(self, verify: Verify) -> None:
         self._verify = verify
-        self._error = ""  # the text that the client was sent
+        self._error = ""  # the text that was sent to the client
         self._reason = ""  # the reason, only for the log
         self.identity: Identity | None = None
 
     def respond(self, message: bytes) -> bytes | Awaitable[bytes]:
-        # RFC 7628: after an error the client sends a single byte, and only then does the exchange
+        # RFC 7628: after an error, the client sends a single byte, and only then does the exchange
         # fail.
         if self._error:
             if message == _UNDERSTOOD:
@@ -63,7 +64,7 @@ class OAuthBearerServer:
         pairs = [pair.partition("=")[::2] for pair in found["pairs"].split(_SEPARATOR) if pair]
         values = dict(pairs)
         auth = _AUTH.fullmatch(values.get("auth", ""))
-        # With a repeated key it would be unclear which value applies.
+        # If a key were repeated, it would be unclear which value applies.
         if auth is None or len(values) < len(pairs):
             raise InvalidCredentials("Invalid OAUTHBEARER client first message: 'auth'")
         return self._judge(auth["token"], found["authzid"] or "")
@@ -74,7 +75,7 @@ class OAuthBearerServer:
         except InvalidCredentials as error:
             self._error, self._reason = _INVALID, str(error)
             return _INVALID.encode()
-        # Acting for another user is not offered, as in Kafka.
+        # As in Kafka, a client cannot act for another user.
         if authorization_id not in ("", identity.principal.name):
             raise SaslAuthenticationFailed(
                 "Authentication failed: Client requested an authorization id that is different "
@@ -85,7 +86,7 @@ class OAuthBearerServer:
 
 
 class OAuthBearerClient:
-    """The client's end of one exchange."""
+    """Implements the client's end of one exchange."""
 
     def __init__(self, token: str, extensions: Mapping[str, str] = _NO_EXTENSIONS) -> None:
         self._token = token
@@ -96,5 +97,6 @@ class OAuthBearerClient:
         return f"n,,\x01auth=Bearer {self._token}\x01{more}\x01".encode()
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """Acknowledge an error from the broker, which then refuses with a text."""
+        """Acknowledge an error from the broker, which then rejects the client with an error
+        text."""
         return _UNDERSTOOD if challenge else None

@@ -1,10 +1,11 @@
-"""Directories that hold secrets: created for their owner alone, and rejected if others may write
-there.
+"""Creates directories for secrets that only their owner can access, and rejects directories that
+others may write to.
 
-The contents of such a directory are trusted at the next start, so a user who may write to it
-chooses the passwords. Therefore it must belong to root or to the user that runs this process, no
-other user may write to it, and not everyone may replace it with another directory. A user who may
-only read it sees file names, since each file with a secret is readable only by its owner.
+The contents of such a directory are trusted at the next start, so any user who may write to it
+could choose the passwords. Therefore, it must belong to root or to the user that runs this process,
+no other user may write to it, and it must not be possible for everyone to replace it with another
+directory. A user who may only read it sees file names but no secrets, because each file with a
+secret is readable only by its owner.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ def own_directory(path: Path) -> None:
 
 
 def check_directory(path: Path) -> None:
-    """Raise ConfigError for a directory in which another user may choose the secrets. Raises
+    """Raise ConfigError for a directory in which another user could choose the secrets. Raises
     OSError.
     """
-    if not hasattr(os, "geteuid"):  # on Windows, other users have no rights in a user's directories
+    if not hasattr(os, "geteuid"):  # on Windows, others have no rights in a user's directories
         return
-    _check_owner(path, path.lstat())  # for a link: its creator chose its target
+    _check_owner(path, path.lstat())  # the owner of a link, who chose its target
     whole = path.resolve()
     found = whole.stat()
     _check_owner(path, found)
@@ -49,7 +50,7 @@ def check_directory(path: Path) -> None:
     # A user who may write to a parent can rename this directory and put another in its place.
     for parent in whole.parents:
         mode = parent.stat().st_mode
-        # With the sticky bit, as on /tmp, only an entry's owner can rename or remove it.
+        # If the sticky bit is set, as on /tmp, only an entry's owner can rename or remove it.
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             raise ConfigError(
                 f"{path}: all users can write to {parent} and replace this directory; run chmod "
@@ -58,8 +59,8 @@ def check_directory(path: Path) -> None:
 
 
 def check_secrets(paths: Iterable[Path]) -> None:
-    """Reject files that others may write to; warn of files that others may read. Raises
-    ConfigError.
+    """Raise ConfigError for files that others may write to, and log a warning for files that others
+    may read.
     """
     if not hasattr(os, "geteuid"):
         return
@@ -73,8 +74,8 @@ def check_secrets(paths: Iterable[Path]) -> None:
             raise ConfigError(
                 f"{path}: other users can write to this file; if you trust it, run chmod 600 {path}"
             )
-        # Only a warning: a secret that has been exposed cannot be hidden again, and a group may be
-        # intended.
+        # This is only a warning, because an exposed secret cannot be hidden again, and access for a
+        # group may be intended.
         if found.st_mode & _OTHERS_READ:
             _log.warning("%s is readable by other users; run chmod 600 %s", path, path)
 

@@ -1,10 +1,10 @@
-"""Passwords among dynamic configs, encrypted in the text form of Kafka's PasswordEncoder.
+"""Encrypts passwords in dynamic configs, in the text form of Kafka's PasswordEncoder.
 
     keyFactoryAlgorithm:PBKDF2WithHmacSHA512,cipherAlgorithm:AES/CBC/PKCS5Padding,keyLength:128,
     salt:...,iterations:4096,initializationVector:...,encryptedPassword:...,passwordLength:6
 
-A password is encrypted with a key derived from `password.encoder.secret`; the algorithms are stored
-with it, so passwords stay readable after a change of algorithm.
+A password is encrypted with a key derived from `password.encoder.secret`. The algorithms are stored
+with the password, so that it can still be decrypted after the settings change.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _HASHES: Final[Mapping[str, str]] = {
 }
 _CBC, _GCM = "AES/CBC/PKCS5Padding", "AES/GCM/NoPadding"
 _KEY_BITS: Final = (128, 192, 256)
-_BLOCK, _NONCE, _SALT = 16, 12, 256  # bytes
+_BLOCK, _NONCE, _SALT = 16, 12, 256  # in bytes
 _TAG_BITS: Final = 128
 _MOST_ITERATIONS: Final = 10_000_000
 
 
 class Encryption(NamedTuple):
-    """The settings `password.encoder.*` for encrypting new passwords."""
+    """Holds the settings `password.encoder.*` for encrypting new passwords."""
 
     keyfactory_algorithm: str = "PBKDF2WithHmacSHA512"
     cipher_algorithm: str = _CBC
@@ -51,7 +51,7 @@ class PasswordEncoder:
         _check(self._encryption)
 
     def encode(self, password: str) -> str:
-        """Encrypt a password, each time with a new salt and initialization vector."""
+        """Encrypt a password with a new salt and initialization vector."""
         kind = self._encryption
         salt = secrets.token_bytes(_SALT)
         is_gcm = kind.cipher_algorithm == _GCM
@@ -95,10 +95,10 @@ class PasswordEncoder:
             _check(kind)
         except ConfigError as error:
             raise ValueError(str(error)) from None
-        # Use the algorithms that the text names, not those in the settings.
+        # The algorithms in the text are used, not those in the settings.
         password = self._open(kind, salt, vector, sealed)
-        # With CBC a wrong key leaves a valid padding about once in 256 times; the length check
-        # catches nearly all of these.
+        # With CBC, a wrong key results in valid padding about once in 256 times. The length check
+        # detects nearly all of these cases.
         if _java_length(password) != length:
             raise _wrong_secret()
         return password
@@ -137,7 +137,7 @@ class PasswordEncoder:
 
 
 def _check(encryption: Encryption) -> None:
-    """Raises ConfigError with the setting's name."""
+    """Raise ConfigError with the setting's name if a setting is invalid."""
     key, cipher, bits, iterations = encryption
     prefix = "password.encoder"
     if key not in _HASHES:
@@ -146,7 +146,7 @@ def _check(encryption: Encryption) -> None:
         raise _not_among(f"{prefix}.cipher.algorithm", cipher, (_CBC, _GCM))
     if bits not in _KEY_BITS:
         raise _not_among(f"{prefix}.key.length", bits, _KEY_BITS)
-    # The count may come from the tree, and a large count would block the broker.
+    # The count may be read from the tree, and a large count would block the broker.
     if not 1 <= iterations <= _MOST_ITERATIONS:
         raise ConfigError(f"{prefix}.iterations: {iterations} is above {_MOST_ITERATIONS}")
     from importlib.util import find_spec

@@ -1,6 +1,4 @@
-"""Finds PEM blocks as people paste them: inside other text, on one line, with spaces for line
-ends.
-"""
+"""Finds PEM blocks, even within other text or with spaces instead of line ends."""
 
 from __future__ import annotations
 
@@ -14,14 +12,14 @@ _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOT
 _LINE_CHARACTERS = 64
 
 LIFE_DAYS = 397
-"""The longest life of a server's certificate that clients accept."""
+"""The longest validity that clients accept for a server's certificate."""
 
 CERTIFICATES = ("CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE")
 _KEY = "PRIVATE KEY"
 
 
 class PemBlock(NamedTuple):
-    """One block: its label, and its text with proper lines."""
+    """Holds the label of a block, and its text with proper lines."""
 
     label: str
     text: str
@@ -36,23 +34,23 @@ class PemBlock(NamedTuple):
 
 
 def pem_blocks(text: str) -> list[PemBlock]:
-    """Return all blocks in a text, in their order. Raises ValueError if a block is not base64."""
+    """Return all blocks in a text, in order. Raises ValueError if a block is not base64."""
     return [PemBlock(found[1], _proper(found[1], found[2])) for found in _BLOCK.finditer(text)]
 
 
 def pem_of(label: str, content: bytes) -> str:
-    """Return the block that holds these bytes (DER)."""
+    """Return the block that contains these bytes (DER)."""
     lines = wrap(b64encode(content).decode(), _LINE_CHARACTERS)
     return "\n".join((f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""))
 
 
 def der_of(block: PemBlock) -> bytes:
-    """Return the bytes in a block without header lines."""
+    """Return the bytes in a block that has no header lines."""
     return b64decode("".join(block.text.splitlines()[1:-1]))
 
 
 def _proper(label: str, body: str) -> str:
-    if ":" in body:  # header lines, as of an encrypted key in OpenSSL's older form
+    if ":" in body:  # header lines, as in an encrypted key in OpenSSL's older form
         return f"-----BEGIN {label}-----{body}-----END {label}-----\n"
     try:
         content = b64decode("".join(body.split()), validate=True)

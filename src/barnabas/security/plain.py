@@ -1,5 +1,5 @@
-"""SASL PLAIN (RFC 4616): user and password in one message, so use it only over TLS or a private
-network.
+"""Implements SASL PLAIN (RFC 4616). One message contains the user and the password, so use it only
+over TLS or in a private network.
 
 authzid NUL user NUL password
 """
@@ -16,10 +16,11 @@ from barnabas.security.sasl import Identity, InvalidCredentials
 
 
 class PlainServer:
-    """The server's end. Checking an unknown user costs the same as checking a wrong password."""
+    """Implements the server's end. Checking an unknown user takes as long as checking a wrong
+    password."""
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
-        """`passwords` holds the passwords by user."""
+        """`passwords` maps users to passwords."""
         self._passwords = passwords
         self.identity: Identity | None = None
 
@@ -38,11 +39,12 @@ class PlainServer:
         if not password:
             raise SaslAuthenticationFailed("Authentication failed: password not specified")
         known = self._passwords.get(user)
-        # Compare digests: comparing texts of different lengths would reveal the length.
+        # Digests are compared, because comparing texts of different lengths would reveal the
+        # length.
         is_right = compare_digest(_digest(password), _digest(known or ""))
         if known is None or not is_right:
             raise SaslAuthenticationFailed("Authentication failed: Invalid username or password")
-        # Acting for another user is not offered, as in Kafka.
+        # As in Kafka, a client cannot act for another user.
         if authorization_id not in ("", user):
             raise SaslAuthenticationFailed(
                 "Authentication failed: Client requested an authorization id that is different "
@@ -53,7 +55,7 @@ class PlainServer:
 
 
 class PlainClient:
-    """The client's end."""
+    """Implements the client's end."""
 
     def __init__(self, user: str, password: str) -> None:
         self._message = f"\0{user}\0{password}".encode()

@@ -1,15 +1,14 @@
-"""Maps a certificate to its user's name, by the subject and `ssl.principal.mapping.rules`
-(KIP-371).
+"""Maps a certificate's subject to a user's name, by `ssl.principal.mapping.rules` (KIP-371).
 
     CN=alice,OU=Sales,O=Acme\\, Inc.,C=DE              a subject
     RULE:^CN=(.*?),OU=Sales.*$/$1@sales/L,DEFAULT     rules
 
-A subject is written as Java's X500Principal.getName() does (RFC 2253), the specific part first. An
-attribute without a name in RFC 2253 is written as its number and the hexadecimal DER of its value,
-so that rules and ACLs written for Kafka match.
+A subject is written in the form of Java's X500Principal.getName() (RFC 2253), with the most
+specific part first. An attribute without a name in RFC 2253 is written as its number and the
+hexadecimal DER of its value. Rules and ACLs written for Kafka therefore match.
 
-The first rule whose pattern matches the whole subject decides; DEFAULT takes the subject unchanged.
-`L` and `U` change the result to lower or upper case.
+The first rule whose pattern matches the whole subject decides; DEFAULT returns the subject
+unchanged. `L` and `U` convert the result to lower or upper case.
 """
 
 from __future__ import annotations
@@ -28,7 +27,8 @@ _IN_REPLACEMENT = re.compile(r"\\(.)|\$(\d+)|\$\{(\w+)\}", re.DOTALL)
 
 _UNIVERSAL_STRING, _BMP_STRING = 0x1C, 0x1E
 _STRINGS = (0x0C, 0x13, 0x14, 0x16, 0x1B, _UNIVERSAL_STRING, _BMP_STRING)
-"""UTF8String, PrintableString, T61String, IA5String, GeneralString, and the two above."""
+"""The tags of UTF8String, PrintableString, T61String, IA5String, GeneralString and the two types
+above."""
 
 _KEYWORDS = {
     "2.5.4.3": "CN",
@@ -57,8 +57,8 @@ class _Rule(NamedTuple):
     def apply(self, name: str) -> str | None:
         if self.pattern is None:
             return name
-        # Java's Matcher.matches() requires a match of the whole name, and its replaceAll() then
-        # replaces each match.
+        # As in Java, matches() requires a match of the whole name, and replaceAll() then replaces
+        # each match.
         if self.pattern.fullmatch(name) is None:
             return None
         mapped = self.pattern.sub(self._replacement, name)
@@ -71,7 +71,7 @@ class _Rule(NamedTuple):
 
 
 class PrincipalNames:
-    """The rules of one listener."""
+    """Applies the rules of one listener."""
 
     __slots__ = ("_rules",)
 
@@ -116,8 +116,8 @@ def _rule(pattern: str, replacement: str, case: str) -> _Rule:
 
 
 def _expand(part: re.Match[str], match: re.Match[str]) -> str:
-    """Expand one escape or reference: `\\x` becomes x and `$1` a group; digits after a group's
-    number belong to it as long as such a group exists.
+    """Expand one escape or reference: `\\x` becomes x, and `$1` becomes a group. Further digits
+    belong to the group's number as long as such a group exists.
     """
     literal, number, name = part.groups()
     if literal is not None:
@@ -138,7 +138,7 @@ def subject_of(certificate: bytes) -> str:
 
 
 def _relative_name(content: bytes) -> str:
-    """Return one step of the name, usually a single attribute."""
+    """Return one component of the name, usually a single attribute."""
     return "+".join(_attribute(each.content) for each in elements(content))
 
 
@@ -158,7 +158,7 @@ def _escape(text: str) -> str:
     escaped = "".join(
         f"\\{each}" if each in _ESCAPED else "\\00" if each == "\0" else each for each in text
     )
-    # Only blanks at the ends are escaped, each with a backslash.
+    # Blanks are escaped only at the ends, each with a backslash.
     inner = escaped.strip(_BLANKS)
     if not inner:
         return "".join(f"\\{each}" for each in escaped)

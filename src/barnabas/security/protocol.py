@@ -1,5 +1,5 @@
-"""Kafka's security protocols: whether a connection is encrypted, and whether it authenticates with
-SASL.
+"""Defines Kafka's security protocols, which say whether a connection is encrypted and whether
+clients authenticate with SASL.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class SecurityProtocol(Enum):
-    """The protocol of a listener, and of the connections to it (SE-2)."""
+    """Lists the protocols of listeners and of the connections to them (SE-2)."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
@@ -25,5 +25,5 @@ class SecurityProtocol(Enum):
 
     @property
     def is_open(self) -> bool:
-        """Return whether a client may connect without proving its identity."""
+        """Return whether clients may connect without proving their identity."""
         return self is SecurityProtocol.PLAINTEXT

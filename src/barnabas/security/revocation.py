@@ -1,8 +1,9 @@
 """Reads lists of revoked certificates (CRLs, RFC 5280) from a file, or from every file in a
 directory.
 
-With these lists a certificate is accepted only if every authority above it has a list and no list
-names it. A list that cannot be read, or is out of date, is an error and never an empty list.
+With these lists, a certificate is accepted only if every authority above it has a list and no list
+contains it. A list that cannot be read or has expired causes an error; it is never treated as
+empty.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _TIMES = {0x17: "%y%m%d%H%M%SZ", 0x18: "%Y%m%d%H%M%SZ"}  # UTCTime, GeneralizedT
 
 
 def load_revocation_lists(setting: str, location: str) -> str:
-    """Return the lists at a setting's location, as PEM. Raises ConfigError with the setting and
+    """Return the lists at a setting's location, as PEM. Raises ConfigError with the setting and the
     location.
     """
     try:
@@ -40,7 +41,8 @@ def load_revocation_lists(setting: str, location: str) -> str:
 
 
 def next_update(revocation_list: bytes) -> datetime | None:
-    """Return when a list in DER must be replaced, if it says so. Raises ValueError."""
+    """Return when a list in DER must be replaced, or None if it does not say so. Raises
+    ValueError."""
     try:
         (whole,) = elements(revocation_list)
         body = next(elements(whole.content))
@@ -49,7 +51,7 @@ def next_update(revocation_list: bytes) -> datetime | None:
         raise ValueError("this is not a certificate revocation list") from None
     if whole.tag != SEQUENCE or not times:
         raise ValueError("this is not a certificate revocation list")
-    # RFC 5280 requires nextUpdate, but some authorities omit it: such a list never expires.
+    # RFC 5280 requires nextUpdate, but some authorities omit it. Such a list never expires.
     if len(times) == 1:
         return None
     _, last = times
@@ -57,7 +59,8 @@ def next_update(revocation_list: bytes) -> datetime | None:
 
 
 def _lists(content: bytes, where: str) -> Iterator[PemBlock]:
-    """Yield the lists in a file, which is PEM, or DER as authorities publish it."""
+    """Yield the lists in a file, which may be in PEM or in DER, the form that authorities
+    publish."""
     if content[:1] == bytes((SEQUENCE,)):
         yield PemBlock(_LABEL, pem_of(_LABEL, content))
         return
@@ -73,7 +76,7 @@ def _check(block: PemBlock, where: str) -> str:
         end = next_update(der_of(block))
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from None
-    # An old list may lack exactly the certificate that has since been stolen.
+    # An old list may not contain a certificate that has been stolen since then.
     if end is not None and end <= datetime.now(UTC):
         raise ConfigError(
             f"{where}: this certificate revocation list expired at "

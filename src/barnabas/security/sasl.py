@@ -4,7 +4,7 @@
              challenge       <-- |
              response        --> |   ... until the server is complete
 
-A mechanism is a pair of small state machines that do no input or output themselves.
+A mechanism is a pair of small state machines without any input or output.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class TokenUnavailable(BarnabasError):
 
 
 class Identity(NamedTuple):
-    """A principal that a completed exchange has proved."""
+    """Describes a principal whose identity a completed exchange has proved."""
 
     principal: Principal
     expires_at_ms: int | None = None
-    """The time when the credentials expire, by the wall clock; None: they do not expire."""
+    """The wall-clock time at which the credentials expire; None means that they do not expire."""
     by_token: bool = False
-    """True if the proof was a delegation token."""
+    """True if a delegation token proved the identity."""
 
 
 class SaslServer(Protocol):
-    """The server's end of one exchange."""
+    """Represents the server's end of one exchange."""
 
     @property
     def identity(self) -> Identity | None:
@@ -51,7 +51,7 @@ class SaslServer(Protocol):
         ...
 
     def respond(self, message: bytes) -> bytes | Awaitable[bytes]:
-        """Return the response to a client's message, or empty bytes if there is no response.
+        """Return the response to a client's message, or empty bytes if there is none.
 
         Raises SaslAuthenticationFailed with the text for the client, or InvalidCredentials with a
         text for the log.
@@ -60,15 +60,16 @@ class SaslServer(Protocol):
 
 
 class SaslClient(Protocol):
-    """The client's end of one exchange."""
+    """Represents the client's end of one exchange."""
 
     def first(self) -> bytes:
         """Return the first message."""
         ...
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """Return the response to a challenge, or None once the exchange is complete for this end.
+        """Return the response to a challenge, or None once this end has completed the exchange.
 
-        Raises SaslAuthenticationFailed if the server cannot prove its identity or rejects.
+        Raises SaslAuthenticationFailed if the server cannot prove its identity or rejects the
+        client.
         """
         ...

@@ -1,18 +1,19 @@
-"""SCRAM-SHA-256 and -512 (RFC 5802, RFC 7677), without channel binding, as Kafka uses them.
+"""Implements SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677) without channel binding, like
+Kafka.
 
     n,,n=alice,r=<client>                               -->
                          <--   r=<client><server>,s=<salt>,i=4096
     c=biws,r=<client><server>,p=<proof>                 -->
                          <--   v=<signature of the server>
 
-Passwords are taken as UTF-8 without SASLprep, which Kafka does not apply either: a user whom
-Kafka's tools created must be able to authenticate here, and the reverse. With the extension
-`tokenauth=true` the same exchange proves a delegation token (KIP-48): its id is the user, its HMAC
-the password.
+Passwords are encoded as UTF-8 without SASLprep, which Kafka does not apply either, so that users
+created by Kafka's tools can authenticate here, and the reverse. With the extension
+`tokenauth=true`, the same exchange proves a delegation token (KIP-48): its id is the user, and its
+HMAC is the password.
 
-The server stores no password and the client sends none: each proves that it knows the keys derived
-from the password. An overheard exchange can still be tested against a list of passwords, so without
-TLS only a long password is safe.
+The server stores no password, and the client sends none: each proves that it knows the keys derived
+from the password. Someone who intercepts an exchange can still test a list of passwords against it,
+so only a long password is safe without TLS.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ from barnabas.security.sasl import SCRAM_SHA_256, SCRAM_SHA_512, Identity, Inval
 
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16_384
-"""The most iterations for a new credential, as in Kafka: a client computes them at each
-authentication.
+"""The maximum number of iterations for a new credential, as in Kafka. A client computes them at
+each authentication.
 """
 
-_MOST_CLIENT_ITERATIONS: Final = 1_000_000  # a second of work: no server may ask for more
+_MOST_CLIENT_ITERATIONS: Final = 1_000_000  # takes a second; no server may ask for more
 _SALT_BYTES: Final = 26  # as long as Kafka's own
 _HASHES: Final = {SCRAM_SHA_256: "sha256", SCRAM_SHA_512: "sha512"}
 _TYPES: Final = {1: SCRAM_SHA_256, 2: SCRAM_SHA_512}
@@ -60,8 +61,8 @@ _CHALLENGE: Final = re.compile(
 
 
 class ScramCredential(NamedTuple):
-    """The keys that a server stores instead of a password: it can verify the password, and prove
-    that it knows the keys.
+    """Holds the keys that a server stores instead of a password. With them, it can verify the
+    password and prove that it knows the keys.
     """
 
     salt: bytes
@@ -73,7 +74,7 @@ class ScramCredential(NamedTuple):
         return f"ScramCredential({self.iterations} iterations, hidden)"
 
     def text(self) -> str:
-        """Return Kafka's form in the metadata tree."""
+        """Return the form that Kafka uses in the metadata tree."""
         return (
             f"salt={_base64(self.salt)},stored_key={_base64(self.stored_key)},"
             f"server_key={_base64(self.server_key)},iterations={self.iterations}"
@@ -81,39 +82,40 @@ class ScramCredential(NamedTuple):
 
 
 class ScramUser(NamedTuple):
-    """The name that a server looks up: a user's, or the id of a delegation token."""
+    """Holds the name that a server looks up, which is a user's name or the id of a delegation
+    token."""
 
     name: str
     is_token: bool
 
 
 class ScramAccount(NamedTuple):
-    """A user's credential, and the identity that it proves."""
+    """Holds a user's credential, and the identity that it proves."""
 
     credential: ScramCredential
     identity: Identity
 
 
 def mechanism_of(kind: int) -> str | None:
-    """Return the mechanism with this number on the wire, or None."""
+    """Return the mechanism that has this number on the wire, or None."""
     return _TYPES.get(kind)
 
 
 def kind_of(mechanism: str) -> int:
-    """Return the number of a mechanism on the wire."""
+    """Return the number that a mechanism has on the wire."""
     return next(kind for kind, name in _TYPES.items() if name == mechanism)
 
 
 def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
-    """Return the PBKDF2 of a password, which takes milliseconds."""
+    """Return the PBKDF2 hash of a password. This takes milliseconds."""
     return pbkdf2_hmac(_HASHES[mechanism], password.encode(), salt, iterations)
 
 
 def credential_from_salted(
     mechanism: str, salted: bytes, salt: bytes, iterations: int
 ) -> ScramCredential:
-    """Build the credential from a salted password, as an AlterUserScramCredentials request carries
-    it.
+    """Build the credential from a salted password, which an AlterUserScramCredentials request
+    contains.
     """
     name = _HASHES[mechanism]
     stored = _hash(name, hmac_digest(salted, b"Client Key", name))
@@ -138,11 +140,12 @@ def is_of_password(mechanism: str, credential: ScramCredential, password: str) -
 
 
 def decoy_credential(key: bytes, name: str, iterations: int) -> ScramCredential:
-    """Return a credential that nothing proves, for an unknown name. Its salt is derived from a
-    secret key and is always the same, so that asking twice does not reveal it.
+    """Return a credential for an unknown name, which no password can prove. Its salt is derived
+    from a secret key and is always the same, so that asking twice does not reveal that the name is
+    unknown.
     """
     salt = hmac_digest(key, name.encode("utf-8", "surrogatepass"), "sha256")[:_SALT_BYTES]
-    # No known key has a hash of zeros, and for SHA-512 not even the length fits.
+    # No known key has a hash of zeros, and for SHA-512, even the length is wrong.
     return ScramCredential(salt, bytes(32), bytes(32), iterations)
 
 
@@ -173,16 +176,16 @@ def parse_credential(mechanism: str, text: str) -> ScramCredential:
 
 
 def asked_user(message: bytes) -> ScramUser | None:
-    """Return the user in a first message, or None for any other message."""
+    """Return the user in a client's first message, or None for any other message."""
     found = _FIRST.fullmatch(message.decode("utf-8", "replace"))
     return None if found is None else _user(found)
 
 
 class ScramServer:
-    """The server's end of one exchange.
+    """Implements the server's end of one exchange.
 
-    An unknown user goes through the same exchange as a wrong password, with the same responses:
-    `decoy` makes a credential for the name, which nothing can prove.
+    The exchange with an unknown user is the same as with a wrong password, with the same responses:
+    `decoy` creates a credential for the name, which no password can prove.
     """
 
     def __init__(
@@ -216,8 +219,8 @@ class ScramServer:
     def _first(self, text: str) -> str:
         found = _FIRST.fullmatch(text)
         if found is None:
-            # Also rejects a channel binding (p=) and the claim that the client supports one (y):
-            # channel binding is not offered.
+            # This also rejects channel binding (p=) and the claim that the client supports it (y),
+            # because channel binding is not offered.
             raise InvalidCredentials("Invalid SCRAM client first message format")
         wanted = _user(found)
         authorization_id = unescape(found["authzid"] or "")
@@ -226,11 +229,11 @@ class ScramServer:
                 "Authentication failed: Client requested an authorization id that is different "
                 "from username"
             )
-        # RFC 5802, 5.1: a mandatory extension that is not understood fails the exchange.
+        # RFC 5802, 5.1: the exchange fails if a mandatory extension is not supported.
         if found["bare"].startswith("m="):
             raise InvalidCredentials("a SCRAM message with an unknown mandatory extension")
         account = self._find(wanted)
-        decoy = self._decoy(wanted)  # also for a known user: it costs the same time
+        decoy = self._decoy(wanted)  # for known users as well, so that both take the same time
         self._credential = credential = decoy if account is None else account.credential
         self._found = None if account is None else account.identity
         self._nonce = found["nonce"] + new_nonce()
@@ -242,8 +245,8 @@ class ScramServer:
         found = _FINAL.fullmatch(text)
         if found is None:
             raise InvalidCredentials("Invalid SCRAM client final message format")
-        # Not equality: librdkafka before 2.6.1 repeats its own nonce in front, and Kafka 3.9
-        # accepts that.
+        # Equality is not required, because librdkafka before 2.6.1 repeats its own nonce in front,
+        # and Kafka 3.9 accepts that.
         if not found["nonce"].endswith(self._nonce):
             raise InvalidCredentials("Invalid client nonce in the final client message")
         if _unbase64(found["binding"])[:2] != b"n,":
@@ -252,8 +255,8 @@ class ScramServer:
         signature = hmac_digest(credential.stored_key, signed, self._hash_name)
         client_key = _xor(_unbase64(found["proof"]), signature)
         is_right = compare_digest(_hash(self._hash_name, client_key), credential.stored_key)
-        # Reject only here, after all of the work: a refusal of the first message would reveal which
-        # users exist.
+        # An unknown user is rejected only here, after all of the work, because rejecting the first
+        # message would reveal which users exist.
         if self._found is None or not is_right:
             raise InvalidCredentials("Invalid client credentials")
         self.identity = self._found
@@ -261,7 +264,7 @@ class ScramServer:
 
 
 class ScramClient:
-    """The client's end of one exchange; it also verifies the server's signature."""
+    """Implements the client's end of one exchange, and verifies the server's signature."""
 
     def __init__(self, mechanism: str, user: str, password: str, *, is_token: bool = False) -> None:
         self._mechanism = mechanism
@@ -288,8 +291,8 @@ class ScramClient:
         # A server that adds nothing could replay an exchange that it has seen.
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
             raise InvalidCredentials("the broker's SCRAM challenge is for another exchange")
-        # With few iterations a server posing as the broker would get a proof that is quick to
-        # guess.
+        # With few iterations, a server posing as the broker would get a proof from which the
+        # password is quick to guess.
         if not MIN_ITERATIONS <= iterations <= _MOST_CLIENT_ITERATIONS:
             raise InvalidCredentials(
                 f"the broker demands {iterations} iterations; from {MIN_ITERATIONS} to "
@@ -317,7 +320,7 @@ def escape(name: str) -> str:
 
 
 def unescape(name: str) -> str:
-    # In this order: "=3D2C" is "=2C", not a comma.
+    # The order matters: "=3D2C" stands for "=2C", not for a comma.
     return name.replace("=2C", ",").replace("=3D", "=")
 
 

@@ -1,4 +1,4 @@
-"""Files that only their owner can read."""
+"""Writes files that only their owner can read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write_secret(path: Path, content: bytes) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            # mkstemp sets this mode too, but subject to the umask.
+            # mkstemp also sets this mode, but subject to the umask.
             os.fchmod(file.fileno(), _OWNER_ONLY)
             file.write(content)
             file.flush()

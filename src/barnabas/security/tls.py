@@ -1,7 +1,8 @@
 """Builds TLS contexts for servers and clients from Kafka's settings `ssl.*`.
 
-TLS 1.2 is the lowest version, renegotiation is off, and every certificate in a truststore is
-trusted by itself, as in Java: OpenSSL alone would require the authority at the chain's end.
+TLS 1.2 is the lowest version, and renegotiation is off. As in Java, every certificate in a
+truststore is trusted by itself, whereas OpenSSL by default requires the authority at the end of the
+chain.
 """
 
 from __future__ import annotations
@@ -65,14 +66,14 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
             "ssl.truststore.certificates"
         )
     _refuse_revoked(context, BROKERS_CRL_LOCATION, settings)
-    # A client could renegotiate repeatedly, at a higher cost for the broker than for itself.
+    # A client could renegotiate repeatedly, which costs the broker more than the client.
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
     _restrict(context, settings)
     return context
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return the context of a client; without a truststore the system's authorities are trusted."""
+    """Return the context of a client; without a truststore, it trusts the system's authorities."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = _checks_host(settings)
     trusted = load_trust_store(settings)
@@ -90,15 +91,15 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def allowed_suites(settings: TlsSettings) -> frozenset[str]:
-    """Return the suites of TLS 1.3 that a connection may use: Python cannot choose among them
-    beforehand.
+    """Return the suites of TLS 1.3 that a connection may use, because Python cannot restrict them
+    in a context.
     """
     names = [name for name in _items(settings.cipher_suites) if _is_of_tls_1_3(name)]
     return frozenset(names) if names else _SUITES_1_3
 
 
 def openssl_name(name: str) -> str:
-    """Return OpenSSL's name for a suite of TLS 1.2; a name that is not IANA's is returned
+    """Return OpenSSL's name for a suite of TLS 1.2. A name that is not an IANA name is returned
     unchanged.
 
     TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 -> ECDHE-RSA-AES128-GCM-SHA256
@@ -115,7 +116,7 @@ def openssl_name(name: str) -> str:
 
 
 def _is_of_tls_1_3(name: str) -> bool:
-    # Suites of TLS 1.3 do not name a key exchange and have one name everywhere:
+    # The names of TLS 1.3 suites contain no key exchange and are the same everywhere:
     # TLS_AES_256_GCM_SHA384.
     return _TLS_1_3.match(name) is not None
 
@@ -130,7 +131,7 @@ def _checks_host(settings: TlsSettings) -> bool:
 
 
 def _restrict(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    """Restrict versions and suites."""
+    """Restrict the versions and suites of a context."""
     if settings.protocol.strip() not in _PREFERRED:
         raise ConfigError(
             f"ssl.protocol: {settings.protocol!r} is not one of {', '.join(_PREFERRED)}"
@@ -159,8 +160,8 @@ def _restrict_suites(
     older = [openssl_name(name) for name in suites if name not in newer]
     for name in (*(newer - _SUITES_1_3), *(each for each in older if not _is_known(each))):
         raise ConfigError(f"ssl.cipher.suites: {name} is unknown to {ssl.OPENSSL_VERSION}")
-    # OpenSSL enables all suites of 1.3, in its own order. If the wanted suites start with OpenSSL's
-    # first, peers that support it agree on it.
+    # OpenSSL enables all suites of TLS 1.3, in its own order. If its first suite is also the first
+    # of the wanted ones, peers that support it agree on it.
     if newer and _FIRST_1_3 not in newer:
         raise ConfigError(
             "ssl.cipher.suites: this Python cannot select individual TLS 1.3 suites; add "
@@ -194,13 +195,13 @@ def _trust(context: ssl.SSLContext, certificates: str) -> None:
         context.load_verify_locations(cadata=certificates)
     except ssl.SSLError as error:
         raise ConfigError(f"ssl.truststore: cannot read a certificate: {error.reason}") from None
-    # Java trusts each certificate in a truststore by itself, even without the authority that signed
-    # it.
+    # As in Java, each certificate in a truststore is trusted by itself, even without the authority
+    # that signed it.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
 def _refuse_revoked(context: ssl.SSLContext, setting: str, settings: TlsSettings) -> None:
-    """Check the whole chain: a revoked authority is as bad as a revoked certificate."""
+    """Check the whole chain, because a revoked authority is as bad as a revoked certificate."""
     if not settings.crl_location:
         return
     from barnabas.security.revocation import load_revocation_lists  # few listeners have any
@@ -213,14 +214,15 @@ def _refuse_revoked(context: ssl.SSLContext, setting: str, settings: TlsSettings
             raise ConfigError(
                 f"{setting}={settings.crl_location}: cannot read a revocation list: {error.reason}"
             ) from None
-    # From here on a certificate whose authority has no list is rejected as well.
+    # From now on, a certificate whose authority has no list is rejected as well.
     context.verify_flags |= ssl.VERIFY_CRL_CHECK_CHAIN
 
 
 def _load(context: ssl.SSLContext, store: KeyStore) -> None:
     with _file_of(store.chain + store.key) as path:
         try:
-            # Always pass a password: without one OpenSSL would prompt for it on the terminal.
+            # A password is always passed, because OpenSSL would otherwise prompt for one on the
+            # terminal.
             context.load_cert_chain(path, password=store.password)
         except ssl.SSLError as error:
             raise ConfigError(f"ssl.keystore: {_load_reason(error, store)}") from None
@@ -236,8 +238,8 @@ def _load_reason(error: ssl.SSLError, store: KeyStore) -> str:
 
 @contextmanager
 def _file_of(text: str) -> Iterator[str]:
-    """Yield a path at which OpenSSL can read the text; where the system allows it, the text never
-    reaches a disk.
+    """Yield a path at which OpenSSL can read the text. If the system allows this, the text is never
+    written to a disk.
     """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("keystore", os.MFD_CLOEXEC)
@@ -246,7 +248,7 @@ def _file_of(text: str) -> Iterator[str]:
     else:
         is_file = True
     if is_file:
-        descriptor, path = tempfile.mkstemp(suffix=".pem")  # readable for its owner only
+        descriptor, path = tempfile.mkstemp(suffix=".pem")  # readable only by its owner
     try:
         with open(descriptor, "w", encoding="ascii") as file:
             file.write(text)

@@ -1,4 +1,4 @@
-"""Reads the TLS settings of one side, under Kafka's names: `ssl.keystore.type` is
+"""Reads the TLS settings of one side from Kafka's names: `ssl.keystore.type` becomes
 `keystore_type`.
 """
 
@@ -8,21 +8,22 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 BROKERS_CRL_LOCATION = "barnabas.ssl.crl.location"
-"""A broker's setting for `crl_location`, which Kafka does not have."""
+"""A broker's setting for `crl_location`, which does not exist in Kafka."""
 
 CLIENTS_CRL_LOCATION = "ssl.crl.location"
-"""A client's setting for `crl_location`, which librdkafka has as well."""
+"""A client's setting for `crl_location`, which also exists in librdkafka."""
 
 _SECRETS = frozenset({"key_password", "keystore_key", "keystore_password", "truststore_password"})
 
 
 class TlsSettings(NamedTuple):
-    """An empty text stands for a missing setting; lists are separated by commas."""
+    """Holds the settings as text. An empty text stands for a missing setting; lists are separated
+    by commas."""
 
     keystore_type: str = "JKS"
     keystore_location: str = ""
     keystore_password: str = ""
-    keystore_key: str = ""  # PEM, as the two below
+    keystore_key: str = ""  # PEM, like the two below
     keystore_certificate_chain: str = ""
     key_password: str = ""
     truststore_type: str = "JKS"
@@ -33,13 +34,13 @@ class TlsSettings(NamedTuple):
     protocol: str = "TLSv1.3"
     cipher_suites: str = ""
     endpoint_identification_algorithm: str = "https"
-    client_auth: str = "none"  # of servers
+    client_auth: str = "none"  # only for servers
     crl_location: str = ""  # lists of revoked certificates
 
     @classmethod
     def read(cls, value_of: Callable[[str], str]) -> TlsSettings:
-        """Read the settings under a broker's names: Kafka's, with the prefix `ssl.`, and our
-        own.
+        """Read the settings under a broker's names: those of Kafka, with the prefix `ssl.`, and
+        ours.
         """
         kafkas = (field for field in cls._fields if field != "crl_location")
         return cls(
@@ -49,7 +50,7 @@ class TlsSettings(NamedTuple):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Return the files that the settings name; a directory among them stands for its files."""
+        """Return the files that the settings specify; a directory stands for all files in it."""
         own = (self.keystore_location, self.truststore_location, self.crl_location)
         return tuple(filter(None, own))
 

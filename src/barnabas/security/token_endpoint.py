@@ -1,11 +1,12 @@
-"""Tokens of an identity provider, for clients that authenticate by them (RFC 6749, 4.4).
+"""Fetches tokens from an identity provider, for clients that authenticate with them (RFC 6749,
+4.4).
 
     org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required
         clientId="orders" clientSecret="..." scope="kafka";
 
-A token is used for part of its life (`sasl.login.refresh.*`); then the next authentication fetches
-a new token. If that fails, the old token is used until it expires. A `file:` URL names a file with
-a token that another program renews.
+A token is used for part of its life (`sasl.login.refresh.*`). After that, the next authentication
+fetches a new token. If this fails, the old token is used until it expires. A `file:` URL refers to
+a file with a token that another program renews.
 """
 
 from __future__ import annotations
@@ -35,20 +36,20 @@ _TIMEOUT_S: Final = 10.0
 _MOST_BYTES: Final = 1024 * 1024
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _MAY_PASS: Final = (408, 421, 423, 425, 429)  # other 4xx statuses are permanent
-_SENDERS: Final = 16  # with different settings, in one process
+_SENDERS: Final = 16  # the maximum in one process, with different settings
 
 
 class Refresh(NamedTuple):
-    """The settings `sasl.login.refresh.*`, which say when a token is replaced."""
+    """Holds the settings `sasl.login.refresh.*`, which determine when a token is replaced."""
 
-    window_factor: float = 0.8  # share of its life
+    window_factor: float = 0.8  # the share of its life
     window_jitter: float = 0.05  # the random part
     min_period_s: int = 60
-    buffer_s: int = 300  # before its end
+    buffer_s: int = 300  # before it expires
 
 
 class Grant(NamedTuple):
-    """A client's right to tokens: its credentials and the provider's URL."""
+    """Holds a client's credentials and the provider's URL."""
 
     url: str
     client_id: str = ""
@@ -62,7 +63,7 @@ class Grant(NamedTuple):
 
 
 def grant_of(url: str, options: Mapping[str, str], refresh: Refresh) -> Grant:
-    """Return the grant described by a JAAS line's options. Raises ConfigError."""
+    """Return the grant that the options in a JAAS line describe. Raises ConfigError."""
     if urllib.parse.urlsplit(url).scheme == "file":
         return Grant(url)
     for name in ("clientId", "clientSecret"):
@@ -87,12 +88,13 @@ def grant_of(url: str, options: Mapping[str, str], refresh: Refresh) -> Grant:
 
 @lru_cache(maxsize=_SENDERS)
 def token_endpoint(grant: Grant) -> TokenEndpoint:
-    """Return the endpoint of a grant, the same for equal grants: all connections share a token."""
+    """Return the endpoint of a grant. It is the same for equal grants, so that all connections
+    share a token."""
     return TokenEndpoint(grant, SystemClock(), SystemRandom())
 
 
 class TokenEndpoint:
-    """Fetches the tokens of one provider. `token` blocks, so it is called in threads."""
+    """Fetches tokens from one provider. `token` blocks, so call it in a thread."""
 
     def __init__(self, grant: Grant, clock: Clock, random: Random) -> None:
         """Raises ConfigError."""
@@ -103,7 +105,7 @@ class TokenEndpoint:
         self._lock = threading.Lock()
         self._opener = _opener(grant.tls)
         self._token = ""
-        self._ends_at_ms = 0  # by the wall clock, as the token says it
+        self._ends_at_ms = 0  # by the wall clock, according to the token
         self._renewed_at_ms = 0
 
     def token(self) -> str:
@@ -114,8 +116,8 @@ class TokenEndpoint:
                 try:
                     self._take(_fetch(self._opener, self._grant), now_ms)
                 except TokenUnavailable as error:
-                    # A provider that is briefly down must not cost connections while the old token
-                    # is valid.
+                    # If a provider is down for a short time, no connection must fail while the old
+                    # token is valid.
                     if not self._token or now_ms >= self._ends_at_ms:
                         raise
                     _log.warning("keeping the previous token: %s", error)
@@ -136,21 +138,22 @@ class TokenEndpoint:
 
 
 def renewal_ms(life: tuple[int, int], now_ms: int, refresh: Refresh, chance: float) -> int:
-    """Return when to replace a token with this life that arrived now; `chance` lies between 0 and
-    1. As in Kafka, the pause and the reserve apply only if the life has room for both.
+    """Return when to replace a token that has arrived now and has this life; `chance` is between 0
+    and 1. As in Kafka, the minimum period and the buffer apply only if the life is long enough for
+    both.
     """
     begins_ms, ends_ms = life
     part = refresh.window_factor + refresh.window_jitter * chance
     wanted_ms = begins_ms + int((ends_ms - begins_ms) * part)
     pause_ms, reserve_ms = 1000 * refresh.min_period_s, 1000 * refresh.buffer_s
-    # KIP-255, like ExpiringCredentialRefreshingLogin: a short life has no room for both.
+    # KIP-255, like ExpiringCredentialRefreshingLogin: a short life is not long enough for both.
     if now_ms + pause_ms + reserve_ms > ends_ms:
         return wanted_ms
     return max(min(wanted_ms, ends_ms - reserve_ms), now_ms + pause_ms)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Rejects redirections, which would carry the secret to another host."""
+    """Rejects redirections, which would send the secret to another host."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
@@ -172,7 +175,8 @@ def _fetch(opener: urllib.request.OpenerDirector, grant: Grant) -> str:
     except urllib.error.HTTPError as error:
         with error:
             reason = f"HTTP {error.code}{_oauth_error(error.read(_MOST_BYTES))}"
-        # A wrong secret stays wrong: fail now instead of retrying until the client's timeout.
+        # A wrong secret stays wrong, so this fails now instead of retrying until the client's
+        # timeout.
         if 400 <= error.code < 500 and error.code not in _MAY_PASS:
             raise SaslAuthenticationFailed(
                 f"{SETTING}={grant.url} rejected the request: {reason}"
@@ -215,7 +219,7 @@ def _token_in(grant: Grant, token: object) -> str:
 
 
 def _oauth_error(body: bytes) -> str:
-    """Return the code of an error in a provider's response, which is not secret (RFC 6749, 5.2)."""
+    """Return the error code from a provider's response. The code is not secret (RFC 6749, 5.2)."""
     try:
         code = json.loads(body)["error"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -225,8 +229,8 @@ def _oauth_error(body: bytes) -> str:
 
 
 def _life(token: str) -> tuple[int | None, int | None]:
-    """Return when a JSON web token was issued and when it expires, in milliseconds, by its own
-    claims.
+    """Return when a JSON web token was issued and when it expires, in milliseconds, according to
+    its claims.
     """
     parts = token.split(".")
     try:

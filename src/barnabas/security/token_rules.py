@@ -1,9 +1,10 @@
-"""The verification of JSON web tokens: signature, issuer, audience, times, scope. Pure.
+"""Verifies JSON web tokens: signature, issuer, audience, times and scope. Pure.
 
-Only signatures by a private key are accepted: `none` proves nothing, and HS256 with a public key as
-its secret would let anyone sign. Reasons are for the broker's log and show nothing of the token.
+Only signatures with a private key are accepted: `none` proves nothing, and with HS256 and a public
+key as the secret, anyone could sign. Reasons are for the broker's log and do not show any part of
+the token.
 
-A valid token is accepted until it expires: the provider is not asked whether it has been withdrawn.
+A valid token is accepted until it expires. The provider is not asked whether it has been revoked.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class UnknownKey(InvalidCredentials, code=58, name="SASL_AUTHENTICATION_FAILED")
 
 
 class TokenRules(NamedTuple):
-    """The claims that a token must have."""
+    """Describes the claims that a token must have."""
 
     audiences: Sequence[str] = ()  # one of these; empty: any token
     issuer: str = ""  # "": any
@@ -41,7 +42,7 @@ class TokenRules(NamedTuple):
 
 
 def check_library() -> None:
-    """Raises ConfigError if the library that verifies signatures is missing."""
+    """Raise ConfigError if the library that verifies signatures is missing."""
     try:
         import joserfc  # noqa: F401  (an optional dependency, loaded by those who need it)
     except ImportError:
@@ -76,24 +77,24 @@ def _claims(token: str, keys: Sequence[Any]) -> Mapping[str, Any]:
     from joserfc.errors import JoseError
 
     header = _header(token)
-    # Check this before any key is used: the attacker chooses the header.
+    # This is checked before any key is used, because an attacker can choose the header.
     if header.get("alg") not in ALGORITHMS:
         raise InvalidCredentials("a token that is not signed by a private key's algorithm")
-    # Without a key id every key is tried; the id is optional in RFC 7515.
+    # Without a key id, every key is tried; the id is optional in RFC 7515.
     wanted = header.get("kid")
     found = [key for key in keys if wanted is None or key.kid in (None, wanted)]
     for key in found:
         try:
             return dict(jwt.decode(token, key, algorithms=list(ALGORITHMS)).claims)
         except (JoseError, ValueError, TypeError, KeyError):
-            continue  # of another kind, or not its signature
+            continue  # another kind of key, or not the right one
     if wanted is not None and not found:
         raise UnknownKey("a token signed by an unknown key")
     raise InvalidCredentials("a token with an invalid signature")
 
 
 def _header(token: str) -> Mapping[str, Any]:
-    """Return the header of a token, before any of it is trusted."""
+    """Return the header of a token that is not trusted yet."""
     parts = token.split(".")
     if len(parts) != 3:
         raise InvalidCredentials("a token that is not a signed JSON web token")

@@ -2,12 +2,13 @@
 
 - Its files are the one at its path and the rotated ones next to it (`siblings.py`), compressed or
   not. `recognition.py` identifies them. A file that was moved to another directory, or
-  removed, is read on as long as it is held open (`log_directory.py`).
-- A line without a line feed waits for one. If it is the last line of a file, it is read as it is
-  once the file is certainly complete: compressed and whole; renamed, replaced and quiet; or, at the
-  last look of a run, not open for writing in any process.
-- Lines written between the two steps of copy-and-truncate are in neither file and lost to every
-  reader. All others are read; lines that the truncated file no longer has are read from its copy.
+  removed, continues to be read as long as it is held open (`log_directory.py`).
+- A line that does not yet end in a line feed is held back until it does. If it is the last line of
+  a file, it is read as it is once the file is certainly complete: compressed and whole; renamed,
+  replaced and quiet; or, at the last look of a run, not open for writing in any process.
+- Lines written between the two steps of copy-and-truncate are in neither file, and are lost to
+  every reader. All others are read; lines that the truncated file no longer has are read from its
+  copy.
 """
 
 from __future__ import annotations

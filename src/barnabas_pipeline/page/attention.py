@@ -12,8 +12,8 @@ MOST: Final = 3
 class Concern(NamedTuple):
     """Something that a person should look at.
 
-    `card`: the title of the page's card that shows more about it. `reasons`: texts and their
-    counts. `examples`: pairs of a place and a text from the log.
+    `card`: the title of the card on the page that gives the details. `reasons`: messages with
+    their counts. `examples`: pairs of a location and an excerpt from the log.
     """
 
     title: str

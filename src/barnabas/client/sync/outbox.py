@@ -129,7 +129,7 @@ class Outbox:
     # ---- on the loop ----
 
     async def wait_until_drained(self) -> None:
-        """Wait until every record queued before has been handed to the producer or has failed."""
+        """Wait until every record queued so far has been handed to the producer or has failed."""
         if self._waiting:
             # the thread that queued the first record may not have started it yet
             self._start_drain()

@@ -1,5 +1,4 @@
-"""Converts rows between Polars, which is used to compute, and Arrow, which is used to store and
-send."""
+"""Converts between Polars, for computing, and Arrow, for storing and sending rows."""
 
 from __future__ import annotations
 

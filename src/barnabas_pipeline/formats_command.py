@@ -1,5 +1,4 @@
-"""Implements `barnabas formats`, which shows the catalogue of log formats and tries them on a
-file."""
+"""Implements `barnabas formats`, which lists the known log formats and tries them on a file."""
 
 from __future__ import annotations
 

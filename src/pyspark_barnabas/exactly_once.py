@@ -1,5 +1,4 @@
-"""Implements the exactly-once sink: each micro-batch is one transaction, which the driver begins
-and ends.
+"""Implements the exactly-once sink: each micro-batch is one transaction of the driver.
 
     tasks      rows -> staging topic; the offsets of its batches go to the driver  (staging.py)
     driver     InitProducerId -> token -> rows to their targets, and the next token -> EndTxn

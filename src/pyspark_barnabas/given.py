@@ -1,5 +1,6 @@
-"""Reads options as the user wrote them: names are case-insensitive, values are text, and errors
-show both.
+"""Reads options as the user wrote them.
+
+Names are case-insensitive, values are text, and errors show both.
 
 A parser is a function that takes the text. It raises `ValueError` with a description of the valid
 form, which the error shows after "expected".

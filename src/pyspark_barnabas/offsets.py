@@ -1,5 +1,4 @@
-"""Handles a query's offsets: their JSON, a trigger's share of the backlog, and the ranges that
-tasks read.
+"""Handles a query's offsets: their JSON, a trigger's share of the backlog, and the tasks' ranges.
 
 The module is pure. The state of the log is passed in as numbers, so a replay of a micro-batch plans
 the same ranges without any request.

@@ -1,5 +1,4 @@
-"""Converts rows from Spark to columns or records for writing, and checks which columns they
-have."""
+"""Converts rows from Spark to columns or records for writing, and checks their columns."""
 
 from __future__ import annotations
 

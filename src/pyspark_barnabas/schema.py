@@ -1,8 +1,7 @@
-"""Defines the columns of topics, which are the Kafka connector's, so that the formats are
-interchangeable.
+"""Defines the columns of topics, which are those of the Kafka connector.
 
-Users may pass a schema (`.schema(...)`), but only this one, because nothing could fill other
-columns.
+The two formats are therefore interchangeable. Users may pass a schema (`.schema(...)`), but only
+this one, because nothing could fill other columns.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Implements the stream reader, which decides the offsets of a micro-batch. One instance serves a
-whole query.
+"""Implements the stream reader, which decides the offsets of a micro-batch.
 
-Spark calls it on the driver side, from one process. `latestOffset` decides from the brokers'
-answers, and its result is in Spark's offset log before anything is read. After that, nothing is
-decided again: `partitions` is a pure function of two offsets, so a batch that is replayed after a
-crash reads the same rows. `offsets.py` describes how the first offset is pinned.
+One instance serves a whole query. Spark calls it on the driver side, from one process.
+`latestOffset` decides from the brokers' answers, and its result is in Spark's offset log before
+anything is read. After that, nothing is decided again: `partitions` is a pure function of two
+offsets, so a batch that is replayed after a crash reads the same rows. `offsets.py` describes how
+the first offset is pinned.
 """
 
 from __future__ import annotations

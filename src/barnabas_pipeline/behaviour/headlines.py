@@ -1,5 +1,4 @@
-"""Defines the figures at the top of the page, with their values for the latest days and the days
-before.
+"""Defines the figures at the top of the page, and their values for the latest days and before.
 
 Each is defined here and can be recomputed from the files next to the page, as a test does:
 

@@ -1,5 +1,4 @@
-"""Describes the fictional web site whose access log the generator writes: its pages, guests and
-robots.
+"""Describes the fictional web site of the generated access log: its pages, guests and robots.
 
 The module is plain data. Its addresses come from ranges reserved for documentation and benchmarks
 (RFC 2544, 3849, 5737), so that none belongs to a real visitor.

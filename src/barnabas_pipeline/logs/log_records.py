@@ -1,5 +1,7 @@
-"""Parses many records into columns. A record is a line, or contains many of OpenTelemetry's log
-records (OTLP), each of which becomes a row.
+"""Parses many records into columns.
+
+A record is a line, or contains many of OpenTelemetry's log records (OTLP), each of which becomes a
+row.
 
 The header `otlp.encoding` says which of the two it is. Without this header, the job's encoding
 decides.

@@ -1,5 +1,4 @@
-"""Checks a table's demands on its writers, which this sink either meets or rejects before it writes
-a row.
+"""Checks whether this sink meets a table's demands on its writers, before a row is written.
 
 Demands are features of the table's protocol (Delta's protocol, "Table Features"), properties of the
 table, and metadata of columns.

@@ -1,5 +1,4 @@
-"""Writes Arrow batches to Parquet files in a task of the Delta sink, one file per partition of the
-table.
+"""Writes Parquet files in a task of the Delta sink, one file per partition of the table.
 
 A file has a random name, in a directory named after its partition. According to the protocol, the
 partition in the table's log counts, but Polars uses the directory. Files without a commit are

@@ -1,5 +1,4 @@
-"""Computes a data file's statistics for a table's log: row count, minimum and maximum values, and
-null counts.
+"""Computes a data file's statistics for a table's log: rows, minimum and maximum values, and nulls.
 
 Readers use them to skip files, so a value that cannot be exact is left out (Delta's protocol,
 "Per-file Statistics"). A column without bounds has no null count either, because deltalake 1.6.6

@@ -1,5 +1,4 @@
-"""Writes a page's figures as files next to it: a CSV file for each table of figures, and a JSON
-file with all of them.
+"""Writes a page's figures to files next to it: a CSV file per table, and a JSON file with all.
 
 A text from a client (a path, a referrer, a user agent) may begin like a formula, which a
 spreadsheet would evaluate. In the CSV files, such a text is prefixed with an apostrophe.

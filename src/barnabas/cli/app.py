@@ -1,7 +1,7 @@
-"""Defines the group of commands that talk to brokers, each of which is loaded when it is called.
+"""Defines the command group `barnabas`, in which each command is loaded only when it is called.
 
-An error that is not our bug is reported in one line on standard error that says what to do, with
-exit code 1 for a failure and 2 for a wrong command line.
+An error that is not a bug is reported on standard error, in one line that says what to do. The exit
+code is 1 for a failure and 2 for a wrong command line.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _MODULES = {
     "verifiable-producer": "verifiable.producer_command",
     "verifiable-consumer": "verifiable.consumer_command",
 }
-"""The modules of commands that are not in `<name>/command.py`, or that are in another package."""
+"""The modules of commands that are not in `<name>/command.py` or are in another package."""
 
 
 class _Commands(CommandGroup):
@@ -87,7 +87,7 @@ class _Commands(CommandGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            return super().parse_args(ctx, args)  # which prints --help and --version
+            return super().parse_args(ctx, args)  # to print --help and --version
         except BrokenPipeError:
             drop_output()
             ctx.exit(EXIT_OK)
@@ -97,8 +97,8 @@ class _Commands(CommandGroup):
             outcome = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # `barnabas topics list | head -1` succeeds, as `ls | head -1` does.
-            drop_output()  # before click, which would exit with code 1
+            # Like `ls | head -1`, `barnabas topics list | head -1` succeeds.
+            drop_output()  # before click, which would exit with 1
             return EXIT_OK
         return outcome
 
@@ -108,7 +108,7 @@ class _Commands(CommandGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        # The import happens only now, so that no command pays for the libraries of the others.
+        # The import happens only now, so that no command loads the libraries of other commands.
         name = _MODULES.get(cmd_name, f"{cmd_name}.command")
         module = _of_pipeline(name) if name.startswith(_PIPELINE) else import_module(_CLI + name)
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
@@ -120,7 +120,7 @@ class _Commands(CommandGroup):
 
 
 def _of_pipeline(name: str) -> ModuleType:
-    """Import one of the pipeline's commands, whose libraries an extra installs."""
+    """Import one of the pipeline's commands, which need the libraries of an extra."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -144,9 +144,10 @@ def app() -> None:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run the command that `words` name, and return the exit code."""
+    """Run the command line in `words`, and return the exit code."""
     try:
-        # standalone_mode=False: errors come here, and no library call exits the interpreter.
+        # With standalone_mode=False, errors are raised here, and click does not exit the
+        # interpreter.
         outcome = app.main(list(words), prog_name="barnabas", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
@@ -163,7 +164,7 @@ def run(words: Sequence[str]) -> int:
         complain("barnabas", error)
         return EXIT_FAILURE
     except (KeyboardInterrupt, click.Abort):
-        return 130  # as a shell reports a process that an interrupt ended
+        return 130  # a shell's exit code for an interrupted process
     return outcome if isinstance(outcome, int) else EXIT_OK
 
 
@@ -175,7 +176,7 @@ def _problem(error: click.UsageError) -> str:
 
 
 def _suggestion(error: click.UsageError) -> str:
-    """Return the options or commands that a mistyped one may have meant."""
+    """Return the options or commands that are similar to a mistyped one."""
     from barnabas.similar_names import did_you_mean
 
     if isinstance(error, click.NoSuchOption):
@@ -192,8 +193,8 @@ def _suggestion(error: click.UsageError) -> str:
 
 
 def _elsewhere(name: str) -> str:
-    """Return the commands with that name in other groups: `barnabas start` may mean a server or a
-    cluster.
+    """Return the commands that have this name in other groups, because `barnabas start` may mean a
+    server or a cluster.
     """
     context = click.Context(app, info_name="barnabas")
     found = [f"barnabas {name}"] if app.get_command(context, name) is not None else []

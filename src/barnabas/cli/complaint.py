@@ -1,4 +1,4 @@
-"""Writes errors and warnings for the user, in one line each and with any available advice."""
+"""Writes each error or warning for the user in one line, with advice if there is any."""
 
 from __future__ import annotations
 
@@ -55,19 +55,19 @@ def warn(who: str, what: str) -> None:
 
 
 def explain(error: Exception) -> str:
-    """Return the error, its name in Kafka's protocol, and advice."""
+    """Return the text of an error, its name in Kafka's protocol, and advice."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {(error.strerror or str(error)).lower()}"
     text = str(error).rstrip(".")
     if isinstance(error, KafkaError):
         text = f"{text} ({error.name})"
-    # A note was added where the cause is known, so it is better than the advice for the error's
-    # class.
+    # A note was added where the cause is known, so it is more helpful than the advice for the
+    # error's class.
     advice = ", ".join(getattr(error, "__notes__", ())) or _advice(error)
     return f"{text}; {advice}" if advice else text
 
 
 def _advice(error: Exception) -> str:
     if "set security.protocol" in str(error):
-        return ""  # a broker answered, and its message already has advice
+        return ""  # a broker responded, and its message already has advice
     return next((advice for kind, advice in _ADVICE if isinstance(error, kind)), "")

@@ -1,5 +1,5 @@
-"""Determines a command's brokers and how to connect to them, from its options, the environment or a
-profile.
+"""Determines a command's brokers, and how to connect to them, from its options, the environment or
+a profile.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_SERVERS = "localhost:9092"
 _VARIABLE, _PROFILE_VARIABLE = "BARNABAS_BOOTSTRAP_SERVER", "BARNABAS_PROFILE"
-# In the context's `meta`:
+# These are keys of the context's `meta`.
 _PROFILE, _OPTIONS = "barnabas.profile", "barnabas.client_options"
 _FILES_SERVERS = "barnabas.bootstrap_servers"
 
@@ -58,7 +58,7 @@ def bootstrap_server(command: F) -> F:
 def client_options(context: click.Context | None = None) -> dict[str, Any]:
     """Return the client configs of `--command-config` or of the profile, as keyword arguments.
 
-    `context` is the command's context, if that is not the current one.
+    `context` is the command's context if it is not the current one.
     """
     context = context or click.get_current_context(silent=True)
     options: dict[str, Any] = {} if context is None else context.meta.get(_OPTIONS, {})
@@ -72,15 +72,16 @@ def _remember_profile(context: click.Context, _: click.Parameter, name: str | No
 def _servers(context: click.Context, parameter: click.Parameter, servers: str | None) -> str:
     assert parameter.name is not None
     source = context.get_parameter_source(parameter.name)
-    # The order is that of `barnabas profile --help`: typed values override stored ones.
+    # The order is that in `barnabas profile --help`: values on the command line override stored
+    # ones.
     if source is ParameterSource.COMMANDLINE and servers is not None:
         return servers
     name = context.meta.get(_PROFILE)
     if name is None and _FILES_SERVERS in context.meta:
         of_file: str = context.meta[_FILES_SERVERS]
         return of_file
-    # The value comes from the environment: --profile and the file come before it, BARNABAS_PROFILE
-    # after it.
+    # The value is from the environment. --profile and the file have precedence over it;
+    # BARNABAS_PROFILE does not.
     if name is None and servers is not None:
         return servers
     from barnabas.cli.profile.store import BadProfile, read_profiles
@@ -95,7 +96,7 @@ def _servers(context: click.Context, parameter: click.Parameter, servers: str | 
         profile = profiles.find(name, given_by)
     except BadProfile as error:
         raise click.UsageError(str(error), context) from error
-    # --command-config on the line replaces the profile's own file.
+    # --command-config on the command line replaces the profile's own file.
     if profile.command_config is not None and _OPTIONS not in context.meta:
         properties = _properties(context, profile.command_config)
         context.meta[_OPTIONS] = _options_of(context, profile.command_config, properties)
@@ -121,8 +122,8 @@ def _properties(context: click.Context, path: str) -> dict[str, str]:
 
 
 def _options_of(context: click.Context, path: str, properties: Mapping[str, str]) -> dict[str, Any]:
-    """Return the options in a properties file that every client has, leaving out options of only
-    some clients.
+    """Return the options in a properties file that every client has, without those that only some
+    clients have.
     """
     from barnabas.client.config import ClientConfig, configure, of_every_client
     from barnabas.client.known_options import unknown_options
@@ -132,8 +133,8 @@ def _options_of(context: click.Context, path: str, properties: Mapping[str, str]
         configure(ClientConfig, common)
     except ConfigError as error:
         raise click.UsageError(f"{path}: {error}", context) from error
-    # This is a warning and not an error, because a file for Kafka's clients may have settings that
-    # ours do not need.
+    # This causes only a warning, because a file for Kafka's clients may have settings that our
+    # clients do not need.
     for line in unknown_options(properties):
         warn(context.command_path, f"{path}: {line}")
     return common

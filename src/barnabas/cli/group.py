@@ -1,10 +1,10 @@
-"""Defines groups of commands with better help and errors than click's own.
+"""Defines groups of commands with better help and errors than those of click.
 
     def topics() -> None: ...    decorated by @command_group()
 
-- In its group's help a command has its whole first sentence; click cuts it with `...`.
-- An unknown command or option gets one hint, and not click's own before it.
-- `delete` is the verb of all groups; `remove` and `rm` mean the same wherever a group has it.
+- The help of a group shows the whole first sentence of each command; click shortens it to `...`.
+- An unknown command or option causes a single hint, without click's own hint before it.
+- All groups use the verb `delete`; `remove` and `rm` are aliases for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class UnknownCommand(click.UsageError):
 
 
 class CommandGroup(click.Group):
-    """A group that also finds its members by their aliases."""
+    """Represents a group whose commands can also be called by aliases."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found = super().get_command(ctx, cmd_name)

@@ -1,4 +1,4 @@
-"""`barnabas acls`: shows, explains and changes a cluster's ACLs."""
+"""Implements `barnabas acls`, which shows, explains and changes a cluster's ACLs."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _OF_FILTERS = ("literal", "prefixed", "match", "any")
 
 @command_group()
 def acls() -> None:
-    """Add, list and delete the rules of who may do what, and explain what they decide.
+    """Add, list and delete access rules, and explain what they allow and deny.
 
-    A user may do what a rule allows and no rule denies; users in the brokers' super.users may do
+    Users may do whatever a rule allows and no rule denies. Users in the brokers' super.users may do
     everything.
 
     \b
@@ -70,7 +70,7 @@ def add(
     deny: bool,
     servers: str,
 ) -> None:
-    """Add rules. One that is there already stays.
+    """Add rules. A rule that already exists is kept.
 
     \b
     Examples:
@@ -88,7 +88,7 @@ def add(
     if deeds.is_role and deny:
         raise click.UsageError("--deny needs --operation NAME instead of a role")
     options.check(deeds, patterns)
-    # Brokers store such a rule but never match it, so it would only appear to grant a
+    # Brokers would store such a rule but never match it, so it would only appear to grant a
     # permission.
     for host in filter(matches_no_client, hosts):
         raise click.UsageError(
@@ -121,7 +121,7 @@ def delete(  # noqa: PLR0913  (a command's parameters are its options)
     force: bool,
     servers: str,
 ) -> None:
-    """Delete the rules to which all of the options apply.
+    """Delete the rules that match all of the options.
 
     \b
     Examples:
@@ -165,9 +165,9 @@ def list_(  # noqa: PLR0913  (a command's parameters are its options)
     as_json: bool,
     servers: str,
 ) -> None:
-    """List the rules, all or those to which the options apply.
+    """List the rules that match the options, or all rules.
 
-    A topic selects every rule about it, those of prefixes and of '*' too.
+    A topic selects all rules that apply to it, including those for prefixes and for '*'.
 
     \b
     Examples:
@@ -203,9 +203,9 @@ def explain_(
     as_json: bool,
     servers: str,
 ) -> None:
-    """Say whether somebody may do something, which rule decides, and what would let them in.
+    """Explain whether a user may do something, which rule decides, and what would allow it.
 
-    Without --host: from an address that no rule names.
+    Without --host, the address is one that is in no rule.
 
     \b
     Examples:
@@ -218,7 +218,8 @@ def explain_(
     wanted = options.operation(operation)
     options.check(Deeds(operations=(wanted,)), patterns)
     access = Access(principals[0], wanted, resource, host)
-    # MATCH: literal, prefixed and '*' rules, all that could decide about this resource.
+    # MATCH selects all rules that could decide about this resource: literal, prefixed and '*'
+    # rules.
     about = AclFilter(resource.resource_type, resource.name, PatternType.MATCH)
     found = explain(access, run_client(_describe_rules(servers, [about])))
     if not as_json:
@@ -226,7 +227,7 @@ def explain_(
         return
     said = {
         "allowed": bool(found.is_allowed),
-        # null: no rule decides, so `allowed` comes from the default.
+        # If this is null, no rule decides, and `allowed` is the default.
         "rule": found.rule and rule_values(found.rule),
         "rules_about_it": len(found.about),
         "lets_in": None if found.is_allowed else rule_line(letting_in(access)),
@@ -242,7 +243,7 @@ def _filters(
 ) -> list[AclFilter]:
     options.check(deeds, patterns)
     permission = {None: PermissionType.ANY, True: PermissionType.ALLOW, False: PermissionType.DENY}
-    # A role is a set of rules that allow.
+    # A role consists only of rules that allow.
     wanted = permission[True] if deeds.is_role else permission[allow]
     return options.filters(patterns, deeds, clients, wanted)
 
@@ -253,7 +254,7 @@ def _print_rules(rules: Iterable[AclBinding]) -> None:
 
 
 def _show_table(rules: Iterable[AclBinding]) -> None:
-    """Show a row per rule on a terminal; deny rules stand out."""
+    """Show a row for each rule on a terminal, with deny rules highlighted."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -285,6 +286,6 @@ async def _describe_rules(servers: str, wanted: Iterable[AclFilter]) -> list[Acl
 
 
 async def _delete(servers: str, rules: Iterable[AclBinding]) -> list[AclBinding]:
-    """Delete exactly these rules, and none that were added after they were shown."""
+    """Delete exactly these rules, but none that were added after these were shown."""
     async with Admin(servers, **client_options()) as admin:
         return sorted(await admin.delete_acls(map(filter_of, rules)))

@@ -40,7 +40,7 @@ class BadGrant(BarnabasError):
 
 
 class Deeds(NamedTuple):
-    """Names the allowed or denied actions: a role (producer or consumer), or operations."""
+    """Holds the actions to allow or deny: those of a role (producer or consumer), or operations."""
 
     is_producer: bool = False
     is_consumer: bool = False
@@ -53,7 +53,7 @@ class Deeds(NamedTuple):
 
 
 class Clients(NamedTuple):
-    """The clients of a rule, by user and host."""
+    """Holds the clients to which rules apply, by user and host."""
 
     principals: tuple[str, ...]
     hosts: tuple[str, ...]
@@ -61,7 +61,7 @@ class Clients(NamedTuple):
 
 
 def check_deeds(deeds: Deeds, patterns: Iterable[Pattern]) -> None:
-    """Raises BadGrant for a role without the resources that it needs."""
+    """Raise BadGrant for a role without the resources that it needs."""
     types = {each.resource_type for each in patterns}
     if deeds.is_role and deeds.operations:
         raise BadGrant("--producer and --consumer already imply operations: leave out --operation")
@@ -76,7 +76,7 @@ def check_deeds(deeds: Deeds, patterns: Iterable[Pattern]) -> None:
 def operations_by_pattern(
     deeds: Deeds, patterns: Iterable[Pattern]
 ) -> dict[Pattern, tuple[Operation, ...]]:
-    """Return the operations on each resource, leaving out resources that a role does not use.
+    """Return the operations for each resource, without resources that a role does not use.
 
     Raises BadGrant for an operation that does not exist for a resource.
     """
@@ -95,12 +95,13 @@ def operations_by_pattern(
             _check_operations(pattern.resource_type, deeds.operations)
             found[pattern] = dict.fromkeys(deeds.operations)
         for role in roles:
-            # With --producer and --consumer, a group is only for the consumer, so a role gets no
-            # rule for a resource that it does not use.
+            # With both --producer and --consumer, a group is only for the consumer, so a role gets
+            # no rules for resources that it does not use.
             operations = role.get(pattern.resource_type, ())
             if operations:
                 found.setdefault(pattern, {}).update(dict.fromkeys(operations))
-    # Since KIP-679, WRITE on any topic implies it; older brokers need the rule on the cluster.
+    # Since KIP-679, WRITE on any topic implies IDEMPOTENT_WRITE; older brokers need the rule on the
+    # cluster.
     if deeds.is_idempotent:
         found.setdefault(CLUSTER, {})[Operation.IDEMPOTENT_WRITE] = None
     return {pattern: tuple(operations) for pattern, operations in found.items()}
@@ -138,7 +139,7 @@ def filter_of(rule: AclBinding) -> AclFilter:
 
 
 def is_specific(pattern_type: PatternType) -> bool:
-    """Return True for a pattern type that rules, and not only filters, can have."""
+    """Return whether rules, and not only filters, can have this pattern type."""
     return pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
 
 

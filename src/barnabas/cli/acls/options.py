@@ -1,4 +1,4 @@
-"""Defines the options of `barnabas acls` that name resources, clients and operations."""
+"""Defines the options of `barnabas acls` that specify resources, clients and operations."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _TYPES = {
 
 
 def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
-    """Add the options for resources, passed on as `patterns`; `pattern_types` says how their names
-    may be matched.
+    """Add the options for resources, passed on as `patterns`. `pattern_types` lists the ways in
+    which names may be matched.
     """
     options = (
         click.option(
@@ -80,7 +80,8 @@ def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
             return command(patterns=patterns, **given)
 
         chosen: Any = gather
-        # Decorators apply from the inside out, so reversing them makes --help list them as above.
+        # Decorators apply from the inside out, so they are reversed to make --help list the options
+        # as above.
         for option in reversed(options):
             chosen = option(chosen)
         return chosen  # type: ignore[no-any-return]
@@ -181,7 +182,7 @@ def _operations(_: click.Context, __: click.Parameter, texts: Iterable[str]) -> 
 
 
 def check(deeds: Deeds, patterns: list[Pattern]) -> None:
-    """Raises UsageError for options that contradict each other."""
+    """Raise UsageError for options that contradict each other."""
     try:
         check_deeds(deeds, patterns)
         operations_by_pattern(deeds, patterns)
@@ -195,13 +196,13 @@ def filters(
     clients: tuple[tuple[str, ...], tuple[str, ...]],
     permission: PermissionType,
 ) -> list[AclFilter]:
-    """Return the filters for the rules that the options name.
+    """Return the filters for the rules that the options select.
 
-    A missing option leaves its part open. `clients` are principals and hosts.
+    If an option is missing, its part matches anything. `clients` are principals and hosts.
     """
     principals, hosts = clients
     wanted = operations_by_pattern(deeds, patterns)
-    # If no resource is named, the filter leaves the resource open and keeps the operations.
+    # If no resource is given, the filter matches any resource, but keeps the operations.
     if not patterns:
         resources = [(AclFilter(), deeds.operations)]
     else:
@@ -211,8 +212,8 @@ def filters(
             principal=principal, host=host, operation=operation, permission=permission
         )
         for resource, operations in resources
-        # A filter has one value for each field, so every combination is one filter; None and ANY
-        # leave a field open.
+        # A filter has one value for each field, so each combination is a filter. None and ANY match
+        # anything.
         for principal, host, operation in product(
             principals or (None,), hosts or (None,), operations or (Operation.ANY,)
         )

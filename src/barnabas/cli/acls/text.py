@@ -1,4 +1,4 @@
-"""Formats ACLs in words, and as the commands that add or remove them."""
+"""Formats ACLs as sentences, and as the commands that add or remove them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ _OPTIONS: Final = {
 
 
 def resource_text(pattern: Pattern) -> str:
-    """Return `topic orders`, `every topic`, `each topic that begins with ord` or `the cluster`."""
+    """Return a description such as `topic orders`, `every topic`, `each topic that begins with ord`
+    or `the cluster`."""
     if pattern.resource_type is ResourceType.CLUSTER:
         return "the cluster"
     noun = _NOUNS[pattern.resource_type]
@@ -48,7 +49,7 @@ def host_text(host: str) -> str:
 
 
 def rule_text(rule: AclBinding) -> str:
-    """Return `allow User:alice Read on topic orders, from any host`."""
+    """Return a description such as `allow User:alice Read on topic orders, from any host`."""
     pattern, entry = rule
     return (
         f"{entry.permission.name.lower()} {entry.principal} {pascal_name(entry.operation)} on "
@@ -57,7 +58,7 @@ def rule_text(rule: AclBinding) -> str:
 
 
 def rule_line(rule: AclBinding, command: str = "add") -> str:
-    """Return our command that adds or deletes exactly this rule."""
+    """Return the command that adds or deletes exactly this rule."""
     pattern, entry = rule
     words = ["barnabas", "acls", command]
     if entry.permission is PermissionType.DENY:
@@ -66,7 +67,7 @@ def rule_line(rule: AclBinding, command: str = "add") -> str:
         words.append("--allow")
     words += principal_words(entry.principal)
     words += ["--operation", entry.operation.name.lower().replace("_", "-")]
-    # A deletion without --host would select the rules of every host.
+    # A deletion without --host would select the rules for all hosts.
     if entry.host != WILDCARD or command == "delete":
         words += ["--host", entry.host]
     return shlex.join([*words, *resource_words(pattern)])
@@ -78,7 +79,7 @@ def principal_words(principal: str) -> list[str]:
 
 
 def resource_words(pattern: Pattern) -> list[str]:
-    """Return the options with which our command names a resource."""
+    """Return the options that specify a resource in our command."""
     if pattern.resource_type is ResourceType.CLUSTER:
         return ["--cluster"]
     words = [_OPTIONS[pattern.resource_type], pattern.name]
@@ -108,7 +109,8 @@ def letting_in(access: Access) -> AclBinding:
 
 
 def explanation_lines(access: Access, found: Explanation) -> list[str]:
-    """Return the decision, the rule, the reason, and the change that would alter it."""
+    """Return lines with the decision, the rule, the reason, and a change that would reverse the
+    decision."""
     verdict = {True: "Allowed", False: "Denied", None: "Denied by default"}[found.is_allowed]
     lines = [
         f"{verdict}: {access.principal}, {pascal_name(access.operation)} on "
@@ -126,7 +128,7 @@ def explanation_lines(access: Access, found: Explanation) -> list[str]:
             "decide unless another rule denies:",
             f"  {rule_line(rule, 'delete')}",
         ]
-    # super.users is a broker setting; the ACL API cannot show whom it names.
+    # super.users is a broker setting, which the ACL API cannot show.
     if not found.is_allowed:
         lines.append(
             f"Not visible from here: whether {access.principal} is in the brokers' super.users, "
@@ -148,12 +150,12 @@ def _without_rule(access: Access, found: Explanation) -> list[str]:
     lines += [
         f"Near: {rule_text(each)}."
         for each in found.about
-        # These are rules for the same user with another operation or host, most often a typing
-        # error.
+        # These rules are for the same user but for another operation or host, which is usually a
+        # typing error.
         if each.entry.principal == access.principal
     ][:5]
     lines += ["To let it in:", f"  {rule_line(letting_in(access))}"]
-    # The next common surprise is that a fetch is allowed but joining the group is not.
+    # Another common mistake is to allow fetching from the topic but not joining the group.
     if access.operation is Operation.READ and access.resource.resource_type is ResourceType.TOPIC:
         lines.append("A consumer reads its group as well: --consumer --group GROUP allows both.")
     return lines

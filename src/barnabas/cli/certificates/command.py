@@ -1,5 +1,5 @@
-"""`barnabas certificates`: shows and issues the certificates in a directory created by
-`--secure`.
+"""Implements `barnabas certificates`, which shows and issues the certificates in a directory
+created by `--secure`.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def certificates() -> None:
 @_secure_dir()
 @as_json
 def show(files: tuple[Path, ...], directory: Path | None, as_json: bool) -> None:
-    """Show whom certificates name and when they expire; warn if that is within 30 days.
+    """Show the names in certificates and when they expire; warn if this is within 30 days.
 
-    FILES are in PEM.
+    FILES must be in PEM.
 
     \b
     Examples:
@@ -106,10 +106,10 @@ def show(files: tuple[Path, ...], directory: Path | None, as_json: bool) -> None
 @_names
 @_days
 def renew(directory: Path, names: tuple[str, ...], days: int) -> None:
-    """Issue the brokers' certificate again, with the names that it has and those given here.
+    """Renew the brokers' certificate, with its current names and those given here.
 
-    Running brokers load it within seconds; on other machines they need a copy of server.pem. The
-    authority's key, ca.key, must be in the directory.
+    Running brokers load the new certificate within seconds; on other machines, they need a copy of
+    server.pem. The authority's key, ca.key, must be in the directory.
 
     \b
     Examples:
@@ -137,14 +137,14 @@ def renew(directory: Path, names: tuple[str, ...], days: int) -> None:
     help="Write key and certificate to this file, readable only by you.",
 )
 def issue(directory: Path, user: str | None, names: tuple[str, ...], days: int, file: Path) -> None:
-    """Issue a certificate: for a client by --user, or for a host by --name.
+    """Issue a certificate for a client (--user) or for a host (--name).
 
     \b
     Examples:
       barnabas certificates issue --secure-dir ~/barnabas-secure --user alice --file alice.pem
       barnabas certificates issue --secure-dir ~/barnabas-secure --name b2.example.org --file b2.pem
     """
-    # A certificate is for a client or for hosts, never for both.
+    # A certificate is either for a client or for hosts, never for both.
     if (user is None) == (not names):
         raise click.UsageError("name a user or hosts: --user NAME, or --name HOST")
     made: Described = _own_authority().issue(directory, file, user or "barnabas", names, days)

@@ -1,7 +1,7 @@
-"""`barnabas cluster`: several brokers and a ZooKeeper on one machine, to try out a cluster; and
-the state and health of any cluster (`state_command`).
+"""Implements `barnabas cluster`, which runs several brokers and a ZooKeeper on one machine, to try
+out a cluster. It also shows the state and health of any cluster (`state_command`).
 
-Kafka has no such command: it needs a terminal per process.
+Kafka has no such command; there, each process needs a terminal.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _FIRST_PORT = 9092
 
 
 def _default_directory() -> Path:
-    """Return a directory under the home directory: in /tmp another user could have created it
-    first.
+    """Return a directory under the home directory, because another user could have created it in
+    /tmp first.
     """
     try:
         return Path(_DEFAULT_DIRECTORY).expanduser()
@@ -55,7 +55,7 @@ _directory = click.option(
 
 @command_group()
 def cluster() -> None:
-    """Run a cluster of several brokers on this machine; describe any cluster, and check it.
+    """Run a cluster of several brokers on this machine; describe and check any cluster.
 
     \b
     Examples:
@@ -99,11 +99,12 @@ cluster.add_command(health)
 def start(
     count: int | None, directory: Path, port: int, overrides: tuple[str, ...], secure: bool
 ) -> int:
-    """Start a ZooKeeper and brokers 1 to N, and keep them until Ctrl-C or SIGTERM.
+    """Start a ZooKeeper and brokers 1 to N, and run them until Ctrl-C or SIGTERM.
 
-    Each is a process of its own, which may be killed. The same directory is the same cluster, on
-    the same ports. Partitions have three replicas and need two of them in sync, unless --override
-    sets it otherwise. With barnabas.metrics.port, broker 1 takes that port, the others the next.
+    Each is a separate process, which may be killed. The same directory means the same cluster, on
+    the same ports. Partitions have three replicas, of which two must be in sync, unless --override
+    changes this. With barnabas.metrics.port, broker 1 uses that port, and the others use the next
+    ones.
 
     \b
     Examples:
@@ -119,7 +120,7 @@ def start(
 
     def work() -> int:
         plan = make_plan(directory, count, settings, port)
-        # Once secure, always secure: closed brokers are not opened because an option is missing.
+        # A secure cluster stays secure: brokers do not become open because an option is missing.
         return run(plan._replace(is_secure=plan.is_secure or secure))
 
     return _exit_code("start", work)
@@ -128,7 +129,7 @@ def start(
 @cluster.command()
 @_directory
 def stop(directory: Path) -> int:
-    """Stop a cluster cleanly, from another terminal, or after its command was killed.
+    """Stop a cluster cleanly, from another terminal or after its command was killed.
 
     \b
     Examples:
@@ -139,7 +140,7 @@ def stop(directory: Path) -> int:
     def work() -> int:
         plan = existing_plan(directory)
         running = plan.running()
-        # The command that started the cluster would report it as a failure.
+        # The command that started the cluster would report the end of this process as a failure.
         if not stop_process("the cluster's command", directory) and not running:
             raise CannotRun(f"nothing is running in {directory}")
         stop_all(plan)
@@ -154,7 +155,7 @@ def stop(directory: Path) -> int:
 @click.argument("broker_id", metavar="N", type=int)
 @_directory
 def stop_broker(broker_id: int, directory: Path) -> int:
-    """Stop one broker cleanly: its partitions move to other leaders first.
+    """Stop one broker cleanly, after its partitions have moved to other leaders.
 
     \b
     Examples:
@@ -178,7 +179,7 @@ def stop_broker(broker_id: int, directory: Path) -> int:
 def start_broker(broker_id: int, directory: Path) -> int:
     """Start a broker that was stopped or killed, and return when it is ready.
 
-    After a kill it waits until its old session has expired.
+    After a kill, it waits until the broker's old session has expired.
 
     \b
     Examples:
@@ -192,7 +193,7 @@ def start_broker(broker_id: int, directory: Path) -> int:
         if f"broker {broker_id}" in running:
             pid = running[f"broker {broker_id}"].pid
             raise CannotRun(f"broker {broker_id} is already running, as process {pid}")
-        # A broker without its ZooKeeper would wait for it, and so would this command.
+        # Without its ZooKeeper, a broker would wait, and so would this command.
         if "zookeeper" not in running:
             raise CannotRun(
                 f"no zookeeper is running in {directory}: `barnabas cluster start` starts all, "
@@ -210,7 +211,7 @@ def start_broker(broker_id: int, directory: Path) -> int:
 @cluster.command("stop-zookeeper")
 @_directory
 def stop_zookeeper(directory: Path) -> int:
-    """Stop the cluster's ZooKeeper; brokers keep serving, but elect no leaders.
+    """Stop the cluster's ZooKeeper; brokers continue to serve, but elect no leaders.
 
     \b
     Examples:
@@ -252,7 +253,8 @@ def start_zookeeper(directory: Path) -> int:
 
 
 def _exit_code(command: str, work: Callable[[], int]) -> int:
-    """Return the exit code of the work; an error that prevents it is written to standard error."""
+    """Run a function and return its exit code; write an error that prevents it to standard
+    error."""
     try:
         return work()
     except CannotRun as error:
@@ -261,7 +263,7 @@ def _exit_code(command: str, work: Callable[[], int]) -> int:
 
 
 def _with_broker(directory: Path, broker_id: int) -> Plan:
-    """Return the plan of a cluster that has this broker. Raises CannotRun."""
+    """Return the plan of the cluster, which must have this broker. Raises CannotRun."""
     plan = existing_plan(directory)
     if broker_id not in plan.ports:
         raise CannotRun(f"the cluster in {directory} has brokers 1 to {len(plan.ports)}")

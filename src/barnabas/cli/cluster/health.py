@@ -1,7 +1,7 @@
 """Finds a cluster's problems in its brokers' reports. Pure.
 
-Problems of the whole cluster come first (no controller, or a broker that has replicas but is not
-alive), then each partition's worst problem: offline, below min.insync.replicas, or
+Problems of the whole cluster are listed first (no controller, or a broker that has replicas but is
+not alive), followed by the worst problem of each partition: offline, below min.insync.replicas, or
 under-replicated. Just after a crash, brokers may still report the previous state.
 """
 
@@ -31,12 +31,12 @@ def problems(
     topics: Iterable[TopicDescription],
     min_isr: dict[str, int],
 ) -> Iterator[Problem]:
-    """Yield the problems, the worst first; for each partition only the worst. `min_isr` is
-    min.insync.replicas by topic.
+    """Yield the problems, the worst first, and only the worst one for each partition. `min_isr`
+    maps topics to min.insync.replicas.
     """
     live = {broker.broker_id for broker in cluster.brokers}
     topics = list(topics)
-    # Without a controller a broker answers -1, or the last controller that it knew.
+    # Without a controller, a broker returns -1 or the last controller that it knew.
     if cluster.controller_id not in live:
         yield Problem(NO_CONTROLLER, "no live broker is the controller: nothing can be changed")
     yield from (Problem(LEFT_OUT, reason) for reason in cluster.left_out)

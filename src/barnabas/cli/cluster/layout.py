@@ -1,13 +1,13 @@
 """Manages the directory of a cluster on one machine: its brokers, their ports and their configs.
 
-    cluster.json      the ports, the same after a restart, and the configs of the last start
+    cluster.json      the ports, which do not change, and the configs of the last start
     zookeeper/        the tree of the cluster's metadata
     broker-1/ ...     each broker's log directory
-    broker-1.log ...  what each process says, in files that are replaced before they are large
+    broker-1.log ...  the output of each process, in files that are replaced before they are large
     secure/           certificates and passwords, with --secure
 
 Every process has a `barnabas.pid` in its directory, and the command that started the cluster has
-one in the topmost directory. Any process can therefore stop a broker and start it again.
+one in the topmost directory. Therefore, any process can stop a broker and restart it.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class CannotRun(BarnabasError):
 
 
 class Plan(NamedTuple):
-    """The plan of a cluster, which is sufficient to start any of its processes."""
+    """Holds the plan of a cluster, which is sufficient to start any of its processes."""
 
     directory: Path
     zookeeper_port: int
-    ports: Mapping[int, int]  # of the brokers, by id
-    overrides: Mapping[str, str]  # of the command line
+    ports: Mapping[int, int]  # the brokers' ports by id
+    overrides: Mapping[str, str]  # configs from the command line
     is_secure: bool = False
 
     @property
@@ -67,7 +67,7 @@ class Plan(NamedTuple):
         return f"{HOST}:{self.ports[broker_id]}"
 
     def metrics_address(self, broker_id: int) -> str:
-        """Return the address at which a broker serves `GET /metrics`; empty if it does not."""
+        """Return the address at which a broker serves `GET /metrics`, or "" if it serves none."""
         port = metrics_port(self.overrides, broker_id).get(METRICS_PORT)
         return f"{HOST}:{port}" if port is not None else ""
 
@@ -75,12 +75,13 @@ class Plan(NamedTuple):
         return self.directory / f"broker-{broker_id}"
 
     def configs(self, broker_id: int) -> dict[str, str]:
-        """Return a broker's configs as a member of this cluster; command-line overrides win."""
+        """Return a broker's configs as a member of this cluster. Configs from the command line
+        override the others."""
         return {
             **profile(len(self.ports)),
             **self.overrides,
-            # This follows the overrides, because each broker needs its own port, counted up from
-            # the given port.
+            # This comes after the overrides, because each broker needs its own port, counted from
+            # the given one.
             **metrics_port(self.overrides, broker_id),
             "broker.id": str(broker_id),
             "listeners": f"PLAINTEXT://{self.address(broker_id)}",
@@ -96,9 +97,7 @@ class Plan(NamedTuple):
 
 
 def profile(count: int) -> dict[str, str]:
-    """Return the configs with which `count` brokers survive the loss of one (if there are at least
-    three).
-    """
+    """Return the configs with which `count` brokers, if at least three, survive the loss of one."""
     # With acks=all, three replicas survive the loss of one broker if two in sync are enough.
     replicas = str(min(3, count))
     min_isr = "2" if count >= 3 else "1"
@@ -115,7 +114,7 @@ def profile(count: int) -> dict[str, str]:
 
 
 def check_overrides(overrides: Mapping[str, str]) -> None:
-    """Raises CannotRun for a config that the cluster sets per broker."""
+    """Raise CannotRun for a config that the cluster sets for each broker."""
     for key in overrides:
         if key in _OWN_KEYS or key == "zookeeper.connect":
             raise CannotRun(
@@ -193,7 +192,7 @@ def make_plan(
         return Plan(directory, next(free), ports, overrides)
     had = len(before.ports)
     wanted = had if count is None else count
-    # The omitted brokers may have the only replicas of some partitions.
+    # Some partitions may have replicas only on the omitted brokers.
     if wanted < had:
         raise CannotRun(
             f"the cluster in {directory} has {counted(had, 'broker')}, whose partitions would lose "
@@ -211,7 +210,7 @@ def _metrics_ports(overrides: Mapping[str, str], count: int) -> list[int]:
 
 
 def _free_ports(first: int, taken: Iterable[int]) -> Iterator[int]:
-    """Yield ports, starting at `first`, that are free now. Raises CannotRun when none is left."""
+    """Yield free ports, starting at `first`. Raises CannotRun if none is left."""
     avoided = frozenset(taken)
     yield from (
         port for port in range(first, _LAST_PORT + 1) if port not in avoided and _free(port)
@@ -221,8 +220,8 @@ def _free_ports(first: int, taken: Iterable[int]) -> Iterator[int]:
 
 def _free(port: int) -> bool:
     with socket.socket() as probe, contextlib.suppress(OSError):
-        # It is bound as the broker binds it, so that a connection lingering in TIME_WAIT does not
-        # count as taking the port.
+        # The port is bound in the same way as by the broker, so that a connection in TIME_WAIT does
+        # not make it seem to be in use.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((HOST, port))
         return True

@@ -1,9 +1,9 @@
 """Starts, watches and stops the processes of a cluster on one machine.
 
-Each process has its own session, so that a terminal's Ctrl-C reaches only the command, which stops
-the brokers one after the other (each hands its leaders to others) and ZooKeeper last. A process
-that ends meanwhile is not restarted until the user restarts it, because the point is to see how the
-cluster reacts.
+Each process has its own session, so that a terminal's Ctrl-C reaches only the command. The command
+stops the brokers one after the other (each hands over its leaderships), and then ZooKeeper. A
+process that ends before that is not restarted automatically, so that users can see how the cluster
+reacts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Interrupted(Exception):
 
 
 class Started(NamedTuple):
-    """A process of the cluster."""
+    """Represents a process of the cluster."""
 
     name: str  # "broker 1", "zookeeper"
     process: subprocess.Popen[str]
@@ -70,17 +70,18 @@ def launch_broker(plan: Plan, broker_id: int) -> Started:
 
 
 def wait_for_zookeeper(plan: Plan, started: Started, wants_stop: Callable[[], bool]) -> None:
-    """Wait until ZooKeeper answers. Raises CannotRun or Interrupted."""
+    """Wait until ZooKeeper responds. Raises CannotRun or Interrupted."""
     _wait(started, lambda: zookeeper.is_serving(plan), wants_stop)
 
 
 def wait_for_broker(started: Started, wants_stop: Callable[[], bool]) -> None:
-    """Wait for the broker's line that it is ready. Raises CannotRun or Interrupted."""
+    """Wait until the broker prints that it is ready. Raises CannotRun or Interrupted."""
     stdout = started.process.stdout
     assert stdout is not None
 
     def is_ready() -> bool:
-        # readline would block until the broker prints something, and a stop would go unnoticed.
+        # readline would block until the broker prints something, so that a stop would not be
+        # noticed.
         readable, _, _ = select.select([stdout], [], [], 0)
         return bool(readable) and stdout.readline().startswith("barnabas ready on ")
 
@@ -107,7 +108,7 @@ def stop_process(name: str, directory: Path) -> bool:
             os.kill(recorded.pid, signal.SIGKILL)
             _gone_within(recorded.pid, recorded.began_ticks, STOP_TIMEOUT_S)
     except ProcessLookupError:
-        return True  # it has just ended by itself
+        return True  # the process has just ended by itself
     except PermissionError as error:
         raise CannotRun(f"{name}, process {recorded.pid}, belongs to another user") from error
     return True
@@ -115,7 +116,8 @@ def stop_process(name: str, directory: Path) -> bool:
 
 def stop_all(plan: Plan) -> None:
     """Stop the brokers, the oldest last, and then ZooKeeper."""
-    # They stop one after the other, and each hands its leaders to the remaining brokers (RE-13).
+    # They stop one after the other, and each hands its leaderships to the remaining brokers
+    # (RE-13).
     for broker_id in sorted(plan.ports, reverse=True):
         stop_process(f"broker {broker_id}", plan.broker_directory(broker_id))
     if stop_process("zookeeper", plan.zookeeper_directory):
@@ -138,8 +140,8 @@ def _launch(name: str, words: Sequence[str], directory: Path) -> Started:
         process = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
-            # A broker's standard output is one line, "barnabas ready on ...", for which this
-            # command waits.
+            # A broker's standard output consists of one line, "barnabas ready on ...", for which
+            # this command waits.
             stdout=subprocess.PIPE if name != "zookeeper" else file,
             stderr=file,
             start_new_session=True,
@@ -149,7 +151,7 @@ def _launch(name: str, words: Sequence[str], directory: Path) -> Started:
 
 
 def _record(directory: Path, pid: int, address: str) -> None:
-    """Write the file that a broker otherwise writes for itself."""
+    """Write the pid file, which a broker otherwise writes itself."""
     began_ticks = process_began_ticks(pid)
     ticks = UNKNOWN_START if began_ticks is None else began_ticks
     (directory / FILE_NAME).write_text(f"{pid}\n{ticks}\n{address}\n")

@@ -1,4 +1,4 @@
-"""Runs `barnabas cluster start`, which lasts as long as its cluster.
+"""Implements `barnabas cluster start`, which runs as long as its cluster.
 
 It starts the plan's processes, reports when all are ready, and stops them on SIGTERM or Ctrl-C. A
 second signal kills the remaining processes.
@@ -48,12 +48,12 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def run(plan: Plan) -> int:
-    """Run the cluster until it is stopped; return the exit code. Raises CannotRun, ConfigError or
-    OSError.
+    """Run the cluster until it is stopped, and return the exit code. Raises CannotRun, ConfigError
+    or OSError.
     """
     running = plan.running()
-    # A second `start` on the same directory would fail because the ports are in use, so say who
-    # uses them.
+    # A second `start` on the same directory would fail because the ports are in use, so this
+    # reports what uses them.
     if running:
         name, process = next(iter(running.items()))
         raise CannotRun(
@@ -61,7 +61,7 @@ def run(plan: Plan) -> int:
             f"`barnabas cluster stop --dir {plan.directory}` ends it"
         )
     if plan.is_secure:
-        own_directory(plan.directory)  # it holds ZooKeeper's files too
+        own_directory(plan.directory)  # it also contains ZooKeeper's files
     write_plan(plan)
     if not claim(plan.directory, plan.bootstrap_servers):
         owner = read_pid_file(plan.directory)
@@ -77,7 +77,7 @@ def run(plan: Plan) -> int:
 
 
 class _Run:
-    """One run of a cluster."""
+    """Represents one run of a cluster."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -114,14 +114,14 @@ class _Run:
         if plan.is_secure:
             from barnabas.cli.server.secure_option import prepare_security  # few clusters need it
 
-            # This is done here, before all brokers do it at the same time.
+            # This is done here so that the brokers do not all do it at the same time.
             self._setup = prepare_security(plan.secure_directory, [HOST])
         keeper = launch_zookeeper(plan)
         self._children.append(keeper)
         with Waiting(f"ZooKeeper on {plan.zookeeper_address}"):
             wait_for_zookeeper(plan, keeper, lambda: self._wants_stop)
         self._close_zookeeper()
-        # All brokers are started at once, so that none waits for another.
+        # All brokers are started at the same time, so that none waits for another.
         brokers = {broker_id: launch_broker(plan, broker_id) for broker_id in plan.ports}
         self._children.extend(brokers.values())
         for broker in brokers.values():
@@ -142,7 +142,7 @@ class _Run:
         sys.stdout.flush()
 
     def _close_zookeeper(self) -> None:
-        """Close ZooKeeper before brokers create nodes, which a stranger could delete and
+        """Restrict access to ZooKeeper before brokers create nodes, which others could delete and
         replace.
         """
         owning = None if self._setup is None else self._setup.zookeeper_settings()
@@ -184,7 +184,7 @@ class _Run:
     def _report_ended(self) -> None:
         for child in list(self._children):
             code = child.process.poll()
-            # Do not report processes that this command has stopped.
+            # Processes that this command has stopped are not reported.
             if code is None or self._wants_stop:
                 continue
             self._children.remove(child)
@@ -201,7 +201,7 @@ class _Run:
             child.process.wait()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        # On the second signal, the user does not want to wait for clean stops.
+        # After a second signal, the user does not want to wait for clean stops.
         if self._wants_stop:
             for child in self._children:
                 if child.process.poll() is None:

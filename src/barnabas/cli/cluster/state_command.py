@@ -1,4 +1,5 @@
-"""`barnabas cluster describe` and `health`: show any cluster of the Kafka family from outside."""
+"""Implements `barnabas cluster describe` and `health`, which show any cluster of Barnabas or Kafka
+brokers from outside."""
 
 from __future__ import annotations
 
@@ -24,12 +25,12 @@ _MIN_ISR = "min.insync.replicas"
 
 
 class State(NamedTuple):
-    """The answers of the brokers."""
+    """Holds the brokers' responses."""
 
     cluster: ClusterDescription
     topics: list[TopicDescription]
-    min_isr: dict[str, int]  # for topics with partitions that lack replicas
-    sizes: dict[int, int]  # bytes by broker, where requested and known
+    min_isr: dict[str, int]  # for topics with partitions that lack in-sync replicas
+    sizes: dict[int, int]  # bytes by broker, if requested and known
 
     @property
     def summary(self) -> str:
@@ -45,7 +46,8 @@ class State(NamedTuple):
 @as_json
 @bootstrap_server
 def describe(as_json: bool, servers: str) -> None:
-    """Show the id, the controller and the brokers of a cluster, and how many partitions each leads.
+    """Show the id, the controller and the brokers of a cluster, and how many partitions each broker
+    leads.
 
     \b
     Examples:
@@ -91,11 +93,11 @@ def describe(as_json: bool, servers: str) -> None:
 @as_json
 @bootstrap_server
 def health(as_json: bool, servers: str) -> int:
-    """Say what is wrong with a cluster, worst first; exit with 1 if anything is.
+    """Report the problems of a cluster, the worst first, and exit with 1 if there are any.
 
-    It looks for a missing controller, brokers that are left out because they are too old for this
-    cluster, brokers that have replicas and are not alive, partitions without a leader, below
-    min.insync.replicas, and under-replicated. Partitions that are being reassigned may be
+    Problems are: no controller; brokers that are left out because they are too old for this
+    cluster; brokers that have replicas but are not alive; and partitions that have no leader, are
+    below min.insync.replicas, or are under-replicated. Partitions that are being reassigned may be
     under-replicated for a while.
 
     \b
@@ -129,8 +131,8 @@ def health(as_json: bool, servers: str) -> int:
 
 
 def _show_table(state: State, leaders: Mapping[int, int], replicas: Mapping[int, int]) -> None:
-    """Show a heading and a row per broker on a terminal; `leaders` and `replicas` are their numbers
-    by broker.
+    """Show a heading and a row for each broker on a terminal; `leaders` and `replicas` are the
+    numbers by broker.
     """
     from rich.console import Console
     from rich.text import Text
@@ -161,13 +163,14 @@ async def _state(servers: str, *, with_sizes: bool = False) -> State:
         topics = await admin.describe_topics()
         min_isr = {}
         for topic in topics:
-            # min.insync.replicas matters only if replicas are missing, so a healthy cluster costs
+            # min.insync.replicas matters only if replicas are missing, so a healthy cluster needs
             # no further request.
             if any(len(each.isr) < len(each.replicas) for each in topic.partitions):
                 resource = ConfigResource(TOPIC, topic.name)
                 (entry,) = await admin.describe_configs(resource, [_MIN_ISR])
                 min_isr[topic.name] = int(entry.value or 1)
-        # A hanging broker must not hide the rest, so sizes are shown only if they arrive in time.
+        # A broker that hangs must not hide the rest, so sizes are shown only if they arrive in
+        # time.
         directories = await soon(admin.describe_log_dirs(), {}) if with_sizes else {}
         cluster = await admin.describe_cluster()
         return State(cluster, topics, min_isr, broker_sizes(directories))

@@ -16,17 +16,19 @@ from barnabas.cli.cluster.layout import HOST, CannotRun, Plan
 
 DEBIAN = Path("/usr/share/java/zookeeper.jar")
 TICK_MS = 500
-"""A session lasts at least two ticks."""
+"""The length of a tick; a session lasts at least two ticks."""
 
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-# It starts faster; this ZooKeeper has too little work for the optimizing compiler to pay off.
+# These options make it start faster. This ZooKeeper does too little work for the optimizing
+# compiler to be worthwhile.
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
 _ANSWER_TIMEOUT_S = 1.0
 _PRIVATE = 0o700
 
 
 def command(plan: Plan, environment: Mapping[str, str], jar: Path = DEBIAN) -> list[str]:
-    """Return the command line that runs it, after writing its configuration. Raises CannotRun."""
+    """Write ZooKeeper's configuration, and return the command line that runs it. Raises
+    CannotRun."""
     missing = missing_part(environment, jar)
     if missing:
         raise CannotRun(f"a cluster needs {missing}")
@@ -39,7 +41,7 @@ def command(plan: Plan, environment: Mapping[str, str], jar: Path = DEBIAN) -> l
 
 
 def missing_part(environment: Mapping[str, str], jar: Path = DEBIAN) -> str:
-    """Say which part is not installed, and how to get it; empty if nothing is missing."""
+    """Return which part is not installed and how to get it, or "" if nothing is missing."""
     java = _find_java(environment)
     if jar.exists() and java is not None:
         return ""
@@ -66,7 +68,7 @@ def java_command(
 
 
 def _warn_of_readers(directory: Path) -> None:
-    """Warn if others may read the directory: its files contain password hashes."""
+    """Warn if others may read the directory, because its files contain password hashes."""
     bits = directory.stat().st_mode & 0o777
     if bits & ~_PRIVATE:
         text = f"others may read {directory} of ZooKeeper (mode {bits:04o}): run chmod 700 on it"
@@ -74,20 +76,20 @@ def _warn_of_readers(directory: Path) -> None:
 
 
 def is_serving(plan: Plan) -> bool:
-    """Return True once ZooKeeper answers clients."""
+    """Return whether ZooKeeper serves clients."""
     return bool(mode((HOST, plan.zookeeper_port)))
 
 
 def mode(address: tuple[str, int]) -> str:
-    """Ask the ZooKeeper at this address for its mode, such as standalone; empty if it does not
-    answer.
+    """Return the mode of the ZooKeeper at this address, such as standalone, or "" if it does not
+    respond.
     """
     answer = b""
     with (
         contextlib.suppress(OSError),
         socket.create_connection(address, _ANSWER_TIMEOUT_S) as connection,
     ):
-        # This is the only four-letter word that ZooKeeper allows by default.
+        # This is the only four-letter command that ZooKeeper allows by default.
         connection.sendall(b"srvr")
         while part := connection.recv(4096):
             answer += part
@@ -97,7 +99,7 @@ def mode(address: tuple[str, int]) -> str:
 def _config(plan: Plan) -> str:
     return (
         f"tickTime={TICK_MS}\n"
-        # The default limit is twenty ticks, here 10 s, less than a broker may request.
+        # The default limit is twenty ticks, which is 10 s here and less than a broker may request.
         "maxSessionTimeout=60000\n"
         f"dataDir={plan.zookeeper_directory.absolute()}\n"
         f"clientPortAddress={HOST}\n"
@@ -111,9 +113,9 @@ def _config(plan: Plan) -> str:
 
 
 def _find_java(environment: Mapping[str, str]) -> str | None:
-    """Return the java of JAVA_HOME, of the PATH or of the extra `java`."""
+    """Return the java command from JAVA_HOME, the PATH or the extra `java`."""
     home = environment.get("JAVA_HOME")
-    # JAVA_HOME comes first, as in Kafka's and ZooKeeper's own scripts.
+    # JAVA_HOME has precedence, as in Kafka's and ZooKeeper's own scripts.
     if home and os.access(Path(home) / "bin" / "java", os.X_OK):
         return str(Path(home) / "bin" / "java")
     if found := shutil.which("java", path=environment.get("PATH")):

@@ -19,7 +19,7 @@ def split_items(text: str) -> Iterator[str]:
     """Yield the items between commas that are not in brackets, stripped of blanks."""
     depth, begin = 0, 0
     for at, letter in enumerate(text):
-        # Kafka's own pattern does not count brackets; a well-formed text is split alike.
+        # Kafka's own pattern does not count brackets, but splits well-formed texts in the same way.
         depth += (letter == "[") - (letter == "]")
         if depth < 0:
             raise BadChange(f"{text}: a ] without a [")
@@ -32,8 +32,8 @@ def split_items(text: str) -> Iterator[str]:
 
 
 def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
-    """Parse `k=v,k=[v,v]` texts into a dictionary; the last value of a name wins. Raises
-    BadChange.
+    """Parse `k=v,k=[v,v]` texts into a dictionary. If a name is repeated, the last value is used.
+    Raises BadChange.
     """
     found = {}
     for text in texts:
@@ -59,7 +59,8 @@ def parse_names(texts: Iterable[str], option: str) -> list[str]:
 def operations(
     add: Iterable[str], delete: Iterable[str], append: Iterable[str], subtract: Iterable[str]
 ) -> list[ConfigOperation]:
-    """Return the operations of these options, with each config only once. Raises BadChange."""
+    """Return the operations that these options describe; each config may occur only once. Raises
+    BadChange."""
     found = [
         *_operations(ConfigOperationType.SET, parse_pairs(add, "--add")),
         *_operations(ConfigOperationType.APPEND, parse_pairs(append, "--append")),

@@ -13,19 +13,19 @@ from barnabas.client.admin.quota_admin import QuotaEntity
 from barnabas.client.admin.scram_admin import SCRAM_MECHANISMS, ScramAlteration
 
 Entity = Mapping[str, str | None]
-"""Names by type (`user`, `client-id`, `ip`); None: the default."""
+"""Maps types (`user`, `client-id`, `ip`) to names; None stands for the default."""
 
 
 class Described(NamedTuple):
-    """The quotas and credentials that are set."""
+    """Holds the quotas and credentials that are set."""
 
     quotas: dict[QuotaEntity, dict[str, float]]
     iterations: dict[str, dict[str, int]]
-    """The iterations of password hashes, by user and mechanism."""
+    """The number of hash iterations by user and mechanism."""
 
 
 class Change(NamedTuple):
-    """A change of either quotas or credentials."""
+    """Describes a change of either quotas or credentials."""
 
     entity: Entity
     quotas: Alteration
@@ -33,10 +33,10 @@ class Change(NamedTuple):
 
 
 async def describe_entity(admin: Admin, entity: Entity, types: Iterable[str] = ()) -> Described:
-    """Read the settings of an entity, and of all entities that also have a name for each of
+    """Return the settings of an entity, and of all entities that also have a name for each of
     `types`.
 
-    Only users have credentials: one user by name, or all users.
+    Credentials are read only for one user by name, or for all users.
     """
     types = list(types)
     quotas = await admin.describe_client_quotas(entity, types=types, is_strict=True)
@@ -50,14 +50,14 @@ async def describe_entity(admin: Admin, entity: Entity, types: Iterable[str] = (
 
 
 def change_of(entity: Entity, add: Iterable[str], delete: Iterable[str]) -> Change:
-    """Return the change that the options ask for.
+    """Return the change that the options describe.
 
-    Raises BadChange, which never shows a possible password.
+    Raises BadChange, which never shows text that may be a password.
     """
     add, delete = list(add), list(delete)
     if _names_credentials(add, delete):
         user = entity.get("user")
-        # Credentials belong to /config/users/<user>, and never to a default or a pair (SE-3).
+        # Credentials belong to /config/users/<user>, never to a default or a pair (SE-3).
         if user is None or len(entity) > 1:
             raise BadChange(
                 "SCRAM credentials belong to one user: name the user with --user, and no other "
@@ -67,11 +67,11 @@ def change_of(entity: Entity, add: Iterable[str], delete: Iterable[str]) -> Chan
     try:
         return Change(entity, alteration(entity, add, delete), [])
     except BadChange:
-        # This is not about a single user, so it can contain no password and the detailed message is
-        # safe.
+        # The change is not for a single user, so it cannot contain a password, and the detailed
+        # message is safe.
         if list(entity) != ["user"] or entity["user"] is None:
             raise
-    # It may be a mistyped password, so do not print it.
+    # The text may be a mistyped password, so it is not printed.
     raise BadChange(
         f"--add and --delete take quotas of a user ({', '.join(names_for(entity))}, each a number) "
         f"or SCRAM credentials ({' and '.join(SCRAM_MECHANISMS)}), such as "
@@ -88,7 +88,7 @@ def _names_credentials(add: Iterable[str], delete: Iterable[str]) -> bool:
 
 
 async def apply(admin: Admin, change: Change) -> None:
-    """Apply a change. Raises BadChange for the removal of a quota that is not set."""
+    """Apply a change. Raises BadChange if a quota to be removed is not set."""
     if change.credentials:
         await admin.alter_user_scram_credentials(change.credentials)
         return
@@ -104,7 +104,7 @@ async def apply(admin: Admin, change: Change) -> None:
 
 
 def entity_words(entity: Entity) -> str:
-    """Return Kafka's words for the changed entity; of two parts, they name only the first."""
+    """Return Kafka's words for the changed entity; they mention only the first of two parts."""
     kind, name = next(iter(entity.items()))
     word = "client" if kind == "client-id" else kind
     return f"config for {word} {name}" if name else f"default config for {word}s in the cluster"

@@ -72,10 +72,10 @@ def describe(
     as_json: bool,
     servers: str,
 ) -> None:
-    """Show what was set for a topic, a broker, all brokers, or clients.
+    """Show the configs set for a topic, a broker, all brokers, or clients.
 
-    With --all it shows every config and the source of its value. On a terminal the output is a
-    table; in a pipe or a file it is the lines that Kafka prints.
+    With --all, it shows all configs and the source of each value. On a terminal, the output is a
+    table; in a pipe or a file, it consists of the lines that Kafka prints.
 
     \b
     Examples:
@@ -140,10 +140,10 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
     validate_only: bool,
     servers: str,
 ) -> None:
-    """Change configs of a topic, a broker, all brokers or clients, all or nothing.
+    """Change the configs of a topic, a broker, all brokers or clients, either all or none.
 
-    A value that contains commas goes in square brackets. Changes take effect at once. The most
-    specific quota holds: of a user and a client id, of a user, of a client id, of the defaults.
+    Put a value that contains commas in square brackets. Changes take effect immediately. The most
+    specific quota applies: for a user and a client id, for a user, for a client id, or the default.
 
     \b
     Examples:
@@ -160,7 +160,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
     """
     entity = chosen.entity()
     if entity:
-        # The APIs for quotas and credentials can only set and remove.
+        # The APIs for quotas and credentials can only set and remove values.
         if append or subtract or validate_only:
             raise click.UsageError(
                 "quotas and credentials can only be changed with --add and --delete, which "
@@ -188,7 +188,8 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
         click.echo(f"Completed updating config for {kind} {resource.name}.")
     else:
         click.echo("Completed updating default config for brokers in the cluster.")
-    # Warn after the outcome: the brokers have accepted the change, but it may have no effect.
+    # The warning follows the outcome: the brokers have accepted the change, but it may have no
+    # effect.
     for warning in _warnings(resource, changes):
         warn("barnabas configs alter", warning)
 
@@ -239,8 +240,8 @@ def _alter_clients(
 
 
 def _warnings(resource: ConfigResource, changes: Sequence[ConfigOperation]) -> list[str]:
-    """Return warnings for configs set here that have no effect, and for deleted names that are
-    unknown: brokers accept both, and in a real Kafka cluster some of them may mean something.
+    """Return warnings for configs set here that have no effect, and for unknown names of deleted
+    configs. Brokers accept both, and some of them may have a meaning in a real Kafka cluster.
     """
     deleted = [change.name for change in changes if change.op is ConfigOperationType.DELETE]
     values = {

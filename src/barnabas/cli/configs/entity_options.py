@@ -1,4 +1,4 @@
-"""Defines the options that name the owner of configs: a topic, a broker or clients. Pure."""
+"""Defines the options that specify the owner of configs: a topic, a broker or clients. Pure."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _OPTIONS = (
 
 
 class EntityOptions(NamedTuple):
-    """Names the owner of configs, by the values of these options."""
+    """Holds the values of the options that specify the owner of configs."""
 
     topic: str | None
     broker: int | None
@@ -93,22 +93,22 @@ class EntityOptions(NamedTuple):
         return ConfigResource(BROKER, "" if self.broker is None else str(self.broker))
 
     def entity(self) -> dict[str, str | None]:
-        """Return the owner of quotas: names by type (`user`, `client-id`, `ip`); None means the
-        default.
+        """Return the owner of quotas as names by type (`user`, `client-id`, `ip`); None stands for
+        the default.
 
-        It is empty if no owner is named. Raises UsageError.
+        The result is empty if no owner is given. Raises UsageError.
         """
         found = self._entity()
         if not found:
             return {}
-        # A missing flag is False, which would count as given here.
+        # A missing flag has the value False, which would count as given here.
         others = (self.topic, self.broker, self.broker_loggers, self.broker_defaults or None)
         if any(each is not None for each in others):
             raise click.UsageError(
                 "--user, --client and --ip cannot be combined with a topic or broker"
             )
-        # An address has only the quota connection_creation_rate (KIP-612), which applies before any
-        # user is known.
+        # The only quota of an address is connection_creation_rate (KIP-612), which applies before
+        # the user is known.
         if "ip" in found and len(found) > 1:
             raise click.UsageError(
                 "--ip cannot be combined with --user or --client: its quota applies before a "

@@ -26,7 +26,7 @@ _WORDS: Final = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 Alteration = dict[str, float | None]
-"""Quotas by name; None removes the quota."""
+"""Maps names of quotas to values; None removes the quota."""
 
 
 def names_for(entity: Mapping[str, str | None]) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ def names_for(entity: Mapping[str, str | None]) -> tuple[str, ...]:
 def alteration(
     entity: Mapping[str, str | None], add: Iterable[str], delete: Iterable[str]
 ) -> Alteration:
-    """Return the change of an entity's quotas that the options ask for. Raises BadChange."""
+    """Return the change of an entity's quotas that the options describe. Raises BadChange."""
     found: Alteration = {}
     for name, value in parse_pairs(add, "--add").items():
         _check(name, entity, "--add")
@@ -83,7 +83,7 @@ def quota_values(found: Mapping[QuotaEntity, Mapping[str, float]]) -> list[dict[
 
 
 def in_javas_order(names: Iterable[str]) -> list[str]:
-    """Return the texts in the order of a Java HashMap that was created for this many entries."""
+    """Return the texts in the order of a Java HashMap created for this many entries."""
     names = list(names)
     size = 1 << max(0, len(names) - 1).bit_length()
     # A HashMap doubles its table beyond a load factor of 0.75.
@@ -96,12 +96,12 @@ def _java_hash(name: str) -> int:
     code = 0
     for letter in name:
         code = (31 * code + ord(letter)) & 0xFFFFFFFF
-    # HashMap spreads the higher bits of the hash code downwards.
+    # HashMap mixes the higher bits of the hash code into the lower ones.
     return code ^ code >> 16
 
 
 def java_double(value: float) -> str:
-    """Return a number as Java prints it: 1048576.0, 1.0E7, 5.0E-4."""
+    """Return a number in Java's format: 1048576.0, 1.0E7, 5.0E-4."""
     # Double.toString writes numbers in this range without an exponent.
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(float(value)) if "e" not in repr(value) else f"{Decimal(repr(value)):f}"

@@ -42,9 +42,9 @@ KINDS = {TOPIC: "topic", BROKER: "broker", BROKER_LOGGER: "broker-logger"}
 def shown_entries(
     resource: ConfigResource, entries: Iterable[ConfigEntry], everything: bool
 ) -> list[ConfigEntry]:
-    """Return the entries that are set for this resource itself, or all entries, sorted by name."""
+    """Return the entries set for this resource itself, or all entries, sorted by name."""
     own = DYNAMIC_TOPIC_CONFIG
-    # "" names the defaults of all brokers, whose values have a separate source.
+    # "" stands for the defaults of all brokers, whose values have a separate source.
     if resource.type == BROKER:
         own = DYNAMIC_BROKER_CONFIG if resource.name else DYNAMIC_DEFAULT_BROKER_CONFIG
     if resource.type == BROKER_LOGGER:
@@ -79,7 +79,7 @@ def synonym_text(synonym: ConfigSynonym) -> str:
 
 
 def describe_configs_values(entries: Iterable[ConfigEntry]) -> list[dict[str, Any]]:
-    """Return the same values for JSON, with details that the lines leave out."""
+    """Return the same values for JSON, with details that are not in the lines."""
     return [
         {
             "name": entry.name,
@@ -100,14 +100,15 @@ def describe_configs_values(entries: Iterable[ConfigEntry]) -> list[dict[str, An
 
 def explain_text(name: str) -> str:
     """Return the documentation of a topic or broker config, or of all configs whose names start
-    like this.
+    with this text.
 
     Raises ConfigError if there is none.
     """
     every = {**BROKER_KEYS, **TOPIC_KEYS}
     if name not in every and name:
         near = sorted(each for each in every if each.startswith(name))
-        # A prefix of several names lists them; a prefix of only one name stands for that name.
+        # If a prefix matches several names, they are listed; if it matches only one, it stands for
+        # that name.
         if len(near) > 1:
             return "".join(f"{each}\n  {every[each].doc}\n" for each in near)
         name = near[0] if near else name

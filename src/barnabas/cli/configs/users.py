@@ -1,4 +1,4 @@
-"""Handles SCRAM credentials among the configs of users, in the notation of `kafka-configs.sh`.
+"""Handles SCRAM credentials in the configs of users, in the notation of `kafka-configs.sh`.
 
     --add 'SCRAM-SHA-256=[iterations=8192,password=secret]'     --delete SCRAM-SHA-512
 
@@ -27,7 +27,7 @@ _FORM = "such as SCRAM-SHA-256=[iterations=8192,password=...]"
 def scram_alterations(
     user: str, add: Iterable[str], delete: Iterable[str]
 ) -> list[ScramAlteration]:
-    """Return the change of a user's credentials that the options ask for. Raises BadChange."""
+    """Return the change of a user's credentials that the options describe. Raises BadChange."""
     try:
         pairs, names = parse_pairs(add, "--add"), parse_names(delete, "--delete")
     except BadChange:
@@ -63,8 +63,6 @@ def describe_user_text(user: str, iterations: Mapping[str, int]) -> str:
 
 
 async def described_users(admin: Admin, users: list[str] | None) -> dict[str, dict[str, int]]:
-    """Return the credentials of these users (None: all); a user without credentials has no
-    entry.
-    """
+    """Return the credentials of these users (None: all); users without any have no entry."""
     found = await admin.describe_user_scram_credentials()
     return found if users is None else {user: found[user] for user in users if user in found}

@@ -1,8 +1,8 @@
 """Implements `barnabas dump`, which works like Kafka's DumpLogSegments on every file that a broker
 keeps.
 
-It only reads files: it contacts no broker and changes nothing. A running broker's file may end in a
-batch that is still being written.
+It only reads files; it contacts no broker and changes nothing. The file of a running broker may end
+with a batch that is still being written.
 """
 
 from __future__ import annotations
@@ -93,10 +93,10 @@ def dump(
 ) -> int:
     """Print the files of a log directory, or check them.
 
-    A FILE is a .log, .index, .timeindex, .txnindex or .snapshot, a checkpoint, meta.properties or
-    partition.metadata; a directory stands for all such files in it. The lines are those of Kafka's
-    DumpLogSegments. With --verify there is a line per finding, and the exit code is 1 if there are
-    any; --verify --records also checks every record.
+    FILE is a .log, .index, .timeindex, .txnindex or .snapshot file, a checkpoint, meta.properties
+    or partition.metadata; a directory stands for all such files in it. The output lines are those
+    of Kafka's DumpLogSegments. With --verify, it prints a line for each problem found, and the exit
+    code is 1 if there are any; --verify --records also checks every record.
 
     \b
     Examples:
@@ -118,7 +118,7 @@ def dump(
     for path, shown_as in _files(paths):
         found += 1
         try:
-            # Findings are the output in this case, and each file's findings are complete before the
+            # In this case, findings are the output, and those of each file are complete before the
             # next file.
             if verify:
                 problems += output.findings(shown_as, _findings(path, wanted))
@@ -126,11 +126,11 @@ def dump(
                 output.line(f"Dumping {shown_as}")
                 output.lines(_lines(path, shown_as, wanted))
         except BrokenPipeError:
-            raise  # the reader has closed the pipe, so the file is not at fault
+            raise  # the reader has closed the pipe, so the file is fine
         except (CorruptData, OSError) as error:
             problems += 1
-            # Standard error is not buffered, so without this the complaint would appear before the
-            # lines above it.
+            # Standard error is not buffered, so without this, the error would appear before the
+            # lines that precede it.
             output.flush()
             complain(_WHO, _reason(shown_as, error))
     output.flush()
@@ -156,7 +156,8 @@ class Output:
             self.line(text)
 
     def findings(self, shown_as: str, findings: Findings) -> int:
-        """Print the findings and return their number. A file that cannot be read counts as one."""
+        """Print the findings, and return their number. A file that cannot be read counts as a
+        finding."""
         count = 0
         try:
             for finding in findings:
@@ -172,7 +173,7 @@ class Output:
 
 
 def _style(text: str) -> str:
-    """Escape control characters, which a terminal would act on, and set colours."""
+    """Escape control characters, which a terminal would interpret, and set colours."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     if shown.endswith("isvalid: false"):
         return click.style(shown, fg="red")
@@ -185,9 +186,7 @@ def _reason(shown_as: str, error: Exception) -> str:
 
 
 def _files(paths: Iterable[str]) -> Iterator[tuple[Path, str]]:
-    """Yield each file with its name as the user would write it; for a directory, its known
-    files.
-    """
+    """Yield each file with the name that the user gave; for a directory, yield its known files."""
     for given in paths:
         path = Path(given)
         if not path.is_dir():
@@ -221,7 +220,7 @@ def _lines(path: Path, shown_as: str, wanted: Wanted) -> Iterator[str]:
 def _log_lines(path: Path, shown_as: str, wanted: Wanted) -> Iterator[str]:
     contents = None
     if wanted.records:
-        # The directory is `topic-partition`, and a topic's name may have dashes.
+        # The directory's name is `topic-partition`, and a topic's name may contain dashes.
         topic = path.absolute().parent.name.rpartition("-")[0]
         contents = show_text if wanted.raw else _INTERNAL.get(topic, show_text)
     lines = RecordLines(contents)
@@ -235,7 +234,7 @@ def _log_lines(path: Path, shown_as: str, wanted: Wanted) -> Iterator[str]:
             try:
                 yield from lines.of(batch)
             except CorruptData as error:
-                # Continue with the next batch, but report the damage.
+                # The damage is reported, and the output continues with the next batch.
                 yield f"| position: {batch.position} unreadable: {error}"
         if walk.trailing_bytes:
             yield f"Found {walk.trailing_bytes} invalid bytes at the end of {path.name}"
@@ -251,7 +250,7 @@ def _findings(path: Path, wanted: Wanted) -> Findings:
 
 
 def _unreadable(path: Path, wanted: Wanted) -> Findings:
-    """Read the file; there are no findings unless reading raises CorruptData."""
+    """Read the file. There are no findings unless reading raises CorruptData."""
     for _ in _lines(path, "", wanted):
         pass
     yield from ()

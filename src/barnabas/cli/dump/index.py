@@ -3,10 +3,11 @@
     .index      relative offset int32 | position int32
     .timeindex  timestamp int64 | relative offset int32
     .txnindex   version int16 (0) | producer id int64 | first offset int64 | last offset int64
-                | last stable offset int64            one entry per aborted transaction (KIP-98)
+                | last stable offset int64            an entry for each aborted transaction (KIP-98)
 
-While a segment is active, and after a crash, the first two are preallocated, and their unused part
-is zeros. The zeros start at the entry that again points at the segment's first offset.
+While a segment is active, and after a crash, the first two files are preallocated, and their unused
+part consists of zeros. The zeros start at the first entry after the beginning that points to the
+segment's first offset.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ _ENTRIES_AT_ONCE = 1024
 
 
 class IndexEntry(NamedTuple):
-    """An entry of `.index` or `.timeindex`."""
+    """Represents an entry of `.index` or `.timeindex`."""
 
     offset: int
     """The offset of the last record of the batches that the entry covers."""
     target: int
-    """The position of those batches, in bytes; or the largest timestamp so far, in ms."""
+    """The position of those batches in bytes, or the largest timestamp so far in milliseconds."""
 
 
 def base_offset(path: Path) -> int:
-    """Return the first offset of the segment to which a file belongs, by its name. Raises
+    """Return the first offset of the segment to which a file belongs, according to its name. Raises
     CorruptData.
     """
     base = path.name.partition(".")[0]
@@ -47,7 +48,7 @@ def base_offset(path: Path) -> int:
 def read_offset_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
     """Yield the entries without the trailing zeros; an index of only zeros has one entry."""
     for i, (relative, position) in enumerate(_rows(file, OFFSET_ENTRY)):
-        # Zeros after the first entry are preallocated, because a later entry cannot point at the
+        # Zeros after the first entry are preallocated, because a later entry cannot point to the
         # base offset.
         if i and relative == 0:
             return
@@ -71,7 +72,7 @@ def read_aborted(file: BinaryIO) -> Iterator[Aborted]:
 
 
 def _rows(file: BinaryIO, entry: Struct) -> Iterator[tuple[int, ...]]:
-    """Yield the entries; a partial entry at the end is left out."""
+    """Yield the entries, without a partial entry at the end."""
     while piece := file.read(entry.size * _ENTRIES_AT_ONCE):
         yield from entry.iter_unpack(piece[: len(piece) // entry.size * entry.size])
 

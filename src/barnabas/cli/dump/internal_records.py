@@ -1,9 +1,10 @@
-"""Shows records of the internal topics like Kafka 3.9's DumpLogSegments. Pure.
+"""Formats records of the internal topics like Kafka 3.9's DumpLogSegments. Pure.
 
     __consumer_offsets     key: {"type":"1","data":{...}} payload: {"version":"3","data":{...}}
     __transaction_state    key: transaction_metadata::transactionalId=tx payload: producerId:7,...
 
-One difference: a transaction's partitions are sorted here, but in a hash table's order in Kafka.
+There is one difference: here, a transaction's partitions are sorted; in Kafka, they are in the
+order of a hash table.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from barnabas.protocol.message import Message
 from barnabas.records.record import Record
 
 Shown = tuple[str | None, str | None]
-"""The texts after `key:` and `payload:`; None leaves the text out."""
+"""The texts after `key:` and `payload:`; None means that a text is left out."""
 
 _DELETED = "<DELETE>"
 _ESCAPES = str.maketrans(
@@ -98,18 +99,19 @@ def _group_payload(decoded: InternalRecord) -> str:
     group = decoded.value
     if isinstance(group, GroupMetadataValue) and group.protocol_type == CONSUMER_PROTOCOL:
         for shown, member in zip(data["members"], group.members, strict=True):
-            # Kafka decodes these bytes only for the protocol type "consumer"; other types, such as
-            # Connect's, have their own formats.
+            # Kafka decodes these bytes only for the protocol type "consumer". Other types, such as
+            # that of Connect, have their own formats.
             shown.update(_consumer_values(member))
     return _json({"version": str(decoded.version), "data": data})
 
 
 def _consumer_values(member: MemberMetadata) -> dict[str, Any]:
-    """Return a member's decoded bytes; bytes that were never set stay unchanged."""
+    """Return the values decoded from a member's bytes; bytes that were never set are left
+    unchanged."""
     values = {}
     for name, cls in _BLOBS.items():
         data = bytes(getattr(member, name))
-        # Kafka leaves bytes that were never set unchanged.
+        # As in Kafka, bytes that were never set are left unchanged.
         if data:
             version, content = decode_consumer_protocol(cls, data)
             values[name] = _values(content, version)
@@ -117,7 +119,7 @@ def _consumer_values(member: MemberMetadata) -> dict[str, Any]:
 
 
 def _values(message: Message, version: int) -> dict[str, Any]:
-    """Return the fields in this version, under Kafka's names."""
+    """Return the fields of this version, under Kafka's names."""
     return {
         _camel(field.name): _value(getattr(message, field.name), version)
         for field in message.fields
@@ -139,7 +141,8 @@ def _camel(name: str) -> str:
 
 
 def _json(value: Any) -> str:
-    """Return JSON as Jackson writes it: without blanks, text unescaped, bytes in base64."""
+    """Return JSON as Jackson writes it: without blanks, with text outside ASCII unescaped, and with
+    bytes in base64."""
     if value is None:
         return "null"
     # Jackson escapes control characters, quotes and backslashes, and writes all others in UTF-8.

@@ -3,9 +3,9 @@
     baseOffset: 0 lastOffset: 2 count: 3 ... compresscodec: none crc: 1531881397 isvalid: true
     | offset: 0 CreateTime: 1700000000000 keySize: 2 valueSize: 2 sequence: -1 headerKeys: [] ...
 
-A file is walked rather than loaded: one batch is in memory at a time, or only its header if the
-batch is larger than `MAX_BATCH_BYTES`. The walk ends before the first incomplete batch; bytes that
-cannot start a batch raise `CorruptData`.
+The file is read batch by batch. Only one batch is in memory at a time, or only its header if the
+batch is larger than `MAX_BATCH_BYTES`. Reading ends before the first incomplete batch; bytes that
+cannot start a batch cause `CorruptData`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from barnabas.records.crc32c import crc32c
 from barnabas.records.record import LOG_APPEND_TIME_TYPE, Record, records_of
 
 MAX_BATCH_BYTES = 64 << 20
-"""For a larger batch only the checksum is checked, and no record is read."""
+"""For a larger batch, only the checksum is verified, and no record is read."""
 
 _MAX_SEQUENCE = 2**31 - 1
-_MAGIC_END = 17  # the bytes that Kafka needs before it looks for a batch
-_MIN_LENGTH = 14  # of the shortest message of any format
+_MAGIC_END = 17  # the number of bytes that Kafka needs to look for a batch
+_MIN_LENGTH = 14  # the size of the shortest message in any format
 _PIECE_BYTES = 1 << 20
 _SIZE = Struct(">qi")
 _CONTROL_KEY, _MARKER_VALUE = Struct(">hh"), Struct(">hi")
@@ -52,15 +52,15 @@ _CONTROL_TYPES = {
 
 
 class Batch(NamedTuple):
-    """A batch and its position, or a message in an older format."""
+    """Represents a batch with its position, or a message in an older format."""
 
     position: int
     header: BatchHeader
     is_valid: bool
-    data: bytes | None  # all of it; None if it is larger than MAX_BATCH_BYTES
+    data: bytes | None  # the whole batch; None if it is larger than MAX_BATCH_BYTES
 
     def records(self) -> Iterator[Record]:
-        """Yield its records, including those of a control batch. Raises CorruptData."""
+        """Yield the batch's records, including those of a control batch. Raises CorruptData."""
         if self.data is None:
             raise CorruptData(
                 f"the batch at position {self.position} has {self.header.size_bytes} bytes: its "
@@ -70,7 +70,7 @@ class Batch(NamedTuple):
 
 
 class LogWalk:
-    """The batches of an open file that are complete when the walk starts."""
+    """Iterates over the batches of an open file that are complete at the start."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -79,12 +79,12 @@ class LogWalk:
 
     @property
     def trailing_bytes(self) -> int:
-        """The number of bytes after the last complete batch, once the walk has ended."""
+        """The number of bytes after the last complete batch; call this after the iteration."""
         return self.size_bytes - self.position
 
     def __iter__(self) -> Iterator[Batch]:
-        # As in Kafka, fewer bytes than a header up to its magic byte are not a batch, but not an
-        # error either.
+        # As in Kafka, fewer bytes than a header up to its magic byte are neither a batch nor an
+        # error.
         while self.position < self.size_bytes - _MAGIC_END:
             self._file.seek(self.position)
             head = self._file.read(HEADER_BYTES)
@@ -92,7 +92,7 @@ class LogWalk:
                 _, length = _SIZE.unpack_from(head)
                 if length < _MIN_LENGTH:
                     raise CorruptData(f"a batch cannot have {length} bytes")
-                # The batch is being written or was torn by a crash, and recovery would cut it off.
+                # The batch is being written, or was cut off by a crash; recovery would remove it.
                 if length + LOG_OVERHEAD_BYTES > self.trailing_bytes:
                     return
                 header = read_header(head)
@@ -112,8 +112,8 @@ class LogWalk:
 
     def _sum(self, header: BatchHeader) -> int:
         """Return the checksum of a batch that is too large to keep in memory."""
-        # The checksum covers what follows it: since magic 2 it is CRC-32C from the attributes on;
-        # before, CRC-32 from the magic byte on.
+        # The checksum covers the bytes after it. Since magic 2, it is CRC-32C from the attributes
+        # on; before, it was CRC-32 from the magic byte on.
         skipped, checksum = (21, crc32c) if header.magic == 2 else (16, zlib.crc32)
         self._file.read(skipped)
         left, crc = header.size_bytes - skipped, 0
@@ -124,9 +124,9 @@ class LogWalk:
 
 
 class RecordLines(NamedTuple):
-    """The lines for the records of a batch."""
+    """Builds the lines for the records of a batch."""
 
-    contents: Callable[[Record], Shown] | None  # None: nothing but sizes
+    contents: Callable[[Record], Shown] | None  # None: only sizes
 
     def of(self, batch: Batch) -> Iterator[str]:
         header = batch.header
@@ -139,7 +139,7 @@ class RecordLines(NamedTuple):
                 names = ",".join(name for name, _ in record.headers)
                 line += f" sequence: {_sequence(header, record.offset)} headerKeys: [{names}]"
             else:
-                # The extra closing brace is Kafka's own mistake, which parsers of its lines expect.
+                # The extra closing brace is a mistake in Kafka, which parsers of its lines expect.
                 line += f" isValid: {_word(batch.is_valid)} crc: {_message_crc(header, record)}}}"
             if header.is_control:
                 line += _control_text(record)
@@ -151,7 +151,7 @@ class RecordLines(NamedTuple):
 
 
 def show_text(record: Record) -> Shown:
-    """Return key and value as text, as Kafka's `--print-data-log` prints them."""
+    """Return the key and value as text, in the form that Kafka's `--print-data-log` prints."""
     return _text(record.key), _text(record.value)
 
 
@@ -196,7 +196,8 @@ def _time_type(header: BatchHeader, record: Record | None = None) -> str:
 
 
 def _sequence(header: BatchHeader, offset: int) -> int:
-    """Return the producer's sequence number of the record at this offset; it wraps around to 0."""
+    """Return the producer's sequence number for the record at this offset; the numbers wrap around
+    to 0."""
     if header.base_sequence == NO_SEQUENCE:
         return NO_SEQUENCE
     return (header.base_sequence + offset - header.base_offset) & _MAX_SEQUENCE
@@ -214,8 +215,8 @@ def _control_text(record: Record) -> str:
 
 
 def _message_crc(header: BatchHeader, record: Record) -> int:
-    """Return the checksum of an old message. Inside a wrapper it is computed: the wrapper's own
-    checksum covers those bytes, and they can be laid out in only one way.
+    """Return the checksum of an old message. Within a wrapper, it is computed, because the
+    wrapper's own checksum covers those bytes, and they can be laid out in only one way.
     """
     if header.codec == NONE:
         return header.crc

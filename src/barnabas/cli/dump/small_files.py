@@ -1,13 +1,13 @@
 """Prints the small files of a log directory and of a partition, line by line (ST-9).
 
     <offset>.snapshot                the producers that the partition knows, as Kafka prints them
-    *-offset-checkpoint              an offset per partition
+    *-offset-checkpoint              an offset for each partition
     leader-epoch-checkpoint          where each leader epoch started
     meta.properties                  the directory's broker and cluster
     partition.metadata               the partition's topic id
-    .kafka_cleanshutdown             a mark of a clean shutdown
+    .kafka_cleanshutdown             a marker for a clean shutdown
 
-Kafka has a tool only for the first of them; the lines for the others are ours, in Kafka's style.
+Kafka has a tool only for the first file; the lines for the others are ours, in Kafka's style.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Lines = Callable[[Path, str], Iterator[str]]
 
 
 def snapshot_lines(path: Path, shown_as: str) -> Iterator[str]:
-    """Yield Kafka's line for each producer. Raises CorruptData."""
+    """Yield a line for each producer, as Kafka prints it. Raises CorruptData."""
     for producer_id, producer in decode_snapshot(_content(path)):
         yield _producer_line(producer_id, producer)
 
@@ -123,4 +123,4 @@ SMALL_FILES: dict[str, Lines] = {
     PARTITION_METADATA: _metadata_lines,
     ".kafka_cleanshutdown": _marker_lines,
 }
-"""The functions that print these files, by file name."""
+"""Maps file names to the functions that print these files."""

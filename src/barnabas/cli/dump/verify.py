@@ -1,15 +1,15 @@
-"""Checks the files of a partition, and reports one line per finding (ST-9).
+"""Checks the files of a partition, and reports each finding in one line (ST-9).
 
-    .log         every batch is whole and has its checksum; offsets and leader epochs never fall
-    .index       entries rise; each points at a batch, and its offset ends one
+    .log         every batch is complete with the right checksum; offsets and epochs never fall
+    .index       entries rise; each points to a batch, and its offset is a batch's last one
     .timeindex   entries rise; each has the largest timestamp up to the batch that its offset ends
     .txnindex    entries rise; each has an ABORT marker of its producer in the log
     .snapshot    the checksum
 
-The index files are compared with the `.log` of the same name, in one walk over it, so that memory
-does not grow with the log. An index need not have an entry for every batch, because its entries
-depend on when the log was opened. A missing entry is therefore not reported. Every other file that
-`barnabas dump` reads is valid if it can be read.
+The index files are compared with the `.log` of the same name, which is read once from start to end,
+so that memory does not grow with the log. An index need not have an entry for every batch, because
+its entries depend on when the log was opened, so a missing entry is not reported. Every other file
+that `barnabas dump` reads is valid if it can be read.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def verify_offset_index(path: Path) -> Findings:
         before = IndexEntry(base - 1, -1)
         for entry in read_offset_index(file, base):
             what = f"the entry offset {entry.offset} position {entry.target}"
-            # After an entry that does not rise, a binary search and this walk would go wrong.
+            # After an entry that does not rise, a binary search and this check would fail.
             if entry.offset <= before.offset or entry.target <= before.target:
                 yield f"{what} does not rise above offset {before.offset} position {before.target}"
                 return
@@ -142,7 +142,7 @@ def verify_epochs(path: Path) -> Findings:
 
 
 class _Scan:
-    """One walk over a log, which answers questions in ascending order of position."""
+    """Scans a log once, and answers questions in ascending order of position."""
 
     def __init__(self, walk: LogWalk) -> None:
         self._batches = self._readable(walk)
@@ -152,18 +152,20 @@ class _Scan:
 
     @staticmethod
     def _readable(walk: LogWalk) -> Iterator[Batch]:
-        """Yield the batches up to the first damage, which is reported when the log is verified."""
+        """Yield the batches before the first damage, which is reported when the log itself is
+        verified."""
         try:
             yield from walk
         except CorruptData:
             return
 
     def begins_at(self, position: int) -> bool:
-        """Move on to this position; return True if a batch starts there."""
+        """Advance to this position, and return whether a batch starts there."""
         return self._find(lambda batch: batch.position >= position) == position
 
     def ends_with(self, offset: int) -> bool:
-        """Move on to the batch with this offset; return True if it is the batch's last offset."""
+        """Advance to the batch with this offset, and return whether it is the batch's last
+        offset."""
         position = self._find(lambda batch: batch.header.last_offset >= offset)
         if position is None or self._batch is None:
             return False
@@ -171,7 +173,7 @@ class _Scan:
         return self._batch.header.last_offset == offset
 
     def is_abort_of(self, producer_id: int) -> bool:
-        """Return True if the last batch found ends an aborted transaction of this producer."""
+        """Return whether the last batch found ends an aborted transaction of this producer."""
         batch = self._batch
         if batch is None or batch.data is None or not batch.header.is_control:
             return False
@@ -188,11 +190,11 @@ class _Scan:
 
 
 def _record_problem(batch: Batch) -> str:
-    """Return the problem with the records of a batch whose checksum is correct; empty if there is
+    """Return the problem with the records of a batch whose checksum is correct, or "" if there is
     none.
     """
     header = batch.header
-    # Old wrapper messages have relative or absolute offsets; only their order can be checked.
+    # Old wrapper messages have relative or absolute offsets, so only their order can be checked.
     last_offset = header.base_offset - 1 if header.magic == 2 else -1
     try:
         for record in batch.records():
@@ -211,7 +213,8 @@ def _length_problem(path: Path, entry: Struct) -> Findings:
 
 
 def _is_zeros(file: BinaryIO) -> bool:
-    """Return True if the file is empty or only preallocated; leave it at its start."""
+    """Return whether the file is empty or only preallocated, and reset its position to the
+    start."""
     zeros = True
     while zeros and (piece := file.read(_PIECE_BYTES)):
         zeros = not any(piece)

@@ -1,4 +1,5 @@
-"""`barnabas events`: shows what brokers decided, and why. Kafka has no such tool."""
+"""Implements `barnabas events`, which shows what brokers decided, and why. Kafka has no such
+tool."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from barnabas.clock import SystemClock
 from barnabas.counted import counted
 from barnabas.events import KINDS
 
-_ANSWER_TIMEOUT_MS = 2_000  # a hanging broker must not hide the others
+_ANSWER_TIMEOUT_MS = 2_000  # a broker that hangs must not hide the others
 _PAUSE_S = 1.0
 
 
@@ -84,10 +85,10 @@ def events(  # noqa: PLR0913  (a command's parameters are its options)
     as_json: bool,
     servers: str,
 ) -> int:
-    """Show what the brokers decided, and why: each event with its cause.
+    """Show what the brokers decided and why, as events with their causes.
 
-    Brokers keep their last 4,096 events until they stop; their logs have all of them. The events of
-    all brokers are merged by time. A broker of Kafka reports none.
+    Brokers keep their last 4,096 events until they stop; their logs contain all of them. The events
+    of all brokers are merged by time. Kafka's brokers report none.
 
     \b
     Examples:
@@ -102,7 +103,7 @@ def events(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 class _Shown:
-    """Prints each event once, and each problem of a broker when it begins."""
+    """Prints each event once, and each problem with a broker when it begins."""
 
     def __init__(self, selection: Selection, as_json: bool) -> None:
         self.after: dict[int, int] = {}
@@ -111,7 +112,7 @@ class _Shown:
         self._problems: dict[int, str] = {}
 
     def show(self, reports: dict[int, BrokerEvents]) -> bool:
-        """Print the new events; return whether any broker reports events."""
+        """Print the new events, and return whether any broker reports events."""
         for report in reports.values():
             self._complain(report)
             self.after[report.broker_id] = report.after

@@ -15,7 +15,7 @@ from barnabas.events import ROLES, Event
 
 
 class Selection(NamedTuple):
-    """The events to show; an option that was not given selects all.
+    """Selects the events to show; an option that was not given selects all.
 
     Only `with_roles` or their own kinds select `ROLES`, of which there is one for each replica.
     """
@@ -28,13 +28,13 @@ class Selection(NamedTuple):
     with_roles: bool = False
 
     def has(self, broker_id: int, event: Event) -> bool:
-        """Return whether to show this event, which this broker reports."""
+        """Return whether to show this event, which was reported by this broker."""
         return (
             event.at_ms >= self.since_ms
             and (not self.topics or event.topic in self.topics)
             and (not self.groups or event.group in self.groups)
             and (event.kind in self.kinds if self.kinds else self._has_by_default(event))
-            # Another broker reports what happens to a broker that has failed.
+            # If a broker has failed, another broker reports what happens to it.
             and (not self.brokers or not {broker_id, event.broker}.isdisjoint(self.brokers))
         )
 
@@ -43,7 +43,7 @@ class Selection(NamedTuple):
 
 
 def event_lines(broker_id: int, event: Event) -> Iterator[str]:
-    """Yield the lines of one event, which this broker reports."""
+    """Yield the lines of one event, which was reported by this broker."""
     about = f" {subject}" if (subject := _subject(event)) else ""
     warning = " WARNING" if event.is_warning else ""
     when = instant_text(event.at_ms)

@@ -86,7 +86,7 @@ groups.add_command(watch)
 @as_json
 @bootstrap_server
 def list_(state: str | None, group_type: str | None, as_json: bool, servers: str) -> None:
-    """List the groups, one a line; on a terminal in a table, with their states and lags.
+    """List the groups, one per line; on a terminal, in a table with their states and lags.
 
     \b
     Examples:
@@ -102,8 +102,8 @@ def list_(state: str | None, group_type: str | None, as_json: bool, servers: str
     async def work() -> tuple[list[GroupListing], dict[str, DescribedGroup]]:
         async with Admin(servers, **client_options()) as admin:
             found = await admin.list_groups(states=states, types=types)
-            # Members and lags cost several requests per group, so they are requested only for a
-            # terminal, which shows them.
+            # Members and lags take several requests per group, so they are requested only if a
+            # terminal shows them.
             return found, await soon(_describe_all(admin, found), {}) if is_table else {}
 
     found, described = run_client(work())
@@ -163,10 +163,12 @@ def describe(  # noqa: PLR0913  (a command's parameters are its options)
     as_json: bool,
     servers: str,
 ) -> int:
-    """Show the offsets, members, state, rebalances or lag of groups; without names, of all groups.
+    """Show the offsets, members, state, rebalances or lag of groups, or of all groups if none is
+    named.
 
-    A partition without a committed offset counts with all its records. On a terminal the output is
-    a table; in a pipe or a file it is the lines that Kafka prints. --json has everything.
+    The lag of a partition without a committed offset includes all its records. On a terminal, the
+    output is a table; in a pipe or a file, it consists of the lines that Kafka prints. --json shows
+    everything.
 
     \b
     Examples:
@@ -209,7 +211,7 @@ def describe(  # noqa: PLR0913  (a command's parameters are its options)
 @group_names
 @bootstrap_server
 def delete(names: GroupNames, servers: str) -> int:
-    """Delete groups that have no members, with their committed offsets.
+    """Delete groups that have no members, including their committed offsets.
 
     \b
     Examples:
@@ -225,8 +227,8 @@ def delete(names: GroupNames, servers: str) -> int:
                 try:
                     await admin.delete_groups([name])
                     click.echo(f"Deleted group {name}.")
-                # An error, for example for a group with members, must not prevent deleting the
-                # other groups.
+                # An error, for example because a group has members, must not prevent the deletion
+                # of other groups.
                 except KafkaError as error:
                     complain("barnabas groups delete", error)
                     outcome = EXIT_FAILURE
@@ -240,7 +242,7 @@ def delete(names: GroupNames, servers: str) -> int:
 @topic_selections
 @bootstrap_server
 def delete_offsets(names: GroupNames, topics: tuple[str, ...], servers: str) -> None:
-    """Delete the offsets of groups for topics that they no longer read.
+    """Delete groups' offsets for topics that they no longer read.
 
     \b
     Examples:
@@ -269,7 +271,7 @@ def delete_offsets(names: GroupNames, topics: tuple[str, ...], servers: str) -> 
 
 
 def _filter(option: str, text: str | None, known: tuple[str, ...]) -> list[str]:
-    """Return the names in a list, in Kafka's spelling; none for the option alone. Raises
+    """Return the names in a list, in Kafka's spelling, or none if the option has no value. Raises
     UsageError.
     """
     if text is None or text == _ANY:
@@ -312,7 +314,7 @@ def _complain_of_missing(groups: Iterable[GroupDescription]) -> int:
 
 
 def _print(described: DescribedGroup, what: str, verbose: bool) -> None:
-    """Print Kafka's lines, and its remark, if any, on standard error."""
+    """Print Kafka's lines, and Kafka's remark, if there is one, on standard error."""
     text = remark(described)
     if text is not None and what != "events":
         click.echo(printable_lines(text), err=True)

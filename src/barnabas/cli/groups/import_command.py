@@ -1,7 +1,7 @@
 """Implements `barnabas groups import-zookeeper`, for offsets committed by consumers before 0.9
 (ZK-7).
 
-Like a reset, it prints a plan, which only --execute carries out.
+Like a reset, it prints a plan, which it carries out only with --execute.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def import_zookeeper(
 ) -> None:
     """Import the offsets that consumers before 0.9 committed to ZooKeeper.
 
-    Without names it imports all groups. An offset outside of a partition's log becomes the log's
-    nearer end. ZooKeeper itself is not changed.
+    Without names, it imports all groups. An offset outside a partition's log is moved to the nearer
+    end of the log. ZooKeeper itself is not changed.
 
     \b
     Examples:
@@ -66,7 +66,7 @@ def import_zookeeper(
 async def _import(
     source: TreeSource, names: GroupNames, servers: str, overwrite: bool, execute: bool
 ) -> tuple[list[Move], list[str]]:
-    """Return the offsets that were or would be imported, and remarks on the others."""
+    """Return the offsets that were imported, or would be, and remarks on the others."""
     wanted = _chosen(await _left_in_zookeeper(source), names)
     remarks = [remark for group in wanted for remark in _remarks(group)]
     async with Admin(servers, **client_options()) as admin:
@@ -76,12 +76,12 @@ async def _import(
             committed = await admin.list_group_offsets(group.group_id)
             for name, offset in group.offsets.items():
                 before = committed.get(name)
-                # Offsets in ZooKeeper outlive their topics; a commit for a deleted topic would be
-                # rejected.
+                # Offsets in ZooKeeper remain after their topics have been deleted, and a commit for
+                # a deleted topic would be rejected.
                 if name.partition not in topics.get(name.topic, ()):
                     remarks.append(f"{group.group_id}: left out {name}, which does not exist")
-                # The group has since moved to Kafka's own offsets, and older offsets would repeat
-                # records.
+                # The group has since switched to Kafka's own offsets, and older offsets would
+                # repeat records.
                 elif before is not None and not overwrite:
                     remarks.append(
                         f"{group.group_id}: left out {name}, where it committed "
@@ -92,8 +92,8 @@ async def _import(
     if not moves:
         return [], remarks
     groups = tuple(dict.fromkeys(move.group_id for move in moves))
-    # From here on this works like a reset from a file: it has the same limits at the ends of logs,
-    # and rejects groups with members.
+    # From here on, this works like a reset from a file, with the same limits at the ends of logs,
+    # and groups with members are rejected.
     request = ResetRequest(GroupNames(groups, False), None, [], plan_file(moves))
     return await reset(servers, request, execute), remarks
 
@@ -107,7 +107,7 @@ async def _left_in_zookeeper(source: TreeSource) -> list[ConsumerOffsets]:
 
 
 def _chosen(groups: list[ConsumerOffsets], names: GroupNames) -> list[ConsumerOffsets]:
-    """Return the named groups. Raises BadReset for a group without offsets in ZooKeeper."""
+    """Return the selected groups. Raises BadReset for a group without offsets in ZooKeeper."""
     known = {group.group_id: group for group in groups}
     for name in names.names:
         if name not in known:

@@ -1,4 +1,4 @@
-"""Parses instants and durations in ISO 8601, and short forms of them (`-1h`). Pure."""
+"""Parses instants and durations in ISO 8601, and short forms such as `-1h`. Pure."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class BadInstant(BarnabasError):
 
 
 def instant_ms(text: str) -> int:
-    """Return `2026-11-21T17:30:00.000+01:00` in milliseconds since the epoch; the default offset is
-    UTC.
+    """Return an instant, such as `2026-11-21T17:30:00.000+01:00`, in milliseconds since the epoch.
+    The default offset is UTC.
 
     Raises BadInstant.
     """
@@ -61,8 +61,8 @@ def moment_ms(text: str, now_ms: int) -> int:
         return max(now_ms - int(ago[1]) * _AGO_MS[ago[2]], 0)
     if text.startswith("-P"):
         return max(now_ms - duration_ms(text[1:]), 0)
-    # With fewer than eleven digits a number could be seconds or a year; as ms it would be before
-    # April 1970.
+    # A number with fewer than eleven digits could be in seconds or a year; in milliseconds, it
+    # would be before April 1970.
     if text.isascii() and text.isdecimal() and 11 <= len(text) < 19:
         return int(text)
     try:
@@ -75,16 +75,16 @@ def moment_ms(text: str, now_ms: int) -> int:
 
 
 def duration_ms(text: str) -> int:
-    """Return `P1DT2H3M4.5S` in milliseconds. Raises BadInstant."""
+    """Return a duration, such as `P1DT2H3M4.5S`, in milliseconds. Raises BadInstant."""
     found = _DURATION.fullmatch(text)
     if found is None or not any(found.groupdict().values()):
         raise BadInstant(f"{text}: not a duration, such as P1DT12H (a day and a half) or PT30M")
     whole = sum(int(found[name] or 0) * unit_ms for name, unit_ms in _UNITS_MS.items())
-    # ".5" is 500 ms; anything finer than a millisecond is cut off.
+    # ".5" is 500 ms; fractions of a millisecond are cut off.
     return whole + int((found["fraction"] or "")[:3].ljust(3, "0"))
 
 
 def instant_text(at_ms: int) -> str:
-    """Return the instant in UTC, to the millisecond."""
+    """Return the text of an instant in UTC, with milliseconds."""
     at = datetime.fromtimestamp(at_ms // 1000, UTC).replace(microsecond=at_ms % 1000 * 1000)
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_PAUSE_S = 1.0  # between two looks of `describe`
+_PAUSE_S = 1.0  # the pause between two looks of `describe`
 _COUNTED_ONCE, _COUNTED_OFTEN = 10_000, 1_000  # records of a partition
 _SILENCE_LOOKS, _SILENCE_S = 5, 10  # a look that takes longer than both has failed
 
 
 class Judging(NamedTuple):
-    """How groups are looked at: the options that both commands share."""
+    """Holds the options that both commands share, which say how to look at groups."""
 
     isolation_level: str
     stuck_after_s: float
@@ -41,7 +41,7 @@ class Judging(NamedTuple):
 
     def looker(self, servers: str) -> LagLooker:
         """Return a looker with these options."""
-        # The other commands on groups need no consumer.
+        # Other commands for groups need no consumer.
         from barnabas.cli.groups.lag_look import LagLooker
 
         return LagLooker(
@@ -93,7 +93,8 @@ def judging(most: int = _COUNTED_ONCE) -> Callable[[F], F]:
 async def lag_for(
     servers: str, names: GroupNames, options: Judging, watched_s: float
 ) -> list[GroupLag]:
-    """Return the lag of groups after watching them for so long, or until nothing is open."""
+    """Return the lag of groups after watching them for this long, or until more looks would tell
+    nothing new."""
     loop = asyncio.get_running_loop()
     async with options.looker(servers) as looker:
         until_s = loop.time() + watched_s
@@ -107,8 +108,8 @@ async def lag_for(
 
 def _is_settled(lag: GroupLag) -> bool:
     """Return whether more looks would tell nothing new."""
-    # A group without a protocol has no members: its consumers were assigned their partitions, and
-    # only a second look shows whether they commit.
+    # A group without a protocol has no members, because its consumers assign their own partitions.
+    # Only a second look shows whether they commit.
     return all(
         verdict.state is State.CAUGHT_UP
         or (verdict.state is State.STOPPED and lag.group.protocol_type != "")
@@ -155,11 +156,13 @@ def watch(  # noqa: PLR0913  (a command's parameters are its options)
     as_json: bool,
     servers: str,
 ) -> None:
-    """Watch the lag of groups, in records and in seconds, until Ctrl-C; without names, of all.
+    """Watch the lag of groups, or of all groups if none is named, in records and in seconds, until
+    Ctrl-C.
 
-    On a terminal the output is a table; in a pipe or a file it is the present state, then a line
-    per partition whose state changes or that is new. --json prints an array per look, one a line.
-    The lag in seconds is the age of the first record that the group has not read.
+    On a terminal, the output is a table; in a pipe or a file, it is the current state, and then a
+    line for each partition that is new or whose state changes. --json prints an array for each
+    look, on one line. The lag in seconds is the age of the first record that the group has not
+    read.
 
     \b
     Examples:
@@ -181,7 +184,7 @@ def watch(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 class _Watcher:
-    """Looks at groups repeatedly, and passes on what it sees."""
+    """Looks at groups repeatedly, and publishes the results."""
 
     def __init__(self, names: GroupNames, options: Judging, interval_s: float) -> None:
         self._names = names
@@ -252,7 +255,8 @@ class _Watcher:
             listener.close()
 
     async def _look_again(self, looker: LagLooker, *, once: bool = False) -> None:
-        """Look after a pause, and again after an error that may pass; `once`: only note it."""
+        """Look after a pause, and try again after a transient error; with `once`, only record the
+        error."""
         while True:
             await asyncio.sleep(self._interval_s)
             try:

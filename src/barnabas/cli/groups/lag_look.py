@@ -1,7 +1,7 @@
-"""Looks at groups again and again, and judges their lag in each partition.
+"""Looks at groups repeatedly, and judges their lag in each partition.
 
-A look asks the coordinators for the committed offsets, then the leaders for the starts and ends of
-the logs, and reads at most some records of each partition that has unread ones.
+A look requests the committed offsets from the coordinators, then the starts and ends of the logs
+from the leaders, and reads a limited number of records from each partition that has unread ones.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from barnabas.clock import Clock, SystemClock
 from barnabas.protocol.consumer_protocol import CONSUMER_PROTOCOL
 from barnabas.types import TopicPartition
 
-_MOST_RANGES: Final = 500  # read in one look; the others stay uncounted until a later one
+_MOST_RANGES: Final = 500  # ranges read in one look; the others wait for a later one
 _READ_S: Final = 5.0
-_FETCHED_BYTES: Final = 65_536  # often only the first record of a range is needed
-_GIVE_UP_MS: Final = 60_000  # after an error, for so long
+_FETCHED_BYTES: Final = 65_536  # often, only the first record of a range is needed
+_GIVE_UP_MS: Final = 60_000  # how long a range is skipped after an error
 
 _Range = tuple[TopicPartition, int]
-"""A partition, and a group's position in it: groups at the same position share what was read."""
+"""A partition and a group's position in it. Groups at the same position share the records that were
+read."""
 
 
 class _Logs(NamedTuple):
@@ -43,7 +44,7 @@ class _Logs(NamedTuple):
 
 
 class LagLooker:
-    """Looks at groups; call `look` repeatedly inside of `async with`."""
+    """Looks at groups; call `look` repeatedly within `async with`."""
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class LagLooker:
         patience_ms: int,
         most: int,
     ) -> None:
-        """`patience_ms` is that of `judge`, `most` that of `UnreadReader`."""
+        """`patience_ms` has the same meaning as for `judge`, and `most` as for `UnreadReader`."""
         self._admin = Admin(servers, **options)
         self._consumer = Consumer(
             bootstrap_servers=servers,
@@ -70,7 +71,7 @@ class LagLooker:
         self._clock: Clock = SystemClock()
         self._histories: dict[tuple[str, TopicPartition], History] = {}
         self._read: dict[_Range, Unread] = {}
-        self._given_up: dict[_Range, tuple[int, str]] = {}  # ranges with errors: when, and why
+        self._given_up: dict[_Range, tuple[int, str]] = {}  # ranges with errors: time and reason
         self.looked_at_ms = 0  # by the wall clock
 
     async def __aenter__(self) -> LagLooker:
@@ -92,7 +93,7 @@ class LagLooker:
         await self._admin.close()
 
     async def look(self, names: GroupNames) -> list[GroupLag]:
-        """Return the present lag of these groups. Raises KafkaError or Unreachable."""
+        """Return the current lag of these groups. Raises KafkaError or Unreachable."""
         found = await self._admin.describe_groups(await names.of(self._admin))
         samples, reason = await self._samples(list(found.values()))
         lags = []
@@ -114,7 +115,7 @@ class LagLooker:
         self, groups: list[GroupDescription]
     ) -> tuple[dict[str, dict[TopicPartition, Sample]], str]:
         """Return each group's samples, and why some records were not read, or ""."""
-        # Offsets are asked for before the ends: a group cannot be beyond an end that is seen later.
+        # Offsets are requested before the ends, so that no group can be beyond an end.
         committed = {
             group.group_id: {}
             if group.state == DEAD
@@ -181,7 +182,8 @@ class LagLooker:
         self._read = {
             key: unread
             for key, unread in self._read.items()
-            # A shorter log is another one: it was cut, or its topic was created again.
+            # A log that has become shorter is a different one: it was truncated, or its topic was
+            # recreated.
             if key in ends and unread.read_to <= ends[key]
         }
         self._given_up = {
@@ -189,12 +191,12 @@ class LagLooker:
             for key, (at_ms, reason) in self._given_up.items()
             if key in ends and now_ms - at_ms < _GIVE_UP_MS
         }
-        # Those not read yet come first, so that each has its turn.
+        # Ranges that have not been read yet come first, so that each gets its turn.
         waiting = sorted(ends.keys() - self._given_up, key=lambda key: (key in self._read, key))
         waiting = waiting[:_MOST_RANGES]
         deadline_ms = now_ms + int(_READ_S * 1000)
         while waiting and (left_ms := deadline_ms - self._clock.monotonic_ms()) > 0:
-            # A consumer has one position in a partition, so further groups need further rounds.
+            # A consumer has only one position in a partition, so other groups need more rounds.
             turn: dict[TopicPartition, int] = {}
             for name, position in waiting:
                 turn.setdefault(name, position)
@@ -212,7 +214,7 @@ class LagLooker:
 
 
 def _unassigned_because(group: GroupDescription) -> str:
-    """Return why it is not known which member has a partition, or ""."""
+    """Return the reason why it is not known which member has a partition, or ""."""
     if group.state in ("PreparingRebalance", "CompletingRebalance"):
         return "the group is rebalancing"
     if group.members and group.protocol_type != CONSUMER_PROTOCOL:

@@ -1,4 +1,4 @@
-"""Defines what is known about the lag of a group after a look at it. Pure."""
+"""Defines the lag of a group as known after a look. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from barnabas.types import TopicPartition
 
 
 class GroupLag(NamedTuple):
-    """A group, and the verdict on each partition that it reads."""
+    """Holds a group, and the verdict on each partition that it reads."""
 
     group: GroupDescription
     verdicts: Mapping[TopicPartition, Verdict]
@@ -20,7 +20,7 @@ class GroupLag(NamedTuple):
 
     @property
     def together(self) -> LagSum:
-        """The lag of all partitions together."""
+        """The total lag of all partitions."""
         return add_up(self.verdicts.values())
 
     @property

@@ -1,4 +1,4 @@
-"""Shows the lag of groups on a terminal: a table per group, and the screen of `groups watch`."""
+"""Shows the lag of groups on a terminal, and draws the screen of `groups watch`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LEAST_ROWS = 3
 
 
 def show_lags(lags: Sequence[GroupLag], console: Console | None = None) -> None:
-    """Show a heading and a table per group."""
+    """Show a heading and a table for each group."""
     console = console or Console(highlight=False)
     for number, lag in enumerate(lags):
         if number:
@@ -47,7 +47,8 @@ def show_lags(lags: Sequence[GroupLag], console: Console | None = None) -> None:
 
 
 def lag_screen(lags: Sequence[GroupLag], size: ConsoleDimensions, unready: str) -> Group:
-    """Return everything that fits on a terminal of that size; what needs attention comes first.
+    """Return everything that fits on a terminal of this size; groups that need attention come
+    first.
 
     `unready` says why the last look failed, if it did.
     """
@@ -58,7 +59,7 @@ def lag_screen(lags: Sequence[GroupLag], size: ConsoleDimensions, unready: str) 
     hidden = 0
     for lag in sorted(lags, key=lambda lag: (-lag.together.state.severity, lag.group.group_id)):
         rows = sorted(lag.verdicts.items(), key=lambda each: (-each[1].state.severity, each[0]))
-        # A group needs two lines for its headings, and the last line says what is hidden.
+        # A group needs two lines for its headings, and the last line says how many are hidden.
         fitting = max(room - 3, 0)
         if parts and fitting < min(_LEAST_ROWS, len(rows)):
             hidden += len(rows)
@@ -76,7 +77,7 @@ def lag_screen(lags: Sequence[GroupLag], size: ConsoleDimensions, unready: str) 
 
 
 def _table(rows: Sequence[tuple[TopicPartition, Verdict]], width: int) -> Table:
-    """Return a table whose rows take one line each, so that it stays in place.
+    """Return a table whose rows each take one line, so that the table stays in place.
 
     If the terminal is too narrow, the least important columns are left out.
     """
@@ -102,7 +103,7 @@ def _table(rows: Sequence[tuple[TopicPartition, Verdict]], width: int) -> Table:
 
 
 def _least_width(title: str, lines: Sequence[dict[str, str | Text]]) -> int:
-    """Return the width that a column needs at least."""
+    """Return the minimum width of a column."""
     longest = max((cell_len(str(line[title])) for line in lines), default=0)
     if title in _SHORTENED:
         longest = min(longest, _SHORTENED[title])

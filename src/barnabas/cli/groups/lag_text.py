@@ -3,7 +3,8 @@
     GROUP   TOPIC   PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  RECORDS  SECONDS  TREND   ...
     orders  orders  0          40              60              20       12.5     +1.5/s  ...
 
-A bound is marked: `<=20` records, `>=12.5` seconds. What is unknown is `-`, or null in JSON.
+A bound is marked: `<=20` records, `>=12.5` seconds. An unknown value is shown as `-`, or as null in
+JSON.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _UNITS_S: Final = (("d", 86_400), ("h", 3_600), ("min", 60))
 
 
 def lag_text(lag: GroupLag) -> str:
-    """Return a group's table, and a line that sums it up."""
+    """Return a group's table, and a line that summarises it."""
     rows = [
         [lag.group.group_id, name.topic, str(name.partition), *cells(verdict)]
         for name, verdict in lag.verdicts.items()
@@ -77,19 +78,19 @@ def age_text(age: Age | None) -> str:
 
 
 def trend_text(verdict: Verdict) -> str:
-    """Return by how many offsets the lag grows in a second."""
+    """Return by how many offsets the lag grows per second."""
     return NOTHING if verdict.pace is None else f"{verdict.pace.trend:+.1f}/s"
 
 
 def catch_up_text(lag: Verdict | LagSum) -> str:
-    """Return when the group will be caught up at the present rate."""
+    """Return when the group will have caught up at the current rate."""
     if lag.catch_up_s is None:
         return "never" if lag.state in _ENDLESS else NOTHING
     return duration_text(lag.catch_up_s)
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration in its largest unit: `40 s`, `1.5 h`."""
+    """Return a duration in its largest unit, such as `40 s` or `1.5 h`."""
     for unit, size in _UNITS_S:
         if seconds >= size:
             return f"{seconds / size:.1f} {unit}"
@@ -123,7 +124,8 @@ def summary(lag: GroupLag) -> str:
 
 
 def _has_gaps(lag: GroupLag) -> bool:
-    """Return whether the records of some partition are unknown, so that a sum is no bound."""
+    """Return whether the number of records is unknown for a partition, so that the sum is not a
+    bound."""
     return any(verdict.records is None for verdict in lag.verdicts.values())
 
 
@@ -194,7 +196,7 @@ def _age_values(age: Age | None) -> dict[str, Any]:
 def changes(
     before: Mapping[tuple[str, TopicPartition], State], lags: Iterable[GroupLag], at_ms: int
 ) -> Iterator[str]:
-    """Yield a line per partition whose state has changed, or that is new."""
+    """Yield a line for each partition that is new or whose state has changed."""
     for lag in lags:
         for name, verdict in lag.verdicts.items():
             old = before.get((lag.group.group_id, name))
@@ -218,7 +220,7 @@ def states(lags: Iterable[GroupLag]) -> dict[tuple[str, TopicPartition], State]:
 
 
 def families(lags: Sequence[GroupLag], looked_at_ms: int) -> list[Family]:
-    """Return the metrics of a look. A number that is unknown has no sample."""
+    """Return the metrics of a look. An unknown number has no sample."""
     records, seconds, trends, catch_ups, reached = [], [], [], [], []
     for lag in lags:
         for name, verdict in lag.verdicts.items():

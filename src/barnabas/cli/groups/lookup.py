@@ -1,4 +1,5 @@
-"""Looks up the lag of groups: their committed offsets and the ends of the partitions they read."""
+"""Looks up the lag of groups: their committed offsets, and the ends of the partitions that they
+read."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ async def look_up(admin: Admin, groups: list[GroupDescription]) -> list[Describe
     """
     committed = {
         group.group_id: {}
-        # A nonexistent group has no offsets; asking its coordinator would be an error.
+        # A nonexistent group has no offsets, and a request for them would cause an error.
         if group.state == DEAD
         else await admin.list_group_offsets(group.group_id)
         for group in groups
@@ -36,13 +37,14 @@ async def look_up(admin: Admin, groups: list[GroupDescription]) -> list[Describe
         group.group_id: read_partitions(group, committed[group.group_id], numbers)
         for group in groups
     }
-    # Without a leader a partition's end is unknown, and asking for it would be an error.
+    # Without a leader, the end of a partition is unknown, and a request for it would cause an
+    # error.
     read_and_led = {name for own in read.values() for name in own} & led
     uncommitted = {
         name for group_id, own in read.items() for name in own if name not in committed[group_id]
     }
     ends = await offsets_at(admin, read_and_led, LATEST)
-    # The start of a log matters only if nothing is committed.
+    # The start of a log matters only if no offset is committed.
     starts = await offsets_at(admin, read_and_led & uncommitted, EARLIEST)
     described = []
     for group in groups:
@@ -55,7 +57,7 @@ async def look_up(admin: Admin, groups: list[GroupDescription]) -> list[Describe
 async def offsets_at(
     admin: Admin, partitions: Iterable[TopicPartition], when: int
 ) -> dict[TopicPartition, int]:
-    """Return the offset of each partition at a time in ms, or at LATEST or EARLIEST."""
+    """Return the offset of each partition at a time in milliseconds, or at LATEST or EARLIEST."""
     found = await admin.list_offsets(dict.fromkeys(partitions, when))
     return {name: at.offset for name, at in found.items()}
 

@@ -1,4 +1,4 @@
-"""Defines the options that select groups: names, `--group`, `--all-groups`; and `--topic t:0,1`."""
+"""Defines the options that select groups: names, `--group` and `--all-groups`; also `--topic`."""
 
 from __future__ import annotations
 
@@ -15,25 +15,27 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class GroupNames(NamedTuple):
-    """The groups of a command; if none is named, a command that only reads takes all groups."""
+    """Holds the groups of a command. If none is named, a command that only reads applies to all
+    groups."""
 
     names: tuple[str, ...]
     all_groups: bool
 
     def require(self) -> None:
-        """Raises UsageError if no group is named, for commands that change groups."""
+        """Raise UsageError if no group is named; for commands that change groups."""
         if not self.names and not self.all_groups:
             raise click.UsageError("name a group")
 
     async def of(self, admin: Admin) -> list[str]:
-        """Return each name once, or all groups of the cluster if none is given."""
+        """Return each name once, or all groups of the cluster if there are no names."""
         if self.names:
             return list(dict.fromkeys(self.names))
         return [listing.group_id for listing in await admin.list_groups()]
 
 
 def group_names(command: F) -> F:
-    """Add names as arguments or, as in Kafka's tool, with `--group`; passed on as `names`."""
+    """Add names as arguments or, as in Kafka's tool, with `--group`. They are passed on as
+    `names`."""
 
     @click.argument("arguments", nargs=-1, metavar="[NAME]...", shell_complete=group_ids)
     @click.option(
@@ -45,7 +47,7 @@ def group_names(command: F) -> F:
         help="The same as NAME.",
     )
     @click.option("--all-groups", is_flag=True, help="Every group of the cluster.")
-    # The command keeps its own name and help, and gets these options.
+    # The command keeps its own name and help, and gets these additional options.
     @wraps(command)
     def call(
         *args: Any,

@@ -1,4 +1,4 @@
-"""Plans a reset of offsets from the state of the cluster, and carries it out."""
+"""Plans a reset of offsets based on the state of the cluster, and carries it out."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ Targets = dict[TopicPartition, Target]
 
 
 class ResetRequest(NamedTuple):
-    """The reset that the command line describes."""
+    """Describes the reset that the command line requests."""
 
     names: GroupNames
-    target: Target | None  # None: the file has a target per partition
+    target: Target | None  # None: the file has a target for each partition
     selections: list[Selection]  # none: all partitions with a committed offset
     file_text: str | None
 
@@ -67,7 +67,7 @@ def _targets(request: ResetRequest, committed: Committed, topics: dict[str, list
     assert request.target is not None
     if request.selections:
         return dict.fromkeys(select_partitions(request.selections, topics), request.target)
-    # --all-topics means the group's topics; offsets may outlive their topic.
+    # --all-topics means the group's topics; offsets may remain after their topic was deleted.
     there = [name for name in committed if name.partition in topics.get(name.topic, ())]
     return dict.fromkeys(there, request.target)
 
@@ -98,11 +98,12 @@ async def _plan(admin: Admin, group_id: str, committed: Committed, targets: Targ
 
 async def _execute(admin: Admin, moves: list[Move]) -> None:
     for group_id in dict.fromkeys(move.group_id for move in moves):
-        # One request for each group, which takes effect as a whole.
+        # There is one request for each group, which takes effect as a whole.
         offsets = {move.partition: move.after for move in moves if move.group_id == group_id}
         try:
             await admin.alter_group_offsets(group_id, offsets)
-        # While the group has members, a commit without a member id is rejected with this error.
+        # As long as the group has members, a commit without a member id is rejected with this
+        # error.
         except UnknownMemberId:
             raise BadReset(
                 f"group {group_id!r} has gained members in the meantime: offsets can only be "

@@ -1,5 +1,5 @@
-"""Implements `barnabas groups reset-offsets`, which prints a plan; only --execute carries it
-out."""
+"""Implements `barnabas groups reset-offsets`, which prints a plan and carries it out only with
+--execute."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def reset_offsets(  # noqa: PLR0913  (a command's parameters are its options)
     as_json: bool,
     servers: str,
 ) -> None:
-    """Reset the offsets of groups without members; without --execute, only show the plan.
+    """Reset the offsets of groups that have no members; without --execute, only show the plan.
 
-    An offset outside of a partition's log becomes the log's nearer end. A group that does not exist
-    is created. It changes either everything or nothing.
+    An offset outside a partition's log is moved to the nearer end of the log. A group that does not
+    exist is created. For each group, either all offsets are changed or none.
 
     \b
     Examples:

@@ -1,6 +1,6 @@
 """Plans `groups reset-offsets`: the new offset of a group in each partition. Pure.
 
-An offset outside the log is moved to the log's nearer end, which the plan points out: with an
+An offset outside the log is moved to the nearer end of the log, and the plan mentions this. With an
 offset out of range, a group would silently start according to its `auto.offset.reset`.
 """
 
@@ -28,14 +28,14 @@ class Goal(Enum):
 
 
 class Target(NamedTuple):
-    """A target, the same for all partitions."""
+    """Describes a target that is the same for all partitions."""
 
     goal: Goal
     number: int = 0  # TIME: ms since the epoch; SHIFT: records; OFFSET: the offset
 
 
 class Log(NamedTuple):
-    """The offsets of a partition."""
+    """Holds the offsets of a partition."""
 
     start: int
     end: int
@@ -44,11 +44,11 @@ class Log(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A group's move in one partition."""
+    """Describes how a group's offset in one partition changes."""
 
     group_id: str
     partition: TopicPartition
-    before: int | None  # None: nothing was committed
+    before: int | None  # None: no offset was committed
     after: int
     remark: str | None = None
 
@@ -61,14 +61,14 @@ class Selection(NamedTuple):
 
 
 def selection(text: str) -> Selection:
-    """Return the selection that `--topic` names. Raises BadReset."""
+    """Return the selection that `--topic` describes. Raises BadReset."""
     topic, colon, numbers = text.partition(":")
     if not topic:
         raise BadReset(f"--topic {text}: names no topic")
     if not colon:
         return Selection(topic, None)
     parts = [number.strip() for number in numbers.split(",")]
-    # Ten digits would not fit into a partition's number on the wire.
+    # Ten digits would not fit into a partition number in the protocol.
     if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
         raise BadReset(f"--topic {text}: not a topic with partitions, such as orders:0,1")
     return Selection(topic, tuple(sorted({int(part) for part in parts})))
@@ -95,7 +95,7 @@ def select_partitions(
 def plan_move(group_id: str, partition: TopicPartition, target: Target, log: Log) -> Move:
     """Return the group's move in this partition. Raises BadReset."""
     wanted, remark = _wanted_offset(partition, target, log)
-    # With an offset outside the log a group would start according to its `auto.offset.reset`.
+    # With an offset outside the log, a group would start according to its `auto.offset.reset`.
     after = min(max(wanted, log.start), log.end)
     if after < wanted:
         remark = _limit_remark(partition, wanted, after, "higher than latest")
@@ -113,7 +113,7 @@ def _limit_remark(partition: TopicPartition, wanted: int, after: int, how: str) 
 
 
 def _wanted_offset(partition: TopicPartition, target: Target, log: Log) -> tuple[int, str | None]:
-    """Return the offset before it is moved into the log, and a remark on it."""
+    """Return the requested offset, before it is limited to the log, and a remark on it."""
     match target.goal:
         case Goal.EARLIEST:
             return log.start, None
@@ -132,5 +132,6 @@ def _wanted_offset(partition: TopicPartition, target: Target, log: Log) -> tuple
             found, lacking = log.at_time, "record at or after this time"
     if found is not None:
         return found, None
-    # As in Kafka: without a record of that time, or a commit, the group reads what comes next.
+    # As in Kafka, if there is no record of that time, or no commit, the group reads only later
+    # records.
     return log.end, f"{partition} has no {lacking}. Value will be set to its end, {log.end}"

@@ -1,7 +1,7 @@
 """Shows a reset's plan as text, and as the file that Kafka's tool writes. Pure.
 
-orders,0,3              a line per partition: topic, partition, offset
-live,orders,0,3         the same of several groups
+orders,0,3              a line for each partition: topic, partition, offset
+live,orders,0,3         the same for several groups
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Offsets = dict[TopicPartition, int]
 
 
 def plan_text(moves: Iterable[Move]) -> str:
-    """Return Kafka's table, with a line per partition."""
+    """Return Kafka's table, with a line for each partition."""
     lines = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")]
     for move in moves:
         topic, partition = move.partition
@@ -54,7 +54,7 @@ def plan_file(moves: Sequence[Move]) -> str:
     """
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    # Kafka writes the group only if it is needed, and reads both forms.
+    # Kafka writes the group only if there are several, and reads both forms.
     with_group = len({move.group_id for move in moves}) > 1
     for move in moves:
         topic, partition = move.partition
@@ -80,7 +80,7 @@ def read_plan(text: str, group_ids: Sequence[str]) -> dict[str, Offsets]:
     except csv.Error as error:
         raise BadReset(f"line {reader.line_num}: {error}") from error
     for group_id, offsets in found.items():
-        # A group without a line would be reset to nothing and still look as if it had been reset.
+        # A group without a line would not be changed and would still seem to have been reset.
         if not offsets:
             raise BadReset(f"the file has no offset for group {group_id}")
     return found

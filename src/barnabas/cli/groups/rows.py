@@ -1,8 +1,9 @@
-"""Builds the rows of `groups describe`: a group's lag in each partition, and who reads it. Pure.
+"""Builds the rows of `groups describe`: a group's lag in each partition, and the member that reads
+it. Pure.
 
-Kafka's tool knows a partition's lag only once an offset has been committed for it. Here a partition
-that the group reads without a committed offset counts in full, from the log's start to its end: a
-group stuck on its first record also lags (GC-4).
+Kafka's tool shows a partition's lag only if an offset has been committed. Here, a partition that
+the group reads without a committed offset counts from the log's start to its end, because a group
+that is stuck on its first record also lags (GC-4).
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ Ends = Mapping[TopicPartition, int]
 
 
 class GroupRow(NamedTuple):
-    """A partition that a group reads, or a member without partitions."""
+    """Describes a partition that a group reads, or a member without partitions."""
 
     partition: TopicPartition | None
     offset: int | None  # committed: of the next record to read
     end_offset: int | None
-    lag: int | None  # offsets; None: unknown for want of a leader
+    lag: int | None  # offsets; None: unknown, because there is no leader
     member: MemberDescription | None
 
 
@@ -40,9 +41,10 @@ class DescribedGroup(NamedTuple):
 
     @property
     def lag(self) -> int:
-        """Count the offsets between the group's offsets and the ends, in all partitions together.
+        """Return the number of offsets between the group's offsets and the ends, in all partitions
+        together.
 
-        As in Kafka, transaction markers and compacted records also take offsets.
+        As in Kafka, the offsets of transaction markers and compacted records also count.
         """
         return sum(row.lag for row in self.rows if row.lag is not None and row.lag > 0)
 
@@ -52,17 +54,18 @@ def read_partitions(
     committed: Mapping[TopicPartition, OffsetAndMetadata],
     topics: Mapping[str, list[int]],
 ) -> list[TopicPartition]:
-    """Return a group's partitions: assigned, committed, and the rest of its topics.
+    """Return a group's partitions: those that are assigned or have commits, and the others of its
+    topics.
 
-    A subscribed group reads whole topics; without members, the topics with a committed offset.
-    `topics` are the existing topics, with their partition numbers.
+    A subscribed group reads whole topics; a group without members reads the topics for which it has
+    committed offsets. `topics` contains the existing topics, with their partition numbers.
     """
     found = {name for member in group.members for name in member.partitions} | set(committed)
-    # For other protocols, such as Connect's, the topics of a subscription are not known.
+    # For other protocols, such as that of Connect, the topics of a subscription are not known.
     if group.protocol_type == CONSUMER_PROTOCOL:
         subscribed = {topic for member in group.members for topic in member.topics}
-        # A member may have been assigned only some partitions yet; the group will also get the
-        # others.
+        # The members may have been assigned only some partitions so far; the group will also get
+        # the others.
         whole = subscribed if group.members else {name.topic for name in committed}
         found |= {TopicPartition(topic, n) for topic in whole for n in topics.get(topic, ())}
     return sorted(found)
@@ -75,14 +78,14 @@ def group_rows(
     starts: Ends,
     ends: Ends,
 ) -> list[GroupRow]:
-    """Return a row per partition, then one per member without partitions."""
+    """Return a row for each partition, and then one for each member without partitions."""
     owners = {name: member for member in group.members for name in member.partitions}
     rows = []
     for name in partitions:
         at = committed.get(name)
         offset, end = None if at is None else at.offset, ends.get(name)
         begin = starts.get(name) if offset is None else offset
-        # Without a commit the group still has to read everything from the log's start.
+        # Without a commit, the group still has to read everything from the log's start.
         lag = None if end is None or begin is None else end - begin
         rows.append(GroupRow(name, offset, end, lag, owners.get(name)))
     rows += [

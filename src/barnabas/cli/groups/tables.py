@@ -23,7 +23,7 @@ def show_groups(
     verbose: bool,
     console: Console | None = None,
 ) -> None:
-    """Show a heading per group, and under it the group's offsets, members or events."""
+    """Show a heading for each group, and under it the group's offsets, members or events."""
     console = console or Console(highlight=False)
     for number, each in enumerate(described):
         if number:
@@ -44,7 +44,8 @@ def show_group_list(
     described: Mapping[str, DescribedGroup],
     console: Console | None = None,
 ) -> None:
-    """Show a row per group; `described` has the groups whose members and lag are known."""
+    """Show a row for each group; `described` contains the groups whose members and lag are
+    known."""
     rows: list[Cells] = []
     for listing in listings:
         known = described.get(listing.group_id)
@@ -67,8 +68,7 @@ def show_plan(moves: Sequence[Move], console: Console | None = None) -> None:
     console = console or Console(highlight=False)
     rows: list[Cells] = []
     for move in moves:
-        # The number of offsets that the group will read again; if negative, the number that it
-        # skips.
+        # This is the number of offsets that the group will read again or, if negative, will skip.
         again = None if move.before is None else move.before - move.after
         rows.append(
             [
@@ -131,7 +131,7 @@ def _show_members(described: DescribedGroup, verbose: bool, console: Console) ->
 
 
 def _show_events(events: Iterable[RebalanceEvent], console: Console) -> None:
-    """Print a line per event; an event that interrupted members stands out."""
+    """Print a line for each event; highlight events that interrupted members."""
     any_shown = False
     for event in events:
         line = Text(f"  {instant_text(event.ended_at_ms)} ", style="dim")

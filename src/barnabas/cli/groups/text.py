@@ -3,9 +3,9 @@
     GROUP           TOPIC           PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG             ...
     live            orders          0          4               10              6               ...
 
-Each table starts with an empty line and its heading. Two things are added to the output of Kafka's
-tool: the lag of a partition without a committed offset, and the topics of a member's assignment
-(there it is `(0), (0,1)`, here `bills(0), orders(0,1)`).
+Each table starts with an empty line and its heading. This output has two additions to that of
+Kafka's tool: the lag of a partition without a committed offset, and the topics of a member's
+assignment (`bills(0), orders(0,1)` instead of `(0), (0,1)`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _STATE_COLUMNS = (
 
 
 def list_text(listings: Iterable[GroupListing], *, with_type: bool, with_state: bool) -> str:
-    """Return the names, one per line; with type or state, a table."""
+    """Return the names, one per line, or a table if type or state is requested."""
     if not (with_type or with_state):
         return "".join(f"{listing.group_id}\n" for listing in listings)
     columns = [("GROUP", 25)]
@@ -69,7 +69,7 @@ def list_values(listings: Iterable[GroupListing]) -> list[dict[str, Any]]:
 
 
 def offsets_text(described: DescribedGroup) -> str:
-    """Return the group's offset in each partition; empty if it has none."""
+    """Return the group's offset in each partition, or "" if it has none."""
     rows = [_offset_cells(described.group.group_id, row) for row in described.rows]
     return "\n" + kafka_table(_OFFSET_COLUMNS, rows) if rows else ""
 
@@ -79,9 +79,9 @@ def members_text(described: DescribedGroup, verbose: bool) -> str:
     members = sorted(described.group.members)
     static = any(member.instance_id is not None for member in members)
     columns = [("GROUP", 15), ("CONSUMER-ID", 15)]
-    # Only with a static member (KIP-345), as in Kafka.
+    # As in Kafka, the column is shown only if there is a static member (KIP-345).
     columns += [("GROUP-INSTANCE-ID", 17)] if static else []
-    # Kafka ends the count with a blank, even if no column follows.
+    # Kafka adds a blank to the count, even if no column follows.
     columns += [("HOST", 15), ("CLIENT-ID", 15), ("#PARTITIONS", 15), ("ASSIGNMENT" * verbose, 0)]
     cells = [
         [described.group.group_id, member.member_id]
@@ -108,13 +108,13 @@ def state_text(described: DescribedGroup) -> str:
 
 
 def events_text(described: DescribedGroup) -> str:
-    """Return the last rebalances, one per line, oldest first."""
+    """Return the latest rebalances, one per line, oldest first."""
     lines = [event_line(event) for event in described.group.events]
     return "".join(f"{line}\n" for line in lines)
 
 
 def event_line(event: RebalanceEvent) -> str:
-    """Return a line with the end of a rebalance and its result."""
+    """Return a line with the time at which a rebalance ended, and its result."""
     return f"{instant_text(event.ended_at_ms)} {event.story}"
 
 
@@ -152,7 +152,7 @@ def describe_values(described: DescribedGroup, with_events: bool) -> dict[str, A
 
 
 def assignment_text(partitions: Iterable[TopicPartition]) -> str:
-    """Return `bills(0), orders(0,1)`; `-` for none."""
+    """Return an assignment in the form `bills(0), orders(0,1)`, or `-` for none."""
     topics = [
         f"{topic}({','.join(str(name.partition) for name in own)})"
         for topic, own in groupby(partitions, key=lambda name: name.topic)
@@ -166,7 +166,7 @@ def shown(value: object) -> str:
 
 
 def _type(listing: GroupListing) -> str:
-    """Return the type as Kafka's tool spells it; brokers use lower case, and older brokers know
+    """Return the type as Kafka's tool spells it. Brokers use lower case, and older brokers know
     only one type.
     """
     return (listing.group_type or "classic").capitalize()

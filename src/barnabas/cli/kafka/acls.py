@@ -1,4 +1,4 @@
-"""`kafka-acls.sh` adds, removes and lists rules of access control, in Kafka's words."""
+"""Implements `kafka-acls.sh`, which adds, removes and lists access rules, in Kafka's words."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _OF_KRAFT = Retired("Barnabas has no KRaft controllers: name a broker with --boo
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our commands for the line."""
+    """Return our commands for the command line."""
     action = _action(given)
     if is_by_authorizer(given):
         raise NotCovered(
@@ -91,11 +91,11 @@ def explain(given: Given) -> list[Line]:
     else:
         wanted = _rules_of_line(given)
         end = [*flag_words(given, "force"), *end]
-        # As in Kafka, a removal that names no principal removes all rules of the resources.
+        # As in Kafka, a removal without a principal removes all rules for the resources.
         if not any(wanted.values()):
             return [["acls", "remove", *_resources(list(wanted)), *end]]
     deeds = _deeds(given)
-    # A role remains a role in our line. Without a role the operations are spelt out, because
+    # A role remains a role in our command. Without a role, the operations are listed, because
     # Kafka's default is All and ours is none.
     what = flag_words(given, "producer", "consumer", "idempotent")
     if not deeds.is_role:
@@ -108,14 +108,14 @@ def explain(given: Given) -> list[Line]:
     named_resources = [each for each in patterns if each != CLUSTER or "cluster" in given]
     return [
         ["acls", action, *_who(clients, action), *what, *_resources(named_resources), *end]
-        # A Kafka command line can allow some clients and deny others; ours can only do one of
+        # A command line of Kafka can allow some clients and deny others; ours can only do one of
         # the two.
         for clients in _clients(given)
     ]
 
 
 def run(given: Given) -> int:
-    """Carry out the line, and print what Kafka prints."""
+    """Execute the command line, and print Kafka's output."""
     action = _action(given)
     if is_by_authorizer(given):
         warn_of_authorizer()
@@ -145,14 +145,15 @@ def _action(given: Given) -> str:
         complaint="Command must include exactly one action: --list, --add, --remove. ",
     )
     if action == "list":
-        # A list is filtered by --principal; Kafka rejects the options that describe a rule.
+        # A list is filtered by --principal; Kafka rejects options that describe a rule.
         given.not_with("list", "producer", "consumer", "allow-host", "allow-principal")
         given.not_with("list", "deny-host", "deny-principal")
     elif "principal" in given:
         raise BadCommandLine("The --principal option is only available if --list is set")
     for role in ("producer", "consumer"):
         given.not_with(role, "operation", "deny-principal", "deny-host")
-    # With both roles, allow the cluster and transactional ids, which a producer can use.
+    # With both roles, the cluster and transactional ids are allowed, because a producer can use
+    # them.
     if "consumer" in given and "producer" not in given:
         for other in ("cluster", "transactional-id"):
             given.not_with("consumer", other)
@@ -173,7 +174,8 @@ def _patterns(given: Given) -> list[Pattern]:
         for option, resource_type in _TYPES.items()
         for name in given.texts(option)
     ]
-    # The cluster has one name, which is not a prefix: Kafka adds it only to literal patterns.
+    # The cluster has a single name, which is not a prefix, so Kafka adds it only to literal
+    # patterns.
     if kind is PatternType.LITERAL and ("cluster" in given or "idempotent" in given):
         found.append(CLUSTER)
     return found
@@ -183,7 +185,7 @@ def _deeds(given: Given) -> Deeds:
     try:
         operations = tuple(
             parse_code(Operation, text.strip().replace("-", "_"))
-            # Kafka's default is all operations; `barnabas acls add` requires at least one
+            # Kafka's default is all operations, but `barnabas acls add` requires at least one
             # operation.
             for text in given.texts("operation") or ["All"]
         )
@@ -208,7 +210,8 @@ def _principals(given: Given, option: str) -> list[str]:
 def _clients(given: Given) -> Iterator[Clients]:
     """Yield the clients that are allowed, then those that are denied."""
     for side, permission in _SIDES.items():
-        # Hosts for one side apply only to principals of that side, and default to every host.
+        # Hosts to allow apply only to principals to allow, and hosts to deny only to principals to
+        # deny. The default is every host.
         principals = tuple(_principals(given, f"{side}-principal"))
         hosts = tuple(host.strip() for host in given.texts(f"{side}-host")) or (WILDCARD,)
         if principals:
@@ -216,7 +219,7 @@ def _clients(given: Given) -> Iterator[Clients]:
 
 
 def _rules_of_line(given: Given) -> _Wanted:
-    """Return the entries by resource; none for a resource without a principal. Raises
+    """Return the entries by resource; a resource without a principal has none. Raises
     BadCommandLine.
     """
     patterns = _patterns(given)
@@ -255,7 +258,7 @@ def _rules_to_add(given: Given) -> _Wanted:
 
 
 def _warn_of_hosts(rules: _Wanted) -> None:
-    """Warn of hosts that match no client; Kafka's tool adds such rules silently."""
+    """Warn about hosts that match no client; Kafka's tool adds such rules silently."""
     hosts = {entry.host: None for entries_ in rules.values() for entry in entries_}
     for host in filter(matches_no_client, hosts):
         click.echo(
@@ -280,7 +283,7 @@ def _who(clients: Clients, action: str) -> Line:
 
 
 def _resources(patterns: Sequence[Pattern], *, is_list: bool = False) -> Line:
-    """Return our options for the names, and for how they are matched: our list has another
+    """Return our options for the names and their pattern type, because our `list` has another
     default.
     """
     literal = PatternType.LITERAL
@@ -288,7 +291,7 @@ def _resources(patterns: Sequence[Pattern], *, is_list: bool = False) -> Line:
         word for each in patterns for word in resource_words(each._replace(pattern_type=literal))
     ]
     kinds = {each.pattern_type for each in patterns}
-    # One line has one --resource-pattern-type; the cluster is always literal and does not count.
+    # A line has one --resource-pattern-type. The cluster is always literal and is not considered.
     if kinds - {literal} or (is_list and kinds):
         (kind,) = kinds - {literal} or {literal}
         words += ["--resource-pattern-type", kind.name.lower()]
@@ -306,7 +309,7 @@ def _resource(pattern: Pattern) -> str:
 
 
 def _lines(acls: Iterable[AclEntry]) -> str:
-    """Return the rules as Kafka lists them, with a blank before and after the list."""
+    """Return the rules as Kafka lists them, with a blank before and after each list."""
     shown = (
         f"\t(principal={each.principal}, host={each.host}, operation={each.operation.name}, "
         f"permissionType={each.permission.name})"
@@ -327,12 +330,14 @@ def _is_confirmed(pattern: Pattern, acls: Sequence[AclEntry]) -> bool:
 
 
 def _keeper(given: Given) -> AbstractAsyncContextManager[Admin | ZooKeeperAcls]:
-    """Open the store of the rules: the brokers, or the tree in ZooKeeper that they read."""
+    """Open the place where the rules are stored: the brokers, or the tree in ZooKeeper that they
+    read."""
     return zookeeper_acls(given) if is_by_authorizer(given) else admin_of(given)
 
 
 async def _add(given: Given, wanted: _Wanted) -> None:
-    # Printed before the request, as in Kafka: after a refusal the list shows what was requested.
+    # As in Kafka, this is printed before the request, so that the list shows what was requested
+    # even if the request is rejected.
     async with _keeper(given) as keeper:
         for pattern, acls in wanted.items():
             click.echo(f"Adding ACLs for resource {_resource(pattern)}: \n{_lines(acls)}")
@@ -343,7 +348,8 @@ async def _remove(given: Given, wanted: _Wanted) -> None:
     async with _keeper(given) as keeper:
         for pattern, acls in wanted.items():
             rules = [filter_of(AclBinding(pattern, each)) for each in acls]
-            # Without rules, the pattern alone is the filter and matches every rule on it.
+            # Without entries, the pattern alone is the filter, and matches all rules with this
+            # pattern.
             await keeper.delete_acls(rules or AclFilter(*pattern))
 
 

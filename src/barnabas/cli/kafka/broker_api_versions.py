@@ -1,7 +1,8 @@
-"""`kafka-broker-api-versions.sh` prints which versions of each API each broker offers.
+"""Implements `kafka-broker-api-versions.sh`, which prints the versions of each API that each broker
+supports.
 
-Kafka also prints which version its own client would use, so this module has a 3.9 client's
-versions.
+Kafka also prints the version that its own client would use, so this module contains the versions of
+a 3.9 client.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ _OTHERS: Final = {
     86: ("DeleteShareGroupState", 0),
     87: ("ReadShareGroupStateSummary", 0),
 }
-"""The APIs of Kafka 3.9 that Barnabas lacks, with their latest versions."""
+"""The APIs of Kafka 3.9 that Barnabas does not have, with their latest versions."""
 
 
 def explain(given: Given) -> list[Line]:
@@ -91,9 +92,9 @@ async def _all_brokers(given: Given) -> str:
 
 
 async def _versions(broker: BrokerDescription) -> Versions:
-    """Return the versions of each API that a broker offers."""
+    """Return the versions of each API that a broker supports."""
     node = BrokerAddress(broker.broker_id, broker.host, broker.port)
-    # Each broker is asked directly, because during a rolling upgrade their versions differ.
+    # Each broker is asked directly, because their versions may differ during a rolling upgrade.
     channel = Channel(node, ClientConfig(), system_seams())
     await channel.open()
     try:
@@ -109,8 +110,8 @@ async def _versions(broker: BrokerDescription) -> Versions:
 
 def broker_text(broker: BrokerDescription, offered: Versions) -> str:
     """Return the lines of one broker."""
-    # "usable" is the newest version known to both the broker and a client of Kafka 3.9, so APIs
-    # that Barnabas lacks need their 3.9 versions here.
+    # "usable" is the newest version that both the broker and a 3.9 client know, so the versions of
+    # APIs that Barnabas does not have are needed here as well.
     known = {api.key: (api.name, api.max_version) for api in APIS.values()} | _OTHERS
     lines = [
         f"\t{_line(key, *known.get(key, ('UNKNOWN', -1)), offered.get(key))}"
@@ -126,10 +127,10 @@ def _line(key: int, name: str, latest: int, offered: tuple[int, int] | None) -> 
         return f"{name}({key}): UNSUPPORTED"
     low, high = offered
     shown = f"{low}" if low == high else f"{low} to {high}"
-    # A newer broker offers an API that 3.9 does not know: Kafka prints only the range.
+    # If a newer broker has an API that 3.9 does not know, Kafka prints only the range.
     if name == "UNKNOWN":
         return f"{name}({key}): {shown}"
-    # The broker may have dropped every version that 3.9 knows, as KIP-896 did in 4.0.
+    # The broker may have removed all versions that 3.9 knows, as KIP-896 did in 4.0.
     usable = min(high, latest)
     use = f"usable: {usable}" if usable >= low else "unusable: node too new"
     return f"{name}({key}): {shown} [{use}]"

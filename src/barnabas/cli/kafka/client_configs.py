@@ -1,4 +1,5 @@
-"""`kafka-configs.sh` for users, client ids and addresses: quotas, and the users' credentials."""
+"""Implements `kafka-configs.sh` for users, client ids and addresses: their quotas, and users'
+credentials."""
 
 from __future__ import annotations
 
@@ -22,15 +23,15 @@ _OWN: Final = {"user": "user", "client-id": "client", "ip": "ip"}
 
 
 class LineEntity(NamedTuple):
-    """The owner of the quotas or credentials in a line."""
+    """Describes the owner of the quotas or credentials in a command line."""
 
     entity: dict[str, str | None]
     types: list[str]
-    """Further types, with any name."""
+    """Types that may have any name."""
 
 
 def is_about_clients(given: Given) -> bool:
-    """Return True for a line about users, client ids or addresses."""
+    """Return whether a line is about users, client ids or addresses."""
     short = [*_SHORT, *(f"{name}-defaults" for name in _SHORT)]
     return not _TYPES.keys().isdisjoint(given.texts("entity-type")) or any(
         name in given for name in short
@@ -38,9 +39,10 @@ def is_about_clients(given: Given) -> bool:
 
 
 def explain(given: Given, action: str) -> list[Line]:
-    """Return our command for the line."""
+    """Return our command for the command line."""
     entity, types = entity_of_line(given)
-    # A type without a name stands for all its entities, which our command lists only with --quotas.
+    # A type without a name stands for all entities of this type, which our command lists only with
+    # --quotas.
     if types:
         if action == "describe" and not entity:
             return [["configs", "describe", "--quotas", *at_servers(given)]]
@@ -58,7 +60,7 @@ async def describe(given: Given) -> None:
     """Print quotas and credentials, in Kafka's lines."""
     entity, types = entity_of_line(given)
     async with admin_of(given) as admin:
-        # Quotas come before credentials, as Kafka requests and prints them in this order.
+        # Quotas come before credentials, because Kafka requests and prints them in this order.
         quotas, users = await describe_entity(admin, entity, types)
     for each, values in quotas.items():
         click.echo(quota_line(each, values))
@@ -109,10 +111,10 @@ def entity_of_line(given: Given) -> LineEntity:
             "--entity-{type,name,default} should not be used in conjunction with specific entity "
             "flags"
         )
-    # Names are matched with types by their order on the line: the first name belongs to the first
+    # Names and types are matched by their order on the line: the first name belongs to the first
     # type.
     names: list[str | None] = list(given.in_order("entity-name", "entity-default"))
-    # Kafka takes --user, --client and --ip in this fixed order, with named ones before defaults.
+    # Kafka processes --user, --client and --ip in this fixed order, with names before defaults.
     types += [_SHORT[name] for name in (*short, *defaults)]
     names += [given.text(name) for name in short] + [None] * len(defaults)
     _check_types(types)
@@ -130,6 +132,6 @@ def _check_types(types: Iterable[str]) -> None:
     twice = [each for each in dict.fromkeys(types) if types.count(each) > 1]
     if twice:
         raise BadCommandLine(f"Duplicate entity type(s) specified: {','.join(twice)}")
-    # The only pair with quotas is a user with a client id.
+    # The only pair that may have quotas is a user with a client id.
     if len(types) > 1 and set(types) != {"users", "clients"}:
         raise BadCommandLine("Only 'users' and 'clients' entity types may be specified together")

@@ -1,4 +1,5 @@
-"""`kafka-cluster.sh` prints the id of a cluster; its other actions are for KRaft."""
+"""Implements `kafka-cluster.sh`, which prints the id of a cluster; its other actions are for
+KRaft."""
 
 from __future__ import annotations
 
@@ -21,20 +22,20 @@ _COMMANDS = ("cluster-id", "unregister")
 
 
 def _check(given: Given) -> None:
-    """Raises BadCommandLine or NotCovered."""
+    """Check the command line. Raises BadCommandLine or NotCovered."""
     if len(given.others) != 1 or given.others[0] not in _COMMANDS:
         raise BadCommandLine(
             f"{' '.join(given.others) or 'no command'}: give one of {', '.join(_COMMANDS)}"
         )
-    # This exists only in KRaft. Kafka 3.9 in ZooKeeper mode rejects it with this message, so we do,
-    # too.
+    # This exists only in KRaft. Like Kafka 3.9 in ZooKeeper mode, this rejects it with the
+    # following message.
     if given.others[0] == "unregister":
         raise NotCovered("The target cluster does not support the broker unregistration API.")
     servers(given)
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line, which also shows the controller and the brokers."""
+    """Return our command for the command line, which also shows the controller and the brokers."""
     _check(given)
     return [["cluster", "describe", *at_servers(given, "config")]]
 

@@ -1,4 +1,5 @@
-"""`kafka-console-consumer.sh` prints the records of topics, as bytes in Kafka's formats.
+"""Implements `kafka-console-consumer.sh`, which prints the records of topics, as bytes in Kafka's
+formats.
 
 If the topic does not exist, the tool waits for it and never creates it. Its private group remembers
 its positions across rebalances; see `cli.records.positions`.
@@ -62,16 +63,16 @@ _FIELDS = {
     "print.headers": "{headers}",
     "print.key": "{key}",
 }
-"""The parts of our template."""
+"""The fields of our template."""
 
 
 class Limits(NamedTuple):
     max_messages: int | None  # None: endless
-    timeout_ms: int | None  # of silence; None: endless
+    timeout_ms: int | None  # milliseconds without records; None: no limit
 
 
 class Wanted(NamedTuple):
-    """Says what to read and how to show it."""
+    """Specifies what to read and how to show it."""
 
     start: Start | Subscribed
     limits: Limits
@@ -93,7 +94,7 @@ def _properties(given: Given) -> dict[str, str]:
 
 
 def _check(given: Given) -> None:
-    """Raises BadCommandLine for options that contradict each other."""
+    """Raise BadCommandLine for options that contradict each other."""
     given.one_of("topic", "include")
     servers(given)
     if "partition" in given:
@@ -103,7 +104,7 @@ def _check(given: Given) -> None:
             raise BadCommandLine(
                 "Options from-beginning and offset cannot be specified together: leave out one"
             )
-    # An offset means nothing without its partition, whereas --from-beginning does.
+    # An offset is meaningless without its partition, but --from-beginning is not.
     elif "offset" in given:
         raise BadCommandLine(
             "The partition is required when offset is specified: add --partition N"
@@ -139,7 +140,7 @@ def _configs(given: Given) -> dict[str, str]:
 
 
 def _group(given: Given, configs: Mapping[str, str]) -> str | None:
-    """Return the group that the line names. Raises BadCommandLine."""
+    """Return the group that the line specifies. Raises BadCommandLine."""
     # Kafka accepts the same group in several places, but rejects two different groups.
     named_so = {given.text("group"), configs.get("group.id")} - {None}
     if len(named_so) > 1:
@@ -172,7 +173,7 @@ def _format(given: Given) -> Line:
     if not is_default(name):
         return ["--format", template_of(name)]
     own = _properties(given)
-    # Our template prints raw bytes between fixed separators, so anything else is not explained.
+    # Our template prints raw bytes between fixed separators, so no other format has an equivalent.
     default_layout(own)  # rejects wrong options
     for option in ("key.deserializer", "value.deserializer", "headers.deserializer"):
         if deserializer(own.get(option)) is not bytes:
@@ -185,7 +186,8 @@ def _format(given: Given) -> Line:
         if own.get(option, default) != default:
             raise NotCovered(f"--property {option}: our command has no such option")
     shown = {each for each, text in own.items() if text.strip().lower() == "true"}
-    # "CreateTime" in the template is literal: a topic with LogAppendTime would need another word.
+    # "CreateTime" is literal text in the template, but a topic with LogAppendTime would need
+    # another word.
     if "print.timestamp" in shown:
         parts = ["CreateTime:{timestamp}"]
     else:
@@ -195,7 +197,7 @@ def _format(given: Given) -> Line:
     if not parts and has_value:
         return []
     parts += ["{value}"] * has_value
-    # Our template reads \t and \\ as escapes.
+    # In our template, \t and \\ are escapes.
     between = own.get("key.separator", "\t").replace("\\", "\\\\").replace("\t", "\\t")
     return ["--format", between.join(parts)]
 
@@ -230,7 +232,7 @@ def run(given: Given) -> int:
 
 
 def _start(given: Given, *, is_own_group: bool, reset: str) -> Start | Subscribed:
-    """Return the named partition, or the topics as a member of a group."""
+    """Return a start with the given partition, or with the topics as a member of a group."""
     include, partition = given.text("include"), given.number("partition", 0)
     # --partition assigns and does not join a group (Kafka rejects --group with it).
     if partition is not None:
@@ -242,7 +244,8 @@ def _start(given: Given, *, is_own_group: bool, reset: str) -> Start | Subscribe
 def _options(given: Given, configs: Mapping[str, str], group: str | None) -> dict[str, Any]:
     """Return the consumer's options. Raises BadCommandLine."""
     reset = configs.get("auto.offset.reset")
-    # --from-beginning means `auto.offset.reset=earliest`; if both are given, they must agree.
+    # --from-beginning means `auto.offset.reset=earliest`; if both are given, they must not
+    # contradict each other.
     if "from-beginning" in given and reset not in (None, "earliest"):
         raise BadCommandLine(
             f"Can't simultaneously specify --from-beginning and 'auto.offset.reset={reset}', "
@@ -255,7 +258,8 @@ def _options(given: Given, configs: Mapping[str, str], group: str | None) -> dic
         "max_poll_records": 5_000,
         "auto_offset_reset": "earliest" if "from-beginning" in given else "latest",
     }
-    # Kafka also generates a group id and disables commits, because no later run uses that group.
+    # Like Kafka, this generates a group id and disables commits, because no later run uses this
+    # group.
     if group is None and "partition" not in given:
         group = own_group_id()
         options["enable_auto_commit"] = False  # its commits would be useless
@@ -281,7 +285,8 @@ class Printer:
         for record in records:
             try:
                 self._output.write(self._layout(record))
-            # Kafka counts a record before formatting it, so a skipped record is in the total.
+            # Kafka counts a record before formatting it, so skipped records are included in the
+            # total.
             except BadCommandLine:
                 if not self._skips_errors:
                     raise
@@ -300,7 +305,7 @@ async def _print_all(consumer: Consumer, wanted: Wanted, printer: Printer) -> No
         try:
             async with asyncio.timeout(limit_s):
                 start = await _when_there(consumer, wanted.start)
-        # Kafka's time without a record includes the time until the topic exists.
+        # In Kafka, the time without records includes the time until the topic exists.
         except TimeoutError:
             click.echo(_TIMED_OUT, err=True)
             return
@@ -327,13 +332,13 @@ async def _print_all(consumer: Consumer, wanted: Wanted, printer: Printer) -> No
 
 
 async def _when_there(consumer: Consumer, start: Start | Subscribed) -> Start | Subscribed:
-    """Wait until the topic exists, as Kafka's tool does; its first record is then printed."""
+    """Wait until the topic exists, like Kafka's tool, so that its first record is printed."""
     topics = start.topics if isinstance(start, Subscribed) else (start.topic,)
     if isinstance(topics, re.Pattern):
-        return start  # topics that match later are found later
+        return start  # topics that match later are found then
     (topic,) = topics
-    # The topic existed, so "from now on" starts at its current end. A topic that appears later is
-    # entirely new, so its first record is after "now".
+    # The topic already exists, so "from now on" starts at its current end. A topic that is created
+    # later is entirely new, so its first record is after "now".
     if not await _has_waited(consumer, topic):
         return start
     if isinstance(start, Subscribed):
@@ -345,7 +350,8 @@ async def _has_waited(consumer: Consumer, topic: str) -> bool:
     """Wait until the topic exists; return False if it already exists."""
     has_waited = topic not in await consumer.list_topics([topic])
     is_warned = False
-    # Kafka's consumer logs a warning for each attempt and keeps asking; one warning is enough here.
+    # Kafka's consumer logs a warning for each attempt and continues to ask; one warning is enough
+    # here.
     while True:
         try:
             await consumer.partitions_for(topic)  # checks for a second before it gives up

@@ -1,7 +1,7 @@
-"""`kafka-console-producer.sh` sends each line of standard input as a record.
+"""Implements `kafka-console-producer.sh`, which sends each line of standard input as a record.
 
-As in Kafka, a record that no broker accepted is an error on standard error and does not change the
-exit code.
+As in Kafka, a record that no broker accepts causes a message on standard error, but does not change
+the exit code.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from barnabas.errors import BarnabasError
 _UNUSED = ("bootstrap.servers", "key.serializer", "value.serializer")
 _READER = "LineMessageReader"
 _CONFIGS = {
-    # Two options set the same config. In this order the later one wins, as Kafka lets
-    # --max-partition-memory-bytes replace --batch-size.
+    # Two options set the same config. In this order, the later one is used, because in Kafka,
+    # --max-partition-memory-bytes replaces --batch-size.
     "batch-size": "batch.size",
     "max-block-ms": "max.block.ms",
     "max-memory-bytes": "buffer.memory",
@@ -52,7 +52,7 @@ _CONFIGS = {
     "retry-backoff-ms": "retry.backoff.ms",
     "timeout": "linger.ms",
 }
-"""The producer config of each option."""
+"""Maps each option to a producer config."""
 
 
 class NoKey(BarnabasError):
@@ -60,7 +60,7 @@ class NoKey(BarnabasError):
 
 
 class LineReader(NamedTuple):
-    """Reads a line as a record, following the properties of Kafka's LineMessageReader."""
+    """Converts a line to a record, according to the properties of Kafka's LineMessageReader."""
 
     topic: str
     key_separator: bytes | None = None  # None: no key
@@ -75,7 +75,7 @@ class LineReader(NamedTuple):
         headers: tuple[tuple[str, bytes | None], ...] = ()
         rest = line
         if self.headers_delimiter is not None:
-            # Headers come first, then the key, then the value (KIP-798).
+            # Headers are first, followed by the key and the value (KIP-798).
             own, found, behind = rest.partition(self.headers_delimiter)
             self._require(found, "headers delimiter", number, line)
             if found:
@@ -84,13 +84,13 @@ class LineReader(NamedTuple):
             return ProducerRecord(self.topic, self._null(rest), headers=headers)
         key, found, value = rest.partition(self.key_separator)
         self._require(found, "key separator", number, line)
-        # With ignore.error, a line without a separator is entirely a value, without a key.
+        # With ignore.error, a line without a separator is a value without a key.
         if not found:
             return ProducerRecord(self.topic, self._null(rest), headers=headers)
         return ProducerRecord(self.topic, self._null(value), self._null(key), headers=headers)
 
     def _headers(self, text: bytes, number: int) -> Iterator[tuple[str, bytes | None]]:
-        # The null marker in place of all headers means that there are none.
+        # If the null marker replaces the headers, there are none.
         if self._null(text) is None:
             return
         for pair in text.split(self.headers_separator):
@@ -132,7 +132,7 @@ def _reader(given: Given) -> LineReader:
 
     marker = own.get("null.marker")
     reader = LineReader(
-        # parse.key and parse.headers enable a part; its separator then has a default.
+        # parse.key and parse.headers enable a part, whose separator then has a default.
         given.required_text("topic"),
         separator("key.separator", "\t") if _is_set(own, "parse.key") else None,
         separator("headers.delimiter", "\t") if _is_set(own, "parse.headers") else None,
@@ -141,7 +141,8 @@ def _reader(given: Given) -> LineReader:
         None if marker is None else marker.encode("utf-8", "surrogateescape"),
         _is_set(own, "ignore.error"),
     )
-    # Kafka also rejects other equal pairs, which are harmless here because the first match decides.
+    # Kafka also rejects other pairs of equal separators, which are harmless here, because the first
+    # match decides.
     if reader.headers_separator == reader.header_separator:
         raise BadCommandLine("headers.separator and headers.key.separator may not be equal")
     return reader
@@ -158,7 +159,7 @@ def _compression(given: Given) -> str:
 
 def _configs(given: Given) -> dict[str, str]:
     """Return the producer's configs from the file, the options and --producer-property, which
-    wins.
+    overrides the others.
     """
     of_options = {}
     for option, name in _CONFIGS.items():
@@ -178,7 +179,7 @@ def explain(given: Given) -> list[Line]:
     """Return our command for the line."""
     reader = _reader(given)
     no_client_configs(given, "producer.config")
-    # Ours separates headers only as Kafka does by default.
+    # Our command can separate headers only as Kafka does by default.
     own = {"headers.separator": ",", "headers.key.separator": ":", **_properties(given)}
     if "ignore.error" in own:
         raise NotCovered("--property ignore.error: our command has no such option")
@@ -229,7 +230,7 @@ async def _send(producer: Producer, reader: LineReader, source: Input, *, waits:
     number = 0
     async with producer:
         while True:
-            # The prompt is for people; as in Kafka, a pipe does not get it.
+            # As in Kafka, the prompt is not shown if the input is a pipe.
             if source.is_terminal:
                 click.echo(">", nl=False)
             block = await source.read()
@@ -241,10 +242,10 @@ async def _send(producer: Producer, reader: LineReader, source: Input, *, waits:
 
 
 async def _send_line(producer: Producer, record: ProducerRecord, *, waits: bool) -> None:
-    """Send a record; a refusal is written to standard error, and the next record follows."""
+    """Send a record; write an error to standard error, and continue with the next record."""
     try:
         delivery = await producer.send_record(record)
-        # --sync: one record at a time, each acknowledged before the next is sent.
+        # With --sync, each record is acknowledged before the next one is sent.
         if waits:
             await delivery
         # Each batch has one callback, set with its first record, because its records succeed or

@@ -1,4 +1,5 @@
-"""`kafka-consumer-groups.sh`: lists, describes and deletes groups; resets are in `group_reset`.
+"""Implements `kafka-consumer-groups.sh`, which lists, describes and deletes groups. Resets are in
+`group_reset`.
 
 As in Kafka, a group that does not exist or a rejected change results in text on standard output and
 exit code 0. Two tables differ from 3.9.1's, whose tables for a reset and for deleted offsets lack
@@ -49,7 +50,7 @@ _TYPES = ("Classic", "Consumer")
 
 
 def _check(given: Given) -> str:
-    """Return the action. Raises BadCommandLine for options that do not go with it."""
+    """Return the action. Raises BadCommandLine for options that cannot be combined with it."""
     action = given.one_of(
         *_ACTIONS,
         complaint="Command must include exactly one action: --list, --describe, --delete, "
@@ -63,7 +64,7 @@ def _check(given: Given) -> str:
                 "Option [describe] takes at most one of these options: [members], [offsets], "
                 "[state]"
             )
-        # --state with a value filters a list; without a value it selects a table of a description.
+        # --state with a value filters a list; without a value, it selects a table of a description.
         if given.text("state") is not None:
             raise BadCommandLine(
                 "Option [describe] does not take a value for [state]: leave it out"
@@ -71,7 +72,8 @@ def _check(given: Given) -> str:
         _only(given, action, "topic", "all-topics")
     elif action == "delete":
         given.one_of("group", "all-groups")
-        # Kafka's old consumer could delete the offsets of one topic this way; the new one cannot.
+        # With Kafka's old consumer, this deleted the offsets of one topic; this is no longer
+        # supported.
         if "topic" in given:
             raise BadCommandLine(
                 "The consumer does not support topic-specific offset deletion from a consumer "
@@ -83,8 +85,8 @@ def _check(given: Given) -> str:
         given.one_of("group", "all-groups")
     for name in ("members", "offsets", "verbose"):
         given.only_with(name, "describe")
-    # Options of another action are rejected rather than ignored, because --execute must not seem to
-    # have had an effect.
+    # Options of another action are rejected rather than ignored, because, for example, --execute
+    # must not seem to have an effect.
     given.only_with("state", "describe", "list")
     given.only_with("type", "list")
     for name in (*TARGETS, "execute", "dry-run", "export", "all-topics"):
@@ -139,7 +141,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Carry out the action, and print Kafka's tables."""
+    """Execute the action, and print Kafka's tables."""
     action = _check(given)
     work = {
         "list": _list,
@@ -152,7 +154,8 @@ def run(given: Given) -> int:
             run_reset(given, _names(given), _options(given))
         else:
             run_client(work[action](given))
-    # The user must correct a wrong line or an address without a broker: one line and code 1.
+    # A wrong command line, or an address without a broker, is reported in one line with exit code
+    # 1.
     except (BadCommandLine, NoBrokersAvailable):
         raise
     except BarnabasError as error:
@@ -162,7 +165,7 @@ def run(given: Given) -> int:
 
 def _options(given: Given) -> dict[str, object]:
     timeout_ms = given.number("timeout", 0, 2**63 - 1)
-    # Kafka's --timeout limits each request of the tool, 5000 ms by default.
+    # Kafka's --timeout limits each request of the tool. The default is 5000 ms.
     own = {} if timeout_ms is None else {"default_api_timeout_ms": timeout_ms}
     return {**client_configs(given), **own}
 
@@ -184,7 +187,8 @@ async def _describe(given: Given) -> None:
     with_offsets = "members" not in given and "state" not in given
     async with _admin(given) as admin:
         found = await admin.describe_groups(await _names(given).of(admin))
-        # Kafka's order is a hash table's; ours is by name, so that two runs can be compared.
+        # Kafka's order is that of a hash table; here, groups are sorted by name, so that two runs
+        # can be compared.
         groups = [found[name] for name in sorted(found)]
         if with_offsets:
             described = await look_up(admin, groups)
@@ -198,7 +202,7 @@ async def _describe(given: Given) -> None:
                     for_terminal(members_text(each.group, verbose="verbose" in given)), nl=False
                 )
             continue
-        # Printed before the table and on another stream, so that the table can be piped.
+        # This is printed before the table and on another stream, so that the table can be piped.
         text = remark(each)
         if text is not None:
             click.echo(f"\n{text}", err=True)
@@ -215,8 +219,8 @@ async def _delete(given: Given) -> None:
     deleted: list[str] = []
     failed: dict[str, KafkaError] = {}
     async with _admin(given) as admin:
-        # Each group gets a separate request, because a refusal for one must not hide the outcome of
-        # the others.
+        # There is a separate request for each group, because an error for one must not hide the
+        # outcome for the others.
         for name in await _names(given).of(admin):
             try:
                 await admin.delete_groups([name])
@@ -236,7 +240,8 @@ async def _delete(given: Given) -> None:
 
 
 async def _delete_offsets(given: Given) -> None:
-    # Kafka's tool takes one group here; "" is the group with an empty name, which may have offsets.
+    # Kafka's tool accepts one group here; "" is the group with an empty name, which may have
+    # offsets.
     (name,) = dict.fromkeys(given.texts("group")) if given.text("group") else ("",)
     try:
         selections = [selection(text) for text in given.texts("topic")]
@@ -246,17 +251,17 @@ async def _delete_offsets(given: Given) -> None:
     async with _admin(given) as admin:
         existing = await partition_numbers(admin)
         known: dict[str, list[int]] = {}
-        # Offsets may outlive their topic, so the partitions with commits also count.
+        # Offsets may remain after their topic was deleted, so partitions with commits also count.
         for topic, number in await admin.list_group_offsets(name):
             known.setdefault(topic, []).append(number)
         partitions = select_partitions(selections, known | existing)
         try:
             await admin.delete_group_offsets(name, partitions)
             outcomes = dict.fromkeys(partitions)
-        # Kafka reports this for each partition, in the table after one line.
+        # Kafka reports this for each partition, in the table that follows one line.
         except GroupSubscribedToTopic as error:
             outcomes = dict.fromkeys(partitions, error)
-        # For an error of the whole group, Kafka prints it and shows every partition as failed.
+        # If the whole group has an error, Kafka prints it and shows every partition as failed.
         except KafkaError as error:
             missing = isinstance(error, GroupIdNotFound)
             print_error(f"'{name}' does not exist." if missing else java_message(error))

@@ -1,4 +1,5 @@
-"""`kafka-consumer-perf-test.sh` runs `barnabas perf consume`, whose columns are Kafka's."""
+"""Implements `kafka-consumer-perf-test.sh` with `barnabas perf consume`, which has Kafka's
+columns."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def explain(given: Given) -> list[Line]:
     line += flag_words(given, "from-latest", "show-detailed-stats", "hide-header")
     path = given.text("consumer.config")
     configs = {} if path is None else load_properties(path)
-    # The line has the address; our command assigns partitions and joins no group.
+    # The group is ignored, because our command assigns partitions and joins no group.
     for name in ("bootstrap.servers", "group.id"):
         configs.pop(name, None)
     size = given.text("fetch-size")

@@ -47,7 +47,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Carry out the line, and print what Kafka prints."""
+    """Execute the command line, and print Kafka's output."""
     run_client(_RUNS[_action(given)](given))
     return EXIT_OK
 
@@ -68,7 +68,8 @@ def _action(given: Given) -> str:
 async def _create(given: Given) -> None:
     renewers, owners = _users(given, _RENEWER), _users(given, _OWNER)
     life_ms = _period(given, _LIFE)
-    # Printed before the request, as in Kafka: after a refusal, the output shows what was requested.
+    # As in Kafka, this is printed before the request, so that the output shows what was requested
+    # even if the request is rejected.
     async with admin_of(given) as admin:
         click.echo(
             f"Calling create token operation with renewers :{_java_list(renewers)} , "
@@ -124,14 +125,14 @@ _RUNS: Final[dict[str, Callable[[Given], Coroutine[Any, Any, None]]]] = {
 
 
 def _users(given: Given, option: str) -> list[str]:
-    """Return the names of an option's users. Raises BadCommandLine or NotCovered."""
+    """Return the names of the users in an option. Raises BadCommandLine or NotCovered."""
     users = []
     for text in given.texts(option):
         try:
             principal = parse_principal(text.strip())
         except ValueError as error:
             raise BadCommandLine(f"--{option}: {error}") from None
-        # Kafka's brokers reject other types too: INVALID_PRINCIPAL_TYPE.
+        # Kafka's brokers also reject other types, with INVALID_PRINCIPAL_TYPE.
         if principal.kind != "User":
             raise NotCovered(f"--{option} {text}: only users can have tokens, written as User:name")
         users.append(principal.name)
@@ -158,7 +159,7 @@ def _java_list(users: Sequence[str]) -> str:
 
 
 def _date(wall_ms: int) -> str:
-    """Return the date in this machine's time zone, as Kafka does."""
+    """Return the date in this machine's time zone, as in Kafka."""
     return datetime.fromtimestamp(wall_ms / 1000).astimezone().strftime("%Y-%m-%dT%H:%M")
 
 

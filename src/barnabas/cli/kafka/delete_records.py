@@ -1,4 +1,4 @@
-"""`kafka-delete-records.sh` deletes the records before the offsets in a file."""
+"""Implements `kafka-delete-records.sh`, which deletes the records before the offsets in a file."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Delete the records; as in Kafka, a refusal is text on standard output, and the exit code is
+    """Delete the records. As in Kafka, an error is printed on standard output, and the exit code is
     0.
     """
     path = Path(given.required_text("offset-json-file"))
     offsets = parse_offsets(path.read_text(encoding="utf-8", errors="replace"))
-    # The file is read first, because with a malformed file the tool must not print that the
-    # deletion has started.
+    # The file is read first, because if it is malformed, the tool must not print that the deletion
+    # has started.
     admin = admin_of(given)
     click.echo("Executing records delete operation")
     outcomes = run_client(_delete(admin, offsets))

@@ -25,8 +25,8 @@ def explain(given: Given) -> list[Line]:
     for name, reason in _MISSING.items():
         if name in given:
             raise NotCovered(f"--{name}: {reason}; leave it out")
-    # Both check indexes and print nothing else; our command checks everything that it knows about a
-    # file.
+    # Both options check indexes and print nothing else; our command checks everything that it knows
+    # about a file.
     if "verify-index-only" in given or "index-sanity-check" in given:
         return [["dump", "--verify", *files]]
     has_decoder = any(name in given for name in _DECODERS)
@@ -34,8 +34,8 @@ def explain(given: Given) -> list[Line]:
     line = ["dump"]
     if "print-data-log" in given or has_decoder:
         line.append("--records")
-        # Kafka decodes records of internal topics only with a decoder; ours decodes them by the
-        # directory's name, unless the bytes are requested.
+        # Kafka decodes records of internal topics only with a decoder. Our command recognises them
+        # by the directory's name and decodes them unless the bytes are requested.
         if not has_decoder and any(_is_internal(file) for file in files):
             line.append("--raw")
     if "deep-iteration" in given:

@@ -1,4 +1,4 @@
-"""Kafka's message formatters, under the names of 2.3 and 3.9."""
+"""Finds Kafka's message formatters by their names in 2.3 and 3.9."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _TEMPLATES: Final = {
     "kafka.coordinator.group.GroupMetadataManager$GroupMetadataMessageFormatter": "groups",
     "kafka.coordinator.transaction.TransactionLog$TransactionLogMessageFormatter": "transactions",
 }
-"""Our format for each formatter of an internal topic."""
+"""Maps each formatter of an internal topic to our format."""
 
 
 def layout_of(name: str, properties: Mapping[str, str]) -> Layout:
-    """Return the layout of a formatter. Raises NotCovered or BadCommandLine."""
+    """Return the layout for a formatter. Raises NotCovered or BadCommandLine."""
     own = _own_name(name)
     if own in _DEFAULTS:
         return default_layout(properties)
@@ -37,17 +37,18 @@ def layout_of(name: str, properties: Mapping[str, str]) -> Layout:
 
 
 def is_json(name: str) -> bool:
-    """Return True for an internal topic's formatter that prints JSON, which only 3.9 has."""
+    """Return whether this is one of 3.9's formatters that print an internal topic as JSON."""
     return name.removeprefix(_NEW_PACKAGE) in JSON_FORMATTERS and name.startswith(_NEW_PACKAGE)
 
 
 def is_default(name: str) -> bool:
-    """Return True for a formatter that prints the parts that the properties name."""
+    """Return whether this formatter prints the parts that the properties select."""
     return _own_name(name) in _DEFAULTS
 
 
 def template_of(name: str) -> str:
-    """Return our format for a formatter of an internal topic. Raises NotCovered for any other."""
+    """Return our format for a formatter of an internal topic. Raises NotCovered for any other
+    formatter."""
     if name in _TEMPLATES:
         return _TEMPLATES[name]
     if is_json(name):
@@ -74,5 +75,6 @@ def warn_if_old(name: str) -> None:
 
 
 def _own_name(name: str) -> str:
-    """Return the name without its package if that is Kafka's own, or unchanged."""
+    """Return the name without its package if this is Kafka's own package; otherwise, return it
+    unchanged."""
     return name.removeprefix(_NEW_PACKAGE).removeprefix(_OLD_PACKAGE)

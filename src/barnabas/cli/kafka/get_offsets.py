@@ -33,7 +33,7 @@ _TIMES: Final = {
     "latest": LATEST,
     "earliest": EARLIEST,
     "max-timestamp": MAX_TIMESTAMP,
-    "earliest-local": EARLIEST,  # without tiered storage every record is local
+    "earliest-local": EARLIEST,  # without tiered storage, every record is local
 }
 _WORDS: Final = {EARLIEST: "earliest", MAX_TIMESTAMP: "max-timestamp"}
 _LOCAL, _TIERED = -4, -5
@@ -43,11 +43,11 @@ Matches = Callable[[TopicPartition], bool]
 
 
 class Range(NamedTuple):
-    """Partitions of topics: `topic:0-3`."""
+    """Describes partitions of topics, such as `topic:0-3`."""
 
     topic: re.Pattern[str]
     low: int
-    high: int | None  # excluded; None: no end
+    high: int | None  # exclusive; None: no end
 
     def has(self, name: TopicPartition) -> bool:
         is_in_range = self.low <= name.partition and (
@@ -57,7 +57,7 @@ class Range(NamedTuple):
 
 
 def _time(given: Given) -> int:
-    """Return the time in the line, or its number in the protocol.
+    """Return the time on the line, or the number that stands for it in the protocol.
 
     Raises BadCommandLine or NotCovered.
     """
@@ -76,7 +76,7 @@ def _time(given: Given) -> int:
 
 
 def _filter(given: Given) -> Matches:
-    """Return a test for the partitions that the line names. Raises BadCommandLine."""
+    """Return a function that tests whether the line selects a partition. Raises BadCommandLine."""
     given.not_with("topic-partitions", "topic", "partitions")
     text = given.text("topic-partitions")
     if text is not None:
@@ -158,8 +158,8 @@ async def _print_offsets(given: Given, wanted: Matches, at: int) -> int:
     internal = "exclude-internal-topics" not in given
     async with admin_of(given) as admin:
         topics = await admin.describe_topics()
-        # Kafka asks the leaders; a partition without a leader is named on standard error and left
-        # out.
+        # Kafka asks the leaders. A partition without a leader is reported on standard error and
+        # left out.
         led = {
             TopicPartition(topic.name, each.partition): each.leader >= 0
             for topic in topics
@@ -192,10 +192,11 @@ async def _print_offsets(given: Given, wanted: Matches, at: int) -> int:
 async def _outcomes(
     admin: Admin, names: Sequence[TopicPartition], at: int
 ) -> Mapping[TopicPartition, OffsetAndTimestamp | KafkaError]:
-    """Look up all at once or, if any is rejected, one by one, so that each has its own error."""
+    """Look up all partitions at once or, if one is rejected, one by one, so that each has its own
+    error."""
     try:
-        # A partition may be rejected, for example for lack of authorization; then each is asked
-        # separately.
+        # A partition may be rejected, for example for lack of authorization. Each one is then
+        # looked up separately.
         return await admin.list_offsets(dict.fromkeys(names, at))
     except KafkaError:
         outcomes: dict[TopicPartition, OffsetAndTimestamp | KafkaError] = {}

@@ -1,4 +1,5 @@
-"""`kafka-consumer-groups.sh --reset-offsets` plans new offsets, and with --execute commits them.
+"""Implements `kafka-consumer-groups.sh --reset-offsets`, which plans new offsets and commits them
+with --execute.
 
 The plan and its limits are those of `barnabas groups reset-offsets`; the text is Kafka's.
 """
@@ -54,7 +55,7 @@ def run_reset(given: Given, names: GroupNames, options: Mapping[str, Any]) -> No
     """Plan the reset, carry it out with --execute, and print the new offsets."""
     request = _request(given, names)
     executes = "execute" in given
-    # Kafka's default is a dry run, and it warns that this may change.
+    # Kafka's default is a dry run, and Kafka warns that this may change.
     if not executes and "dry-run" not in given and "export" not in given:
         click.echo(_DRY_RUN, err=True)
     address = servers(given)
@@ -73,12 +74,12 @@ def print_error(text: str) -> None:
 async def _reset(
     address: str, request: ResetRequest, executes: bool, options: Mapping[str, Any]
 ) -> list[Move]:
-    """Move the groups without members, and print an error for each other group."""
+    """Reset the groups without members, and print an error for each of the others."""
     async with Admin(address, **options) as admin:
         described = await admin.describe_groups(await request.names.of(admin))
     idle = []
     for name, group in described.items():
-        # DEAD: the group does not exist yet, and a reset creates it, as in Kafka.
+        # DEAD means that the group does not exist. As in Kafka, a reset creates it.
         if group.state in (EMPTY, DEAD):
             idle.append(name)
         else:
@@ -99,10 +100,10 @@ def _request(given: Given, names: GroupNames) -> ResetRequest:
         complaint="Option '[reset-offsets]' requires one of the following scenarios: "
         f"{', '.join(f'--{name}' for name in TARGETS)}",
     )
-    # The file itself names topics and partitions, so no scope is required.
+    # The file contains topics and partitions, so no scope is required.
     if target == "from-file":
         path = Path(given.text("from-file") or "")
-        # newline="": the csv module handles line ends itself.
+        # newline="" is used because the csv module handles line ends itself.
         with path.open(encoding="utf-8", errors="replace", newline="") as file:
             return ResetRequest(names, None, [], file.read())
     if ("topic" in given) == ("all-topics" in given):
@@ -122,8 +123,8 @@ def _target(given: Given, name: str) -> Target:
         return Target(Goal.TIME, instant_ms(given.required_text(name)))
     if name == "by-duration":
         ago_ms = duration_ms(given.required_text(name))
-        # This is the clock of this machine, as in Kafka, because brokers are asked for an instant,
-        # not for a duration.
+        # As in Kafka, this machine's clock is used, because brokers are asked for an instant, not
+        # for a duration.
         return Target(Goal.TIME, max(SystemClock().wall_ms() - ago_ms, 0))
     if name == "to-offset":
         return Target(Goal.OFFSET, given.number(name, 0, 2**63 - 1) or 0)
@@ -134,7 +135,7 @@ def _target(given: Given, name: str) -> Target:
 
 
 def _plan_text(moves: list[Move]) -> str:
-    """Return Kafka's table, with a line per partition."""
+    """Return Kafka's table, with a line for each partition."""
     rows = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")]
     rows += [
         (move.group_id, move.partition.topic, str(move.partition.partition), str(move.after))

@@ -18,14 +18,14 @@ _CELL = 20
 
 
 def list_text(listings: Sequence[GroupListing], *, with_type: bool, with_state: bool) -> str:
-    """Return the names, one per line; with type or state, a table."""
+    """Return the names, one per line, or a table if type or state is requested."""
     if not (with_type or with_state):
         return "".join(f"{each.group_id}\n" for each in listings)
-    # With type or state, Kafka pads the names with ten blanks; our own table does not.
+    # If type or state is requested, Kafka pads the names with ten blanks; our own table does not.
     width = max([_NAME_WIDTH, *(len(each.group_id) for each in listings)]) + _BESIDE_NAME
     rows = [("GROUP", "TYPE", "STATE")]
     rows += [
-        # A broker older than KIP-848 reports no type, and its groups are classic.
+        # A broker from before KIP-848 reports no type, and its groups are classic.
         (each.group_id, (each.group_type or "classic").capitalize(), each.state)
         for each in listings
     ]
@@ -39,10 +39,10 @@ def list_text(listings: Sequence[GroupListing], *, with_type: bool, with_state: 
 
 
 def without_unread(described: DescribedGroup) -> DescribedGroup:
-    """Keep the part of a group that Kafka shows: partitions with an offset or a member.
+    """Keep the partitions of a group that Kafka shows: those with an offset or a member.
 
-    Kafka knows a lag only if an offset is committed. Our own tool counts a partition without an
-    offset in full.
+    Kafka shows a lag only if an offset is committed. Our own tool counts all records of a partition
+    without an offset.
     """
     rows = [
         row if row.offset is not None else row._replace(lag=None)
@@ -55,7 +55,7 @@ def without_unread(described: DescribedGroup) -> DescribedGroup:
 def members_text(group: GroupDescription, *, verbose: bool) -> str:
     """Return the members of a group; with `verbose`, also their partitions."""
     members = sorted(group.members)
-    # A single static member (KIP-345) adds the column for all members.
+    # If there is a static member (KIP-345), all members have the column.
     is_static = any(member.instance_id is not None for member in members)
     titles = ["GROUP", "CONSUMER-ID", *["GROUP-INSTANCE-ID"] * is_static, "HOST", "CLIENT-ID"]
     rows = [
@@ -67,7 +67,7 @@ def members_text(group: GroupDescription, *, verbose: bool) -> str:
     ]
     table = [[*titles, "#PARTITIONS"], *rows]
     widths = [max(_NAME_WIDTH, *map(len, column)) for column in zip(*table, strict=True)]
-    # The last column is as wide as its text, in every row.
+    # In every row, the last column is as wide as its text.
     assignments = ["ASSIGNMENT", *map(_assignment, members)]
     return "\n" + "".join(
         "".join(f"{cell:<{width}} " for cell, width in zip(row, widths, strict=True))
@@ -91,7 +91,8 @@ def _status(error: KafkaError | None) -> str:
 
 
 def _assignment(member: MemberDescription) -> str:
-    """Return `(0,1), (0)`: the partitions of each topic without its name, as 3.9 prints them."""
+    """Return the partitions of each topic without its name, such as `(0,1), (0)`, as 3.9 prints
+    them."""
     return ", ".join(_numbers(own) for _, own in groupby(member.partitions, _topic)) or _NOTHING
 
 

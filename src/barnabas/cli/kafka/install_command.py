@@ -1,7 +1,8 @@
-"""`barnabas install-scripts`: writes Kafka's scripts into a directory, each calling `barnabas`.
+"""Implements `barnabas install-scripts`, which writes Kafka's scripts into a directory. Each script
+calls `barnabas`.
 
 bin/kafka-topics.sh ...             the scripts
-config/server.properties ...        next to a directory called bin, else in it: files to edit
+config/server.properties ...        files to edit; next to the directory if it is called bin
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ _MARK = "# Written by `barnabas install-scripts`."
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--force", is_flag=True, help="Replace files that this command did not write.")
 def install_scripts(directory: Path, force: bool) -> int:
-    """Write scripts with the names of Kafka's into DIR, which run the commands of Barnabas.
+    """Write scripts with the names of Kafka's scripts into DIR, which run Barnabas's commands.
 
-    Each is the same as `barnabas` with its name: kafka-topics.sh runs `barnabas kafka-topics.sh`.
-    All of them take --explain, which prints our own command instead of running it. If DIR has a
-    file of such a name that this command has not written, nothing is written.
+    For example, kafka-topics.sh runs `barnabas kafka-topics.sh`. All scripts accept --explain,
+    which prints our own command instead of running it. If DIR contains a file with such a name that
+    this command has not written, nothing is written.
 
     It also writes config/server.properties, zookeeper.properties, producer.properties and
-    consumer.properties, with comments, for you to edit: in DIR, or next to it if DIR is called bin,
-    as in a Kafka distribution. A file that exists is left as it is.
+    consumer.properties, with comments, for you to edit. The directory config is in DIR or, if DIR
+    is called bin, next to it, as in a Kafka distribution. An existing file is not changed.
 
     \b
     Examples:
@@ -42,8 +43,8 @@ def install_scripts(directory: Path, force: bool) -> int:
     """
     config = _config_directory(directory)
     scripts = {directory / f"{name}.sh": _script(f"{name}.sh", config) for name in every_script()}
-    # All scripts are written or none, because replacing half of a directory of Kafka's scripts
-    # would mix two distributions.
+    # Either all scripts are written or none, because replacing some of Kafka's scripts in a
+    # directory would mix two distributions.
     foreign = sorted(path for path in scripts if not _is_ours(path))
     if foreign and not force:
         complain(
@@ -71,12 +72,12 @@ def _config_directory(directory: Path) -> Path:
 
 
 def _write_configs(config: Path) -> None:
-    """Write the missing files; existing files may be the user's."""
+    """Write the missing files, but keep existing files, which the user may have edited."""
     config.mkdir(parents=True, exist_ok=True)
     written = []
     for name, text in sample_configs(config, config.parent / "data").items():
         try:
-            # "x" creates the file or fails, so no gap exists between a check and the write.
+            # "x" creates the file or fails, so there is no gap between a check and the write.
             with (config / name).open("x", encoding="utf-8") as file:
                 file.write(text)
         except FileExistsError:
@@ -91,15 +92,16 @@ def _script(name: str, config: Path) -> str:
     # With -P, a directory called barnabas in the user's working directory is not mistaken for ours.
     command = f"exec {shlex.quote(sys.executable)} -P -m barnabas.cli.main {name}"
     lines = ["#!/bin/sh", _MARK]
-    # ZooKeeper's script looks for its configuration there; the user's own value wins.
+    # ZooKeeper's script looks for its configuration there, unless the user has set another value.
     if name == "zkServer.sh":
         lines.append(f'[ -n "$ZOOCFGDIR" ] || export ZOOCFGDIR={shlex.quote(str(config))}')
     return "\n".join([*lines, f'{command} "$@"\n'])
 
 
 def _is_ours(path: Path) -> bool:
-    """Return True if the path may be written: it does not exist, or this command wrote it."""
-    # lexists: a dangling link exists, and is not ours.
+    """Return whether the path may be written, because it does not exist or this command wrote
+    it."""
+    # With lexists, a dangling link exists, and is not ours.
     if not os.path.lexists(path):
         return True
     try:

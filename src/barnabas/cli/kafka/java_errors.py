@@ -1,4 +1,4 @@
-"""Prints protocol errors like Kafka's tools: the exception's class and its message. Pure.
+"""Formats protocol errors like Kafka's tools: the exception's class and its message. Pure.
 
 An error without a message gets the message that Kafka's client has for its code.
 """
@@ -22,7 +22,7 @@ _CLASSES: Final = {
     "MESSAGE_TOO_LARGE": "RecordTooLargeException",
     "CORRUPT_MESSAGE": "CorruptRecordException",
 }
-"""Classes that are not named after their code."""
+"""Maps codes to classes that are not named after their code."""
 
 _MESSAGES: Final = {
     "NON_EMPTY_GROUP": "The group is not empty.",
@@ -47,7 +47,7 @@ _SUBJECT: Final = re.compile(r"\A(?:configs of )?(?:topic|group|broker) (?:'[^']
 
 
 def java_class(error: KafkaError) -> str:
-    """Return `org.apache.kafka.common.errors.TopicExistsException`."""
+    """Return the Java class, such as `org.apache.kafka.common.errors.TopicExistsException`."""
     # NOT_LEADER_OR_FOLLOWER is NotLeaderOrFollowerException; `_CLASSES` has the exceptions to this
     # rule.
     words = error.name.split("_")
@@ -56,19 +56,19 @@ def java_class(error: KafkaError) -> str:
 
 
 def java_message(error: BarnabasError) -> str:
-    """Return the message as Kafka's client words it."""
+    """Return the message in the words of Kafka's client."""
     text = str(error)
     if not isinstance(error, KafkaError):
         return text
-    # The broker sent no message, so ours is the meaning of the code; Kafka's client words it
+    # The broker sent no message, so ours is the meaning of the code, which Kafka's client expresses
     # differently.
     if text.endswith(error.meaning):
         return _MESSAGES.get(error.name, error.meaning)
-    return _SUBJECT.sub("", text, 1)  # our client names the source; Kafka's tools do not
+    return _SUBJECT.sub("", text, 1)  # our client adds the source; Kafka's tools do not
 
 
 def java_text(error: BarnabasError) -> str:
-    """Return class and message, as Java writes an exception."""
+    """Return the class and the message, as Java writes an exception."""
     if isinstance(error, KafkaError):
         return f"{java_class(error)}: {java_message(error)}"
     return java_message(error)

@@ -5,7 +5,7 @@
 
 They replace the formatters of lines (`[g,t,0]::OffsetAndMetadata(...)`), which 3.9 deprecates. The
 output matches Kafka's to the byte: one line, without a line end between two objects. Other kinds of
-records in the same topic are left out; for a version that 3.9 does not know, the data is "unknown".
+records in the same topic are left out. For a version that 3.9 does not know, the data is "unknown".
 """
 
 from __future__ import annotations
@@ -39,21 +39,20 @@ _KAFKAS_NAMES: Final = {
     "last_update_timestamp_ms": "transactionLastUpdateTimestampMs",
     "start_timestamp_ms": "transactionStartTimestampMs",
 }
-"""Kafka's names of the fields whose names are not ours in camel case, because ours include a
-unit."""
+"""Kafka's names for fields whose names are not ours in camel case, because ours include a unit."""
 
 
 class _Kind(NamedTuple):
-    """The records in a topic that one formatter shows."""
+    """Describes the records of a topic that one formatter shows."""
 
-    keys: Mapping[int, type[Message]]  # of the whole topic, by the key's version
+    keys: Mapping[int, type[Message]]  # the key's classes for the whole topic, by version
     key: type[Message]
     value: type[Message]
-    newest: int  # version of the value
+    newest: int  # the value's class by version
 
 
-# Both kinds of a group's records are in __consumer_offsets, and the key's version tells them apart.
-# Versions 0 and 1 of an offset's key have the same fields.
+# Both kinds of records of a group are in __consumer_offsets, and the key's version distinguishes
+# them. Versions 0 and 1 of an offset's key have the same fields.
 _GROUPS: Final = {0: OffsetCommitKey, 1: OffsetCommitKey, 2: GroupMetadataKey}
 _KINDS: Final = {
     "OffsetsMessageFormatter": _Kind(_GROUPS, OffsetCommitKey, OffsetCommitValue, 4),
@@ -63,17 +62,17 @@ _KINDS: Final = {
     ),
 }
 JSON_FORMATTERS: Final = tuple(_KINDS)
-"""The names of the formatters, without their classes' package."""
+"""The names of the formatters, without the package of their classes."""
 
 
 class JsonFormatter:
-    """Lays records out as one of these formatters does."""
+    """Formats records like one of these formatters."""
 
     def __init__(self, name: str) -> None:
         self._kind = _KINDS[name]
 
     def __call__(self, record: ConsumerRecord) -> bytes:
-        """Return the JSON of a record, or nothing for another kind of record.
+        """Return the JSON for a record, or nothing for another kind of record.
 
         Raises BadCommandLine for malformed bytes, where Kafka's formatter throws.
         """
@@ -87,7 +86,7 @@ class JsonFormatter:
                 if cls not in (None, kind.key):
                     return b""
                 shown["key"] = _versioned_object(cls, version, body)
-            if record.value is not None:  # None: a tombstone, of which only the key is known
+            if record.value is not None:  # None: a tombstone, which has only a key
                 version, body = _split_version(record.value)
                 known = kind.value if 0 <= version <= kind.newest else None
                 shown["value"] = _versioned_object(known, version, body)
@@ -97,7 +96,7 @@ class JsonFormatter:
                 f"be read: {cause}"
             ) from None
         text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
-        # Java's library writes the numbers of control characters in capital letters.
+        # Java's library writes the numbers of control characters in capitals.
         return _ESCAPE.sub(_in_capitals, text).encode()
 
 

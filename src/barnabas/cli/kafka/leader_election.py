@@ -1,4 +1,4 @@
-"""`kafka-leader-election.sh` elects preferred or unclean leaders (KIP-460)."""
+"""Implements `kafka-leader-election.sh`, which elects preferred or unclean leaders (KIP-460)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _check(given: Given) -> str:
 
 
 def run(given: Given) -> int:
-    """Elect leaders; return the exit code, 1 if an election failed."""
+    """Elect leaders, and return the exit code, which is 1 if an election failed."""
     kind = _check(given)
     names: list[TopicPartition] | None = None
     if "topic" in given:
@@ -68,7 +68,7 @@ def run(given: Given) -> int:
     # (KIP-460).
     outcomes = run_client(_elect(given, _TYPES[kind], names))
     elected = [str(name) for name, error in outcomes.items() if error is None]
-    # ELECTION_NOT_NEEDED is success: the wanted replica already leads.
+    # ELECTION_NOT_NEEDED counts as success, because the wanted replica already leads.
     unneeded = [
         str(name) for name, error in outcomes.items() if isinstance(error, ElectionNotNeeded)
     ]

@@ -1,4 +1,4 @@
-"""`kafka-log-dirs.sh` prints the log directories of brokers as JSON (KIP-113)."""
+"""Implements `kafka-log-dirs.sh`, which prints the log directories of brokers as JSON (KIP-113)."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def explain(given: Given) -> list[Line]:
 
 
 def _brokers(given: Given) -> list[int]:
-    """Return the brokers to ask; none means all. Raises BadCommandLine."""
+    """Return the brokers to ask; an empty result means all. Raises BadCommandLine."""
     words = [word for word in (given.text("broker-list") or "").split(",") if word.strip()]
     try:
-        # Here --broker-list takes ids, and is not the deprecated name of --bootstrap-server.
+        # Here, --broker-list contains ids, and is not the deprecated name of --bootstrap-server.
         return list(dict.fromkeys(int(word) for word in words))
     except ValueError:
         raise BadCommandLine(
@@ -49,7 +49,8 @@ def run(given: Given) -> int:
     brokers = _brokers(given)
     topics = {word for word in (given.text("topic-list") or "").split(",") if word}
     found = run_client(_describe(given))
-    # All brokers are asked, so a named broker that is not alive is found without a timeout.
+    # All brokers are asked, so that a requested broker that is not alive is noticed without a
+    # timeout.
     missing = [broker for broker in brokers if broker not in found]
     if missing:
         click.echo(

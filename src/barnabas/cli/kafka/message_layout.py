@@ -15,7 +15,7 @@ from barnabas.cli.kafka.tool import NotCovered
 from barnabas.client.consumer.fetched import ConsumerRecord
 
 Text = Callable[[bytes], bytes]
-"""Prints a key, a value or a header."""
+"""Formats a key, a value or a header."""
 Layout = Callable[[ConsumerRecord], bytes]
 
 _NUMBERS: Final = {"LongDeserializer": ">q", "IntegerDeserializer": ">i", "ShortDeserializer": ">h"}
@@ -37,7 +37,7 @@ def default_layout(properties: Mapping[str, str]) -> Layout:
     """Return Kafka's DefaultMessageFormatter with these properties. Raises NotCovered or
     BadCommandLine.
     """
-    # Kafka ignores an unknown property; a mistyped name would be silently lost.
+    # Kafka ignores an unknown property, so a mistyped name would have no effect without a message.
     _check(properties)
     wanted = [name for name, default in _SWITCHES.items() if _is_set(properties, name, default)]
     between = _bytes(properties, "key.separator", "\t")
@@ -52,7 +52,7 @@ def default_layout(properties: Mapping[str, str]) -> Layout:
 
     def headers(record: ConsumerRecord) -> bytes:
         pairs = (name.encode() + b":" + text(each, header) for name, each in record.headers)
-        # Kafka prints a word in place of an empty list.
+        # Kafka prints a word instead of an empty list.
         return commas.join(pairs) if record.headers else b"NO_HEADERS"
 
     parts: dict[str, Layout] = {
@@ -73,8 +73,9 @@ def nothing(record: ConsumerRecord) -> bytes:
 
 
 def deserializer(class_name: str | None) -> Text:
-    """Return the function that prints as this deserializer does. Raises NotCovered for another."""
-    # Kafka's classes are recognized by their simple names, whatever the package.
+    """Return the function that formats bytes like this deserializer. Raises NotCovered for an
+    unknown one."""
+    # Kafka's classes are recognised by their simple names, whatever the package.
     own = (class_name or _AS_THEY_ARE[0]).rpartition(".")[2]
     if own in _AS_THEY_ARE:
         return bytes

@@ -1,5 +1,5 @@
-"""Maps the names of Kafka's scripts and classes to their modules, replacements or a note that they
-are missing.
+"""Maps the names of Kafka's scripts and classes to modules, to replacements, or to a note that they
+are not available.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ RUN_CLASS: Final = "kafka-run-class"
 
 CLASSES: Final = {
     # Kafka 3.x moved its tools from Scala (kafka.admin, kafka.tools) to Java
-    # (org.apache.kafka.tools); texts and scripts use either name.
+    # (org.apache.kafka.tools). Documents and scripts use either name.
     "kafka.Kafka": "kafka-server-start",
     "kafka.admin.TopicCommand": "kafka-topics",
     "org.apache.kafka.tools.TopicCommand": "kafka-topics",
@@ -101,18 +101,18 @@ CLASSES: Final = {
     "kafka.tools.MirrorMaker": "kafka-mirror-maker",
     "kafka.tools.ReplayLogProducer": "kafka-replay-log-producer",
 }
-"""The tool for each class that is commonly run with `kafka-run-class.sh`, in its old and new
-packages.
+"""Maps each class that is commonly run with `kafka-run-class.sh`, in its old and new package, to
+its tool.
 """
 
 
 class Replacement(NamedTuple):
-    """Names the tool that replaced a script that Kafka has removed."""
+    """Describes the replacement for a script that Kafka has removed."""
 
-    tool: str  # empty: nothing has
+    tool: str  # empty: there is none
     why: str
     renamed: tuple[tuple[str, str], ...] = ()  # options that have since been renamed or removed
-    added: tuple[str, ...] = ()  # words that the line requires
+    added: tuple[str, ...] = ()  # words that the new line requires
 
 
 REPLACED: Final = {
@@ -166,20 +166,20 @@ NOT_COVERED: Final = {
     "connect-plugin-path": _NO_CONNECT,
     "trogdor": "Barnabas has no such tool; `barnabas perf` measures a cluster",
 }
-"""Tools that Kafka has and Barnabas lacks, with the alternatives."""
+"""Tools that Kafka has and Barnabas does not, with the alternatives."""
 
 PREFIXES: Final = ("kafka-", "zookeeper-", "zkServer", "connect-", "trogdor")
 
 
 def script_of(word: str) -> str | None:
-    """Return the script that a word names, with or without `.sh`; None if it is not one of Kafka's
+    """Return the script for a word, with or without `.sh`, or None if it is not one of Kafka's
     scripts.
     """
-    # Any word with such a prefix is taken for a script, so that a mistyped one gets the nearest
-    # name.
+    # Any word with such a prefix counts as a script, so that the nearest name is suggested for a
+    # mistyped one.
     return word.removesuffix(".sh") if word.startswith(PREFIXES) else None
 
 
 def every_script() -> list[str]:
-    """Return the names of all scripts that run, or that say what to use instead."""
+    """Return the names of all scripts that run or say what to use instead."""
     return [*MODULES, RUN_CLASS, *REPLACED]

@@ -1,4 +1,4 @@
-"""Reads command lines as Kafka's tools do, by the rules of joptsimple, their option parser. Pure.
+"""Parses command lines like Kafka's tools, by the rules of their option parser, joptsimple. Pure.
 
 `--flag value` and `--flag=value` are equivalent, one dash works as well as two, and a value may
 look like an option. Names cannot be abbreviated, except in the few tools that use argparse4j.
@@ -19,21 +19,21 @@ class BadCommandLine(BarnabasError):
 
 
 class Option(NamedTuple):
-    """An option of a tool, without its dashes."""
+    """Describes an option of a tool, without its dashes."""
 
     name: str
-    value: str = ""  # the name of its value; empty: a flag
+    value: str = ""  # the name of its value; empty for a flag
     is_value_optional: bool = False
     takes_several: bool = False  # --flag a b c
 
 
 def flags(names: str) -> tuple[Option, ...]:
-    """Return options without a value, from their names separated by blanks."""
+    """Return options without values, from their names separated by blanks."""
     return tuple(Option(name) for name in names.split())
 
 
 def values(pairs: str) -> tuple[Option, ...]:
-    """Return options with a value, from `topic=TOPIC partitions=N`."""
+    """Return options with values, from a text such as `topic=TOPIC partitions=N`."""
     return tuple(Option(name, value) for name, _, value in map(_parts, pairs.split()))
 
 
@@ -42,7 +42,7 @@ def _parts(pair: str) -> tuple[str, str, str]:
 
 
 class Given:
-    """The options on a command line."""
+    """Holds the options on a command line."""
 
     def __init__(self, found: Sequence[tuple[str, str | None]], others: Sequence[str]) -> None:
         self._found = tuple(found)
@@ -61,17 +61,15 @@ class Given:
         return Given([*self._found, (name, value)], self.others)
 
     def texts(self, name: str) -> list[str]:
-        """Return every value of an option that may be repeated."""
+        """Return all values of an option that may be repeated."""
         return [value for each, value in self._found if each == name and value is not None]
 
     def in_order(self, *names: str) -> list[str | None]:
-        """Return the values of these options in the order in which they are given; None for a
-        flag.
-        """
+        """Return the values of these options in the order on the line; None stands for a flag."""
         return [value for each, value in self._found if each in names]
 
     def text(self, name: str) -> str | None:
-        """Return the value of an option; None if it is missing or has no value.
+        """Return the value of an option, or None if it is missing or has no value.
 
         Raises BadCommandLine if it is given twice.
         """
@@ -96,7 +94,7 @@ class Given:
         return number
 
     def need(self, *names: str) -> None:
-        """Raises BadCommandLine for the first of these that is missing."""
+        """Raise BadCommandLine for the first of these options that is missing."""
         for name in names:
             if name not in self:
                 raise BadCommandLine(f'Missing required argument "[{name}]": add --{name}')
@@ -107,8 +105,8 @@ class Given:
         return self.text(name) or ""
 
     def one_of(self, *names: str, complaint: str = "") -> str:
-        """Return the only one of these that is given. Raises BadCommandLine, in the tool's own
-        words.
+        """Return the only one of these options that is given. Raises BadCommandLine with the tool's
+        own words.
         """
         found = [name for name in names if name in self]
         if len(found) != 1:
@@ -116,14 +114,14 @@ class Given:
         return found[0]
 
     def only_with(self, name: str, *others: str) -> None:
-        """Raises BadCommandLine if `name` is given without any of the others."""
+        """Raise BadCommandLine if `name` is given without any of the others."""
         if name in self and not any(other in self for other in others):
             raise BadCommandLine(
                 f"--{name} can be used only with {_alternatives(others)}: leave it out"
             )
 
     def not_with(self, name: str, *others: str) -> None:
-        """Raises BadCommandLine if `name` is given together with one of the others."""
+        """Raise BadCommandLine if `name` is given together with one of the others."""
         for other in others:
             if name in self and other in self:
                 raise BadCommandLine(
@@ -140,12 +138,12 @@ def parse(
     abbreviates: bool = False,
     older: Mapping[str, str] = _NO_NAMES,
 ) -> Given:
-    """Return the options in these words. Raises BadCommandLine, with the nearest name.
+    """Return the options in these words. Raises BadCommandLine, which suggests the nearest name.
 
     `older` maps deprecated names to their options, unless the option is given as well.
     """
     known = {option.name: option for option in options}
-    # A deprecated name takes the same values as the new name, and is renamed after parsing.
+    # A deprecated name accepts the same values as the new name, and is replaced after parsing.
     known |= {old: known[new]._replace(name=old) for old, new in older.items()}
     found: list[tuple[str, str | None]] = []
     others: list[str] = []
@@ -161,7 +159,7 @@ def parse(
             others.append(word)
             continue
         option, value = _option(word, known, abbreviates)
-        # argparse4j's nargs="+" takes the words up to the next option, as for --producer-props.
+        # With nargs="+", as for --producer-props, argparse4j uses all words up to the next option.
         if option.takes_several:
             found += [(option.name, text) for text in _several(option, value, left)]
         elif option.value:
@@ -186,11 +184,12 @@ def _looks_like_an_option(word: str) -> bool:
 
 
 def _option(word: str, known: dict[str, Option], abbreviates: bool) -> tuple[Option, str | None]:
-    """Return the option that a word names, and the value after its `=`."""
-    # One dash works as well as two: joptsimple takes `-topic` for the long option.
+    """Return the option that a word stands for, and the value after its `=`."""
+    # One dash works as well as two, because joptsimple accepts `-topic` as the long option.
     given, equals, value = word.lstrip("-").partition("=")
     name = given
-    # Kafka disables abbreviations in joptsimple, `OptionParser(false)`; argparse4j allows them.
+    # Kafka disables abbreviations in joptsimple (`OptionParser(false)`), but argparse4j allows
+    # them.
     if abbreviates and given not in known:
         longer = [each for each in known if each.startswith(given)]
         name = longer[0] if len(longer) == 1 else given
@@ -208,11 +207,12 @@ def _value(option: Option, value: str | None, left: list[str]) -> str | None:
     if value is not None:
         return value
     if option.is_value_optional:
-        # For an optional value the next word is a value only if it does not look like an option.
+        # If the value is optional, the next word is a value only if it does not look like an
+        # option.
         return left.pop(0) if left and not _looks_like_an_option(left[0]) else None
     if not left:
         raise BadCommandLine(f"Option {option.name} requires an argument: --{option.name} VALUE")
-    # A required value is always the next word: `--by-duration -PT1H`, `--time -1`.
+    # If the value is required, it is always the next word: `--by-duration -PT1H`, `--time -1`.
     return left.pop(0)
 
 

@@ -117,7 +117,9 @@ def test_what_the_broker_refused_last_is_in_the_error(
     """PR-3, PR-5: once when it begins, and in the error at the end."""
     with (
         SyncProducer(servers, delivery_timeout_ms=5_000, request_timeout_ms=4_000) as producer,
-        pytest.raises(DeliveryTimedOut, match=r"sent \d+ times, last refused with NOT_ENOUGH_REPL"),
+        pytest.raises(
+            DeliveryTimedOut, match=r"sent \d+ times, last rejected with NOT_ENOUGH_REPL"
+        ),
     ):
         producer.send("test", b"x").result()
     assert len(warnings("retrying records for test-0: refused with NOT_EN", caplog)) == 1

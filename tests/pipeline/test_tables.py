@@ -19,6 +19,7 @@ import pytest
 from barnabas.client import NewTopic, SyncAdmin, SyncProducer, TopicPartition
 from barnabas.errors import ConfigError
 from barnabas.testing.embedded.broker import Broker
+from barnabas_pipeline import tables as pipeline_tables
 from barnabas_pipeline.behaviour.definition import BEHAVIOUR, Behaviour
 from barnabas_pipeline.behaviour.lines import classify
 from barnabas_pipeline.behaviour.sessions import derive
@@ -48,6 +49,7 @@ from tests.kit.pipeline.topics import create
 from tests.kit.pipeline.web_records import line, mixed, record, table
 
 BATCHES = 3
+OFTEN = 8  # batches from one compaction to the next
 
 EMPTY = ("dead_letters", "referrers", "missing", "hosts", "response_times")
 """Tables to which ordinary lines add nothing."""
@@ -314,43 +316,52 @@ def test_sp_3_two_queries_that_begin_with_the_same_tables_are_distinguished(tmp_
     assert snapshot_of(tmp_path).frame("events").height == HITS
 
 
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compactions that are due sooner."""
+    monkeypatch.setattr(pipeline_tables, "_COMPACT_EVERY", OFTEN)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("often")
 def test_sp_3_a_pipeline_that_has_not_run_for_long_keeps_its_tables(tmp_path: Path) -> None:
     """A vacuum of its tables takes away what a compaction has replaced, and no more."""
     tables = tables_in(tmp_path)
-    write(tables, range(32))  # merges small files behind the last
+    write(tables, range(OFTEN))  # merges small files behind the last
     before = contents(tmp_path)
     gone: list[str] = []
     for name in ALL:
         table = deltalake.DeltaTable(str(tmp_path / name))
         gone += table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
-    assert len(gone) >= 32
+    assert len(gone) >= OFTEN
     assert contents(tmp_path) == before
-    write(tables, [32])
-    assert snapshot_of(tmp_path).frame("events").height == HITS * 33
+    write(tables, [OFTEN])
+    assert snapshot_of(tmp_path).frame("events").height == HITS * (OFTEN + 1)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("often")
 def test_sp_3_logs_stay_short_and_what_the_control_table_names_stays_readable(
     tmp_path: Path,
 ) -> None:
     """SP-3: after days of service, and of one that died at the worst place and stood for a week."""
     tables = tables_in(tmp_path)
-    for first in (0, 32):
-        write(tables, range(first, first + 32))
+    last = 3 * OFTEN - 1  # the next compaction comes after it
+    for first in (0, OFTEN):
+        write(tables, range(first, first + OFTEN))
         age(tmp_path, 3)
-    write(tables, range(64, 95))
+    write(tables, range(2 * OFTEN, last))
     logs = [len(list((tmp_path / name / "_delta_log").glob("*.json"))) for name in ALL]
-    assert max(logs) < 75, "those of the last hour behind a checkpoint, not 95"
+    assert max(logs) < last - 2, "those of the last hour behind a checkpoint, not all"
     age(tmp_path, 24 * 7)
     before = contents(tmp_path)
     with pytest.raises(Killed):
-        write(Doomed(tmp_path, BEHAVIOUR), [95])
+        write(Doomed(tmp_path, BEHAVIOUR), [last])
     assert contents(tmp_path) == before
     age(tmp_path, 24 * 7)
     assert contents(tmp_path) == before
-    write(tables, range(95, 97))
-    assert snapshot_of(tmp_path).frame("events").height == HITS * 97
+    write(tables, range(last, last + 2))
+    assert snapshot_of(tmp_path).frame("events").height == HITS * (last + 2)
 
 
 def test_sp_3_two_drivers_take_batches_in_turns(tmp_path: Path) -> None:
@@ -375,6 +386,7 @@ class Late(Tables):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("often")
 def test_sp_3_a_number_past_any_padding(tmp_path: Path) -> None:
     """SP-3: batch 1,000,000 comes after batch 999,999, and so do all that follow."""
     tables = Late(tmp_path, BEHAVIOUR)
@@ -382,17 +394,18 @@ def test_sp_3_a_number_past_any_padding(tmp_path: Path) -> None:
     one_pass = OnePass(work, BEHAVIOUR.growing, BEHAVIOUR.merged, tables.growing_paths(), {})
     tables.commit(999_998, QUERY, outcome(BEHAVIOUR, in_tasks(mixed(999_998), one_pass)))
     tables.conclude(999_998, QUERY, None, {})
-    write(tables_in(tmp_path), range(999_999, 1_000_040))
+    write(tables_in(tmp_path), range(999_999, 1_000_000 + 2 * OFTEN))
     snapshot = snapshot_of(tmp_path)
-    assert snapshot.control is not None and snapshot.control.batch == 1_000_039
+    assert snapshot.control is not None and snapshot.control.batch == 999_999 + 2 * OFTEN
     before_the_first = 2  # a line of each partition, which a batch before it would have had
-    assert snapshot.frame("events").height == HITS * 42 + before_the_first
+    assert snapshot.frame("events").height == HITS * (2 * OFTEN + 2) + before_the_first
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("often")
 def test_sp_3_readers_beside_writers_compactions_and_vacuums(tmp_path: Path) -> None:
     """Each reader sees one batch's state in all tables, also when others have replaced it since."""
-    tables, last = tables_in(tmp_path), 40
+    tables, last = tables_in(tmp_path), 2 * OFTEN
     write(tables, [0])
     is_over = threading.Event()
 

@@ -11,7 +11,7 @@ from simulation.whole.run import Outcome, run
 from simulation.whole.shrink import shrink
 
 HELD = range(72)
-IN_EACH_RUN = HELD[:24]
+IN_EACH_RUN = HELD[:18]
 
 MOST_TRIES = 12  # to make a failing run smaller, in a test
 

@@ -1,7 +1,7 @@
-"""Runs the command `barnabas`, and dispatches before anything heavy is imported.
+"""Runs the command `barnabas`, and selects what to run before importing anything large.
 
-`server start` is handled first: a broker is ready in a tenth of a second, and just importing the
-libraries of the other commands would cost half of that.
+`server start` is handled first, because a broker is ready in a tenth of a second, and importing the
+libraries of the other commands would take half of that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ EXIT_OK, EXIT_FAILURE, EXIT_USAGE = 0, 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return the exit code (0 done, 1 failed, 2 wrong command line)."""
+    """Run one command, and return the exit code (0 done, 1 failed, 2 wrong command line)."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _run(words)
@@ -29,17 +29,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def drop_output() -> None:
-    """Drop the output: its reader has closed it, as `head` does, which is not an error, neither now
-    nor when the interpreter flushes at exit.
+    """Discard further output, because its reader has closed it, as `head` does. This must not cause
+    an error, either now or when the interpreter flushes the output at exit.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(words: list[str]) -> int:
-    # This comes before click; see the docstring of this module.
+    # This is done without click; see the docstring of this module.
     if words[:2] == ["server", "start"]:
-        # Modules create many long-lived objects, and the collector would walk them repeatedly, for
-        # a tenth of the time until the broker is ready. The broker enables it.
+        # Modules create many long-lived objects, which the garbage collector would traverse
+        # repeatedly. This would take a tenth of the time until the broker is ready. The broker
+        # enables it again.
         gc.disable()
         try:
             from barnabas.cli.server.start_command import start

@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 INT32 = click.IntRange(0, 2**31 - 1)
 INT64 = click.IntRange(0, 2**63 - 1)
-"""The ranges of Kafka's protocol: partitions, brokers, epochs | offsets, ids, ms."""
+"""The ranges of numbers in Kafka's protocol: partitions, brokers, epochs | offsets, ids, ms."""
 
 storage = click.option(
     "--storage",
@@ -31,7 +31,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 class Duration(click.ParamType[float]):
-    """A time such as `90s`, `15m`, `24h` or `7d`, as seconds."""
+    """Converts a duration such as `90s`, `15m`, `24h` or `7d` to seconds."""
 
     name = "time"
     _UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
@@ -61,7 +61,7 @@ def topic_name(command: F) -> F:
 
 
 def one_topic(argument: str | None, option: str | None) -> str:
-    """Return the topic, named in either way. Raises UsageError."""
+    """Return the topic that was given in either way. Raises UsageError."""
     if argument is not None and option is not None and argument != option:
         raise click.UsageError(f"two topics are named, {argument} and {option}")
     name = argument if argument is not None else option
@@ -71,8 +71,8 @@ def one_topic(argument: str | None, option: str | None) -> str:
 
 
 def storage_options(pairs: Iterable[str]) -> dict[str, str]:
-    """Return the options of `--storage`. Raises UsageError without showing the value, which may be
-    a secret.
+    """Return the options from `--storage`. Raises UsageError, which does not show the value,
+    because it may be a secret.
     """
     # The value may be a secret key, so the pair is not shown.
     if any("=" not in pair for pair in pairs):
@@ -81,7 +81,8 @@ def storage_options(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:
-    """Parse `k=v` texts into a dictionary; the last value of a name wins. Raises UsageError."""
+    """Parse `k=v` texts into a dictionary. If a name is repeated, the last value is used. Raises
+    UsageError."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -92,7 +93,8 @@ def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:
 
 
 def client_properties(pairs: Iterable[str], option: str) -> dict[str, str]:
-    """Parse `linger.ms=5` texts into options of a client, `linger_ms`. Raises UsageError."""
+    """Parse texts such as `linger.ms=5` into client options such as `linger_ms`. Raises
+    UsageError."""
     given = key_values(pairs, option)
     return {name.replace(".", "_"): value for name, value in given.items()}
 
@@ -117,9 +119,10 @@ def run_client(
 ) -> T:
     """Run one command's work on its own loop; Ctrl-C cancels it.
 
-    `waits_for` is shown on a terminal when it takes a long time; None: the command shows it itself.
+    `waits_for` is shown on a terminal if the work takes a long time; None means that the command
+    does this itself.
     """
-    # Commands that ask no broker do not import these.
+    # Commands that use no broker do not import these.
     import asyncio
 
     from barnabas.net.loop import new_event_loop
@@ -133,7 +136,7 @@ def run_client(
         except UnknownTopicOrPartition as error:
             context = click.get_current_context(silent=True)
             servers = None if context is None else context.params.get("servers")
-            # The command asked brokers for a topic; they may know similar names.
+            # The brokers may know topics with similar names.
             if servers:
                 from barnabas.cli.connection import client_options
                 from barnabas.cli.suggestion import topics_like

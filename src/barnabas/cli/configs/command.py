@@ -143,7 +143,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
     """Change the configs of a topic, a broker, all brokers or clients, either all or none.
 
     Put a value that contains commas in square brackets. Changes take effect immediately. The most
-    specific quota applies: for a user and a client id, for a user, for a client id, or the default.
+    specific quota applies: for user and client id, user, client id, or the default.
 
     \b
     Examples:
@@ -188,8 +188,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
         click.echo(f"Completed updating config for {kind} {resource.name}.")
     else:
         click.echo("Completed updating default config for brokers in the cluster.")
-    # The warning follows the outcome: the brokers have accepted the change, but it may have no
-    # effect.
+    # The brokers have accepted the change, but it may have no effect.
     for warning in _warnings(resource, changes):
         warn("barnabas configs alter", warning)
 

@@ -1,4 +1,4 @@
-"""`kafka-preferred-replica-election.sh` of Kafka 2.3 elects preferred leaders, in its words."""
+"""Implements Kafka 2.3's `kafka-preferred-replica-election.sh`, which elects preferred leaders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FILE = "path-to-json-file"
 
 
 def _check(given: Given) -> bool:
-    """Return True if the line uses ZooKeeper. Raises BadCommandLine if it names no cluster."""
+    """Return whether the line uses ZooKeeper. Raises BadCommandLine if it specifies no cluster."""
     by_zookeeper = is_by_zookeeper(given)
     if not by_zookeeper and "bootstrap-server" not in given:
         raise BadCommandLine(
@@ -33,16 +33,16 @@ def _check(given: Given) -> bool:
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return our command for the command line."""
     _check(given)
-    # Without a file 2.3.1 elects for every partition.
+    # Without a file, 2.3.1 elects leaders for all partitions.
     which = option_words(given, _FILE) or ["--all-topic-partitions"]
     at = at_servers(at_brokers(given, _CONFIG), _CONFIG)
     return [["elect-leaders", "--election-type", "preferred", *which, *at]]
 
 
 def run(given: Given) -> int:
-    """Elect leaders; return the exit code, 1 if an election failed."""
+    """Elect leaders, and return the exit code, which is 1 if an election failed."""
     by_zookeeper = _check(given)
     wanted = None
     if _FILE in given:
@@ -53,8 +53,8 @@ def run(given: Given) -> int:
     outcomes, missing = run_client(_elect(at_brokers(given, _CONFIG), wanted))
     failed = {name: error for name, error in outcomes.items() if error is not None}
     done = [str(name) for name in outcomes if name not in failed]
-    # 2.3.1 only wrote the partitions to /admin/preferred_replica_election, for the controller to
-    # find; here the brokers are asked, and the lines are printed once they have answered.
+    # 2.3.1 only wrote the partitions to /admin/preferred_replica_election for the controller. Here,
+    # the brokers are asked, and the lines are printed once they have responded.
     if by_zookeeper:
         tried = [str(name) for name in outcomes]
         click.echo(f"Created preferred replica election path with {','.join(tried)}")
@@ -90,12 +90,12 @@ async def _elect(
 ) -> tuple[Outcomes, dict[TopicPartition, KafkaError]]:
     """Return the outcome for each existing partition, and an error for each nonexistent one.
 
-    As for the controller of Kafka 2.3, it is not an error if the preferred replica already leads.
+    As in Kafka 2.3, it is not an error if the preferred replica already leads.
     """
     async with admin_of(given, _CONFIG) as admin:
         there = current(await admin.describe_topics())
-        # The names are listed because with None, the response would lack partitions that need no
-        # election.
+        # The partitions are listed because with None, the response would not contain those that
+        # need no election.
         names = sorted(there) if wanted is None else wanted
         found = dict(sorted((await admin.elect_leaders(PREFERRED, names)).items())) if names else {}
     outcomes: Outcomes = {

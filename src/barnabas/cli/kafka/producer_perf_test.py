@@ -1,4 +1,5 @@
-"""`kafka-producer-perf-test.sh` runs `barnabas perf produce`, whose lines are Kafka's."""
+"""Implements `kafka-producer-perf-test.sh` with `barnabas perf produce`, which prints Kafka's
+lines."""
 
 from __future__ import annotations
 
@@ -25,12 +26,13 @@ def explain(given: Given) -> list[Line]:
             raise NotCovered(
                 f"--{name}: not supported by `barnabas perf produce`: {reason}; leave it out"
             )
-    # After the options that we lack: Kafka accepts a payload file instead of a size.
+    # This is checked after options that we do not have, because Kafka accepts a payload file
+    # instead of a size.
     given.need("record-size")
     path = given.text("producer.config")
     configs = {} if path is None else load_properties(path)
     configs |= key_values(given.texts("producer-props"), "--producer-props")
-    # Kafka 3.9 has no --bootstrap-server here: the address is one of the producer configs.
+    # Kafka 3.9 has no --bootstrap-server here; the address is one of the producer configs.
     address = given.text("bootstrap-server") or configs.get("bootstrap.servers")
     configs.pop("bootstrap.servers", None)
     if address is None:

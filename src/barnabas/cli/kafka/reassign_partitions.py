@@ -1,4 +1,5 @@
-"""`kafka-reassign-partitions.sh` runs `barnabas reassign`, or works like 2.3.1 with --zookeeper."""
+"""Implements `kafka-reassign-partitions.sh` with `barnabas reassign`; with --zookeeper, it works
+like 2.3.1."""
 
 from __future__ import annotations
 
@@ -46,10 +47,10 @@ def run(given: Given) -> int:
     action = given.one_of(*_ACTIONS)
     if ZOOKEEPER_OPTION not in given:
         return min(run_ours(explain(given)), 1)
-    # With --zookeeper these two print 2.3.1's lines; the other actions are the same in both
+    # With --zookeeper, these two actions print 2.3.1's lines; the others are the same in both
     # versions, or did not exist.
     old = {"execute": zookeeper_reassignment.execute, "verify": zookeeper_reassignment.verify}
-    # Checked before the warning is printed, so that a wrong line prints only its error.
+    # This check precedes the warning, so that a wrong line prints only its error.
     plan = zookeeper_reassignment.plan_of_line(given, action) if action in old else None
     warn_of_zookeeper()
     if plan is None:
@@ -58,8 +59,8 @@ def run(given: Given) -> int:
 
 
 def _at_brokers(given: Given) -> Given:
-    """Return the line with the brokers' addresses; Kafka 2.3 takes both for a plan with
-    log_dirs.
+    """Return the line with the brokers' addresses. For a plan with log_dirs, Kafka 2.3 accepts both
+    options.
     """
     if ZOOKEEPER_OPTION not in given or "bootstrap-server" in given:
         return given

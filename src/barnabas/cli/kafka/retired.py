@@ -1,5 +1,5 @@
-"""Lists scripts and options that Kafka has removed, with their replacements and the line to type.
-Pure.
+"""Lists scripts and options that Kafka has removed, with their replacements and the new command
+line. Pure.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _BROKER_PORT = 9092
 
 
 def check_options(script: str, tool: Tool, words: Sequence[str]) -> None:
-    """Reject options that are retired. Raises NotCovered, with the user's own line rewritten."""
+    """Reject retired options. Raises NotCovered, with the user's own line rewritten."""
     wanted = {name: tool.retired[name] for name, _ in _options(words) if name in tool.retired}
     if not wanted:
         return
@@ -23,7 +23,7 @@ def check_options(script: str, tool: Tool, words: Sequence[str]) -> None:
 
 
 def replaced_line(replacement: Replacement, words: Sequence[str]) -> str:
-    """Return why a script is gone, and the line to type instead of the user's."""
+    """Return why a script no longer exists, and the line to type instead."""
     if not replacement.tool:
         return replacement.why
     renamed = {
@@ -36,7 +36,7 @@ def replaced_line(replacement: Replacement, words: Sequence[str]) -> str:
 
 
 def broker_address(zookeeper: str) -> str:
-    """Guess where a broker listens: on ZooKeeper's first machine, on the usual port."""
+    """Guess a broker's address: ZooKeeper's first machine, with the usual port."""
     host = zookeeper.partition("/")[0].partition(",")[0].rpartition(":")
     name = host[0] or host[2] or "localhost"
     return f"{name}:{_BROKER_PORT}"
@@ -51,8 +51,8 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
 
 
 def _rewrite(words: Sequence[str], retired: dict[str, Retired]) -> list[str]:
-    """Return the words with each retired option replaced; an option that is already present is not
-    repeated.
+    """Return the words with each retired option replaced, but without repeating an option that is
+    already present.
     """
     there = {name for name, _ in _options(words)}
     found: list[str] = []
@@ -64,12 +64,12 @@ def _rewrite(words: Sequence[str], retired: dict[str, Retired]) -> list[str]:
             found.append(word)
             continue
         rule = retired[name]
-        # The user may have forgotten the value, and the next option must not be taken for it.
+        # The user may have forgotten the value, and the next option must not be mistaken for it.
         has_value = rule.takes_value and (equals or (left and not left[0].startswith("-")))
         if has_value and not equals:
             value = left.pop(0)
-        # The replacement may already be on the line; if it were given twice, the new line would be
-        # rejected.
+        # The replacement may already be on the line, and giving it twice would make the new line
+        # invalid.
         if not rule.replacement or rule.replacement in there:
             continue
         found.append(f"--{rule.replacement}")

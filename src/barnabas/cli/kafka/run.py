@@ -1,4 +1,4 @@
-"""Runs one of Kafka's command lines, or explains it by printing our own command for it (UX-6).
+"""Runs one of Kafka's command lines, or explains it by printing our own command (UX-6).
 
 barnabas kafka-topics.sh --create --bootstrap-server localhost:9092 --topic test
 barnabas kafka-topics.sh --create --bootstrap-server localhost:9092 --topic test --explain
@@ -32,22 +32,23 @@ from barnabas.cli.kafka.tool import NotCovered, Tool
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.errors import BarnabasError
 
-_EXIT_INTERRUPTED = 130  # as a shell reports a process that an interrupt ended
+_EXIT_INTERRUPTED = 130  # a shell's exit code for an interrupted process
 _EXPLAIN = "--explain"
 _HELP = ("--help", "-h", "-help")
 
 
 def run(words: Sequence[str]) -> int:
-    """Run or explain one of Kafka's command lines, its script first; return the exit code.
+    """Run or explain one of Kafka's command lines, which starts with the script, and return the
+    exit code.
 
-    Kafka's tools exit with 1 for any error, so this does too.
+    Like Kafka's tools, this exits with 1 for any error.
     """
     typed, *rest = words
     try:
         code = _run(typed, rest)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of our output has closed it, as `head` does, which is not an error.
+        # It is not an error if the reader of the output closes it, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
     except click.UsageError as error:
@@ -84,16 +85,17 @@ def _run(typed: str, words: list[str]) -> int:
     if script in REPLACED:
         raise NotCovered(replaced_line(REPLACED[script], words))
     tool = load(script)
-    # Accept --explain anywhere, because it is added to an existing command line.
+    # --explain is accepted anywhere, because it is added to an existing command line.
     asked = [word for word in words if word != _EXPLAIN]
-    # Without arguments Kafka's tools print their help and exit with 1.
+    # Without arguments, Kafka's tools print their help and exit with 1.
     if (not words and not tool.runs_alone) or set(asked) & set(_HELP):
         return _help(script, tool, is_asked=bool(asked))
     # ZooKeeper's scripts have no --version.
     if "--version" in asked and script.startswith("kafka-"):
         click.echo(f"{__version__} (Barnabas, with the tools of Kafka 3.9)")
         return EXIT_OK
-    # This precedes parsing, where a retired option would only be "not a recognized option".
+    # This precedes parsing, which would only report that a retired option is "not a recognized
+    # option".
     check_options(script, tool, asked)
     given = parse(asked, tool.options, tool.abbreviates, tool.older)
     if given.others and not tool.operands:
@@ -107,9 +109,10 @@ def _run(typed: str, words: list[str]) -> int:
 
 
 def _of_class(words: list[str]) -> tuple[str, list[str]]:
-    """Return the script of the class that is named first, and its words. Raises BadCommandLine."""
+    """Return the script for the class, which is the first operand, and the words after it. Raises
+    BadCommandLine."""
     left = list(words)
-    # Options of kafka-run-class.sh itself, for the JVM: they come before the class.
+    # Options of kafka-run-class.sh itself, for the JVM, come before the class.
     while left and left[0] in ("-daemon", "-loggc", "-name"):
         del left[: 2 if left[0] == "-name" else 1]
     if not left or left == [_EXPLAIN]:
@@ -125,7 +128,7 @@ def _of_class(words: list[str]) -> tuple[str, list[str]]:
 
 
 def _help(script: str, tool: Tool, *, is_asked: bool) -> int:
-    """Print the tool's purpose and options, to standard error unless help was requested."""
+    """Print the tool's purpose and options, on standard error unless help was requested."""
     lines = [
         tool.about,
         "",

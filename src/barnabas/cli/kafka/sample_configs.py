@@ -1,7 +1,7 @@
-"""Provides the `config/*.properties` that `barnabas install-scripts` writes for a person to edit.
+"""Provides the `config/*.properties` that `barnabas install-scripts` writes for users to edit.
 Pure.
 
-A line that starts with `#` without a blank after it is a setting to uncomment.
+A line that starts with `#`, without a blank after it, is a setting to uncomment.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ group.id=test-consumer-group
 
 
 def sample_configs(config: Path, data: Path) -> Mapping[str, str]:
-    """Return the text of each file in the directory `config`; brokers keep their records under
+    """Return the text of each file in the directory `config`. Brokers store their data under
     `data`.
     """
     texts = {

@@ -1,7 +1,7 @@
 """Implements `kafka-server-stop.sh`, which stops a broker and waits until it has stopped.
 
-Kafka's script signals every broker on the machine; this tool stops the only broker, or the broker
-of the properties file, and rejects to choose among several.
+Kafka's script signals every broker on the machine. This tool stops the broker of the properties
+file, or the only broker; it refuses to choose among several.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""`kafka-simple-consumer-shell.sh` from before Kafka 2.0 reads one partition, without a group."""
+"""Implements `kafka-simple-consumer-shell.sh` from before Kafka 2.0, which reads one partition
+without a group."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ def _partition(given: Given) -> TopicPartition:
     """Return the partition. Raises BadCommandLine or NotCovered."""
     if "bootstrap-server" not in given:
         raise BadCommandLine('Missing required argument "[broker-list]": add --broker-list')
-    # Kafka 1.1 could read from any replica, with a debugging consumer's Fetch. Its default is -1,
-    # the leader.
+    # Kafka 1.1 could read from any replica, like a debugging consumer. The default is -1, the
+    # leader.
     if given.number("replica") not in (None, -1):
         raise NotCovered(
             f"--replica {given.text('replica')}: records are read from the partition's leader, "
@@ -42,9 +43,7 @@ def _partition(given: Given) -> TopicPartition:
 
 
 def _offset(given: Given) -> int:
-    """Return the offset to start at, -1 for the end, -2 for the beginning. Raises
-    BadCommandLine.
-    """
+    """Return the offset to start at; -1 is the end, -2 the beginning. Raises BadCommandLine."""
     offset = given.number("offset", -(2**63), 2**63 - 1)
     if offset is None:
         return _EARLIEST
@@ -62,7 +61,7 @@ def explain(given: Given) -> list[Line]:
     name = given.text("formatter") or DEFAULT
     if not is_default(name):
         line += ["--format", template_of(name)]
-    # No equivalent of the default formatter's properties is sure to print the same.
+    # No equivalent of the default formatter's properties is certain to print the same.
     elif "property" in given:
         raise NotCovered("--property: choose the parts of a line with --format; leave it out")
     most = given.number("max-messages")
@@ -74,7 +73,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Print the records of the partition, and wait for more."""
+    """Print the records of the partition, and wait for more records."""
     name, offset = _partition(given), _offset(given)
     properties = key_values(given.texts("property"), "--property")
     layout = layout_of(given.text("formatter") or DEFAULT, properties)
@@ -83,7 +82,8 @@ def run(given: Given) -> int:
         "max_partition_fetch_bytes": given.number("fetchsize", 1) or 1_048_576,
         "fetch_max_wait_ms": given.number("max-wait-ms", 0) or _POLL_MS,
         "allow_auto_create_topics": False,
-        # An offset out of range is an error, because reading must not silently continue elsewhere.
+        # An offset out of range is an error, because the tool must not silently read from
+        # elsewhere.
         "auto_offset_reset": "none",
     }
     click.echo(
@@ -101,7 +101,7 @@ def run(given: Given) -> int:
 
 
 class _Shell:
-    """One run of the shell over one partition."""
+    """Represents one run of the shell for one partition."""
 
     def __init__(self, consumer: Consumer, given: Given, output: BinaryIO, layout: Layout) -> None:
         most = given.number("max-messages")
@@ -114,7 +114,7 @@ class _Shell:
         self._skips_errors = "skip-message-on-error" in given
 
     async def print_all(self, name: TopicPartition, offset: int) -> int:
-        """Print records until the limit is reached or none are left; return the exit code."""
+        """Print records until the limit is reached or none are left, and return the exit code."""
         async with self._consumer as consumer:
             try:
                 numbers = await consumer.partitions_for(name.topic)
@@ -131,7 +131,7 @@ class _Shell:
             while self._left > 0:
                 records = await consumer.poll(_AT_END_MS if self._ends_at_end else _POLL_MS)
                 self._show(records)
-                # An empty poll may mean only that the leader was slow, so the end is looked up
+                # A poll may be empty only because the leader was slow, so the end is looked up
                 # first.
                 if not records and await self._is_at_end(name):
                     return EXIT_OK

@@ -1,5 +1,5 @@
-"""Defines what each of Kafka's tools has: its options, our command for a line, and a way to run
-it.
+"""Defines the parts of each of Kafka's tools: its options, our command for a line, and a function
+that runs it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
 
 Line = list[str]
-"""The words of one of our command lines, without `barnabas`."""
+"""The words of one of our command lines, except `barnabas`."""
 
 
 class NotCovered(BarnabasError):
@@ -26,28 +26,28 @@ class NotCovered(BarnabasError):
 
 
 class Tool(NamedTuple):
-    """One of Kafka's tools."""
+    """Describes one of Kafka's tools."""
 
     about: str
     options: tuple[Option, ...]
     explain: Callable[[Given], list[Line]]
-    """Returns our commands that do the same. Raises BadCommandLine or NotCovered."""
+    """Returns our equivalent commands. Raises BadCommandLine or NotCovered."""
     run: Callable[[Given], int]
-    """Does the work, with Kafka's output; returns the exit code."""
+    """Does the work with Kafka's output, and returns the exit code."""
     retired: Mapping[str, Retired] = {}
     older: Mapping[str, str] = {}  # the option that each deprecated name stands for
-    abbreviates: bool = False  # names of options may be shortened
-    operands: str = ""  # the meaning of words without an option; empty: they are ignored
-    runs_alone: bool = False  # when called without words; other tools print their help then
+    abbreviates: bool = False  # whether names of options may be shortened
+    operands: str = ""  # the meaning of operands; empty: they are ignored
+    runs_alone: bool = False  # if there are no words; other tools then print their help
 
 
 class Retired(NamedTuple):
-    """An option that Kafka has removed or advises against."""
+    """Describes an option that Kafka has removed or deprecated."""
 
     why: str
     replacement: str  # the option to give instead; empty: none
     takes_value: bool = True
-    is_address: bool = False  # its value was ZooKeeper's address: a broker's is needed
+    is_address: bool = False  # its value was ZooKeeper's address; a broker's is needed
 
 
 ZOOKEEPER = Retired(
@@ -57,12 +57,12 @@ ZOOKEEPER = Retired(
 )
 BROKER_LIST = Retired("Kafka's tool calls it --bootstrap-server", "bootstrap-server")
 OLD_SERVERS = {"broker-list": "bootstrap-server"}
-"""The deprecated name of that option, in the tools of Kafka 3.9 that accept it."""
+"""The deprecated name of this option, in the tools of Kafka 3.9 that accept it."""
 NEW_CONSUMER = Retired("there is only the new consumer: leave the option out", "", False)
 
 
 def servers(given: Given) -> str:
-    """Return the brokers to ask first. Raises BadCommandLine."""
+    """Return the addresses of the brokers to ask first. Raises BadCommandLine."""
     if "bootstrap-server" not in given:
         raise BadCommandLine(
             "--bootstrap-server must be specified: add --bootstrap-server localhost:9092"
@@ -71,18 +71,18 @@ def servers(given: Given) -> str:
 
 
 def at_servers(given: Given, config_option: str = "command-config") -> Line:
-    """Return the same for a line of ours, with the file of client configs."""
-    # Some of Kafka's tools call the file --admin.config or --config; ours always call it
+    """Return the same for one of our command lines, with the file of client configs."""
+    # Some of Kafka's tools use --admin.config or --config for the file; ours always use
     # --command-config.
     file = option_words(given, config_option, "command-config")
     return [*file, "--bootstrap-server", servers(given)]
 
 
-"""Security options are never left out: the client has them or rejects them."""
+"""Security options are never left out; the client either has them or rejects them."""
 
 
 def file_configs(given: Given, option: str) -> dict[str, str]:
-    """Return the properties in a file of client configs; empty without the option.
+    """Return the properties in a file of client configs, or none without the option.
 
     Raises ConfigError for a file that cannot be read.
     """
@@ -95,9 +95,9 @@ def file_configs(given: Given, option: str) -> dict[str, str]:
 
 
 def client_configs(given: Given, option: str = "command-config") -> dict[str, Any]:
-    """Return the `file_configs` that all our clients have, as client options.
+    """Return those of the `file_configs` that all our clients have, as client options.
 
-    Warns of names that no client has.
+    Warns about names that no client has.
     """
     from barnabas.client.config import of_every_client
     from barnabas.client.known_options import unknown_options
@@ -109,7 +109,7 @@ def client_configs(given: Given, option: str = "command-config") -> dict[str, An
 
 
 def admin_of(given: Given, option: str = "command-config") -> Admin:
-    """Create a client for the brokers and the file of client configs that the line names."""
+    """Create a client for the brokers and the file of client configs on the line."""
     from barnabas.client.admin.admin import Admin
 
     return Admin(servers(given), **client_configs(given, option))
@@ -118,15 +118,15 @@ def admin_of(given: Given, option: str = "command-config") -> Admin:
 def own_options(
     configs: Mapping[str, str], fields: Collection[str], unused: Collection[str], client: str
 ) -> dict[str, str]:
-    """Return the configs that our client has (`fields`), as options; warn of others, except
+    """Return the configs that our client has (`fields`), as options; warn about others, except
     `unused`.
 
     `client`: "producer" or "consumer".
     """
     options: dict[str, str] = {}
     for name, value in configs.items():
-        # A file for Kafka's clients may have Java settings (serializers, SSL providers): a warning
-        # names those without effect, and the command runs.
+        # A file for Kafka's clients may contain Java settings (serializers, SSL providers). A
+        # warning lists those without effect, and the command continues.
         option = name.replace(".", "_")
         if option in fields or option.startswith(SECURITY_PREFIXES):
             options[option] = value
@@ -139,7 +139,7 @@ def own_options(
 
 
 def no_client_configs(given: Given, option: str = "command-config") -> None:
-    """Raises NotCovered if our command cannot take a file of client configs."""
+    """Raise NotCovered if our command cannot use a file of client configs."""
     path = given.text(option)
     if path is not None:
         raise NotCovered(
@@ -149,12 +149,12 @@ def no_client_configs(given: Given, option: str = "command-config") -> None:
 
 
 def option_words(given: Given, option: str, to: str | None = None) -> Line:
-    """Return `--to VALUE` for each value of an option; nothing if it is not given."""
+    """Return `--to VALUE` for each value of an option, or nothing if it is not given."""
     return [word for text in given.texts(option) for word in (f"--{to or option}", text)]
 
 
 def flag_words(given: Given, *names: str) -> Line:
-    """Return those of these flags that are given; ours have the same names."""
+    """Return those of these flags that are given; our flags have the same names."""
     return [f"--{name}" for name in names if name in given]
 
 
@@ -162,8 +162,8 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def plain_names(text: str, option: str) -> list[str]:
-    """Return the names in a list like `a,b`. Raises NotCovered for a pattern, which ours does not
-    take.
+    """Return the names in a list like `a,b`. Raises NotCovered for a pattern, which our command
+    does not accept.
     """
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or not all(_PLAIN_NAME.fullmatch(name) for name in names):
@@ -175,8 +175,9 @@ def plain_names(text: str, option: str) -> list[str]:
 
 
 def patterns(text: str, option: str) -> re.Pattern[str]:
-    """Compile `a|b` or `a,b` as Kafka's tools read lists of topics. Raises BadCommandLine."""
-    # Like Kafka's IncludeList: a comma means "or", blanks do not count, quotes around it are
+    """Compile a pattern such as `a|b` or `a,b`, which Kafka's tools accept for topics. Raises
+    BadCommandLine."""
+    # As in Kafka's IncludeList, a comma means "or", blanks are ignored, and surrounding quotes are
     # dropped.
     source = re.sub(r"\s", "", text.strip().replace(",", "|")).strip("\"'")
     try:
@@ -186,9 +187,7 @@ def patterns(text: str, option: str) -> re.Pattern[str]:
 
 
 def run_ours(lines: Sequence[Line]) -> int:
-    """Run commands of ours that already print Kafka's output; return the first nonzero exit code,
-    or 0.
-    """
+    """Run commands of ours that print Kafka's output. Return the first nonzero exit code, or 0."""
     from barnabas.cli.app import run
 
     return next((code for line in lines if (code := run(line))), 0)

@@ -1,4 +1,4 @@
-"""Reads `--replica-assignment 0:1,1:2`: the brokers of each partition. Pure."""
+"""Parses `--replica-assignment 0:1,1:2`, which lists the brokers of each partition. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from barnabas.cli.kafka.options import BadCommandLine, Given
 
 
 def assignment_of(given: Given) -> dict[int, list[int]] | None:
-    """Return the brokers by partition; None without the option. Raises BadCommandLine."""
+    """Return the brokers by partition, or None without the option. Raises BadCommandLine."""
     text = given.text("replica-assignment")
     if text is None:
         return None

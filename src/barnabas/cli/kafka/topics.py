@@ -1,6 +1,7 @@
-"""`kafka-topics.sh` creates, lists, describes, alters and deletes topics, in Kafka 3.9's words.
+"""Implements `kafka-topics.sh`, which creates, lists, describes, alters and deletes topics, in
+Kafka 3.9's words.
 
-A line with --zookeeper is for 2.3.1; `zookeeper_topics` handles it.
+A line with --zookeeper is handled like in 2.3.1, by `zookeeper_topics`.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ Described = list[tuple[TopicDescription, list[ConfigEntry]]]
 
 
 def _check(given: Given) -> str:
-    """Return the action. Raises BadCommandLine for options that do not go with it."""
+    """Return the action. Raises BadCommandLine for options that cannot be combined with it."""
     action = given.one_of(
         *_ACTIONS,
         complaint="Command must include exactly one action: --list, --describe, --create, --alter "
@@ -83,7 +84,7 @@ def _check(given: Given) -> str:
         raise BadCommandLine("--topic is required to describe a topic")
     if action not in ("list", "describe"):
         given.need("topic")
-    # With brokers, --alter only adds partitions; in 2.3.1 it also changed configs.
+    # With brokers, --alter only adds partitions; in 2.3.1, it also changed configs.
     if action == "alter" and not by_zookeeper:
         given.need("partitions")
     for name in ("partitions", "replica-assignment"):
@@ -128,14 +129,14 @@ def explain(given: Given) -> list[Line]:
             *flag_words(given, "if-not-exists"),
         ]
         return [["topics", "create", topic or "", *options, *at]]
-    # Kafka's pattern for --list has no counterpart in ours.
+    # Our command has no equivalent for Kafka's pattern for --list.
     if action == "list" and topic is not None:
         raise NotCovered(
             "--list --topic: our command lists all topics: barnabas topics list | grep NAME"
         )
     if action == "list":
         return [["topics", "list", *flag_words(given, "exclude-internal"), *at]]
-    # Kafka reads --topic as a regular expression; our commands take names.
+    # For Kafka, --topic is a regular expression; our commands accept names.
     names = [] if topic is None else plain_names(topic, "topic")
     if action == "delete":
         return [["topics", "delete", *names, *flag_words(given, "if-exists"), *at]]
@@ -151,7 +152,8 @@ def explain(given: Given) -> list[Line]:
 
 
 def _alterations(given: Given, topic: str) -> list[Line]:
-    """Return our commands for --alter of one topic: one for its configs, one for its partitions."""
+    """Return our commands for --alter of one topic: one for its configs and one for its
+    partitions."""
     at, lines = at_servers(given), []
     changes = [
         *option_words(given, "config", "add"),
@@ -167,7 +169,7 @@ def _alterations(given: Given, topic: str) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Carry out the action, and print Kafka's lines."""
+    """Execute the action, and print Kafka's lines."""
     action = _check(given)
     work = {"create": _create, "list": _list, "describe": _describe, "alter": _alter}
     try:
@@ -176,8 +178,8 @@ def run(given: Given) -> int:
         else:
             run_client(work.get(action, _delete)(given))
     except BarnabasError as error:
-        # The user must correct these, and gets one line with advice; the others are the broker's
-        # answers, which Kafka prints in its own words.
+        # The user must correct these errors, and gets one line with advice. The others are brokers'
+        # responses, which Kafka prints in its own words.
         if isinstance(error, BadCommandLine | NotCovered | Unreachable | ConfigError):
             raise
         click.echo(f"Error while executing topic command : {java_message(error)}")
@@ -194,7 +196,7 @@ async def _create(given: Given) -> None:
     partitions, factor = given.number("partitions"), given.number("replication-factor")
     if partitions is not None and partitions < 1:
         raise Refused("The partitions must be greater than 0")
-    # A signed 16-bit number in the protocol; Kafka checks it before asking a broker.
+    # This is a signed 16-bit number in the protocol, and Kafka checks it before it asks a broker.
     if factor is not None and not 1 <= factor <= _INT16_MAX:
         raise Refused(f"The replication factor must be between 1 and {_INT16_MAX} inclusive")
     await create_topic(given, name, key_values(given.texts("config"), "--config"))
@@ -222,8 +224,8 @@ async def _describe_wanted(admin: Admin, given: Given) -> Described:
         names = await _existing(admin, given)
         topics = await admin.describe_topics(names) if names else []
     else:
-        # Kafka uses only the id if a name is given as well. Our admin asks by names, so all topics
-        # are searched.
+        # Kafka uses only the id even if a name is given. Our admin client asks by names, so all
+        # topics are searched.
         topics = [
             each for each in await admin.describe_topics() if uuid_text(each.topic_id) == wanted
         ]
@@ -246,7 +248,7 @@ async def _alter(given: Given) -> None:
             there = len(topic.partitions)
             added = None
             if assignment is not None:
-                # The assignment lists all partitions; only the new ones are sent.
+                # The assignment lists all partitions, but only the new ones are sent.
                 added = [assignment[number] for number in sorted(assignment) if number >= there]
             await admin.create_partitions(topic.name, count, added)
 
@@ -259,7 +261,8 @@ async def _delete(given: Given) -> None:
 
 
 async def _existing(admin: Admin, given: Given) -> list[str]:
-    """Return the topics that the line means. Raises Refused, unless --if-exists is given."""
+    """Return the topics that the line selects. Raises Refused if there are none, unless --if-exists
+    is given."""
     names = await _names(admin, given)
     topic = given.text("topic")
     if topic is not None and not names and "if-exists" not in given:
@@ -277,16 +280,16 @@ async def _names(admin: Admin, given: Given) -> list[str]:
 
 
 def _heading(described: tuple[TopicDescription, list[ConfigEntry]]) -> str:
-    """Return a topic's own line, if it has its own configs."""
+    """Return the line for a topic itself, if it has its own configs."""
     if not own_configs(described[1]):
         return ""
     return describe_text([described], Filters()).splitlines(keepends=True)[0]
 
 
 async def _moving(admin: Admin) -> Moving:
-    """Return the partitions that are being reassigned, if a controller can say."""
+    """Return the partitions that are being reassigned, if a controller responds."""
     try:
-        # Without them, the lines show a topic that is not moving, as in Kafka.
+        # As in Kafka, the lines then look as if no partition were being reassigned.
         return await admin.list_partition_reassignments()
     except (Unreachable, ClusterAuthorizationFailed, UnsupportedVersion):
         return NOTHING_MOVES

@@ -1,4 +1,5 @@
-"""`kafka-transactions.sh` runs `barnabas transactions`, whose tables are Kafka's (KIP-664)."""
+"""Implements `kafka-transactions.sh` with `barnabas transactions`, which prints Kafka's tables
+(KIP-664)."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _COMMANDS = {
     ),
     "find-hanging": ("broker-id", "max-transaction-timeout", "topic", "partition"),
 }
-"""The options of each command that ours also has."""
+"""Maps each command to the options that our command also has."""
 
 
 def explain(given: Given) -> list[Line]:
@@ -37,11 +38,11 @@ def explain(given: Given) -> list[Line]:
             f"{' '.join(given.others) or 'no command'}: give one of {', '.join(_COMMANDS)}"
         )
     (command,) = given.others
-    # Kafka can ask any replica (KIP-664); our command asks the leader, whose state decides.
+    # Kafka can ask any replica (KIP-664); our command asks the leader, whose state is decisive.
     if command == "describe-producers" and "broker-id" in given:
         raise NotCovered("--broker-id: our command asks the leader; leave it out")
     for name in given:
-        # argparse4j gives each subcommand its own options; here one table has all of them.
+        # In argparse4j, each subcommand has its own options; here, one table contains all of them.
         if name not in (*_COMMANDS[command], "bootstrap-server", "command-config"):
             raise BadCommandLine(f"unrecognized arguments: '--{name}' does not go with {command}")
     options = [word for name in _COMMANDS[command] for word in option_words(given, name)]

@@ -1,5 +1,5 @@
-"""`kafka-verifiable-producer.sh` and `kafka-verifiable-consumer.sh`, whose events our commands
-print.
+"""Implements `kafka-verifiable-producer.sh` and `kafka-verifiable-consumer.sh` with our commands,
+which print the same events.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def explain_producer(given: Given) -> list[Line]:
     """Return our command for the line."""
     line = ["verifiable-producer", given.required_text("topic")]
     most = given.number("max-messages")
-    if most is not None and most >= 0:  # -1: until it is stopped
+    if most is not None and most >= 0:  # -1 means until it is stopped
         line += ["--max-messages", str(most)]
     pace = given.number("throughput")
-    # -1 is Kafka's default: as fast as possible.
+    # -1, Kafka's default, means as fast as possible.
     if pace is not None and pace >= 0:
         line += ["--throughput", str(pace)]
     created_ms = given.number("message-create-time", -1, 2**63 - 1)

@@ -1,8 +1,8 @@
-"""Does what `kafka-acls.sh --authorizer-properties zookeeper.connect=...` does in Kafka 3.9.1.
+"""Implements `kafka-acls.sh --authorizer-properties zookeeper.connect=...` as in Kafka 3.9.1.
 
-Kafka's tool creates its own AclAuthorizer, which reads and writes the rules in ZooKeeper. So a
-cluster can get its first rules before any broker runs; running brokers learn of a change by its
-node under /kafka-acl-changes. Kafka 4.0 removed this together with ZooKeeper.
+Kafka's tool creates its own AclAuthorizer, which reads and writes the rules in ZooKeeper. A cluster
+can therefore get its first rules before any broker runs. Running brokers are notified of a change
+by a node under /kafka-acl-changes. Kafka 4.0 removed this together with ZooKeeper.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _DEPRECATED: Final = (
 
 
 def is_by_authorizer(given: Given) -> bool:
-    """Return True if the line concerns rules in ZooKeeper. Raises BadCommandLine."""
+    """Return whether the line concerns rules in ZooKeeper. Raises BadCommandLine."""
     if "bootstrap-server" in given:
         for option in (_CLASS, PROPERTIES, _TLS_FILE):
             given.not_with("bootstrap-server", option)
         return False
     if PROPERTIES not in given:
-        # In Kafka --authorizer alone may suffice: another vendor's class may need no settings. Ours
-        # is AclAuthorizer, which always needs a ZooKeeper address.
+        # In Kafka, --authorizer alone may be enough, because another vendor's class may need no
+        # settings. Our only class is AclAuthorizer, which always needs a ZooKeeper address.
         given.only_with(_CLASS, PROPERTIES)
         given.only_with(_TLS_FILE, PROPERTIES)
         return False
@@ -60,7 +60,8 @@ def warn_of_authorizer() -> None:
 
 
 def _settings(given: Given) -> Settings:
-    """Return how to reach ZooKeeper. If ZooKeeper authenticates us, new nodes belong to us.
+    """Return the settings for connecting to ZooKeeper. If ZooKeeper authenticates us, new nodes
+    belong to us.
 
     Raises BadCommandLine or ConfigError.
     """
@@ -73,14 +74,14 @@ def _settings(given: Given) -> Settings:
     file = given.text(_TLS_FILE)
     own: dict[str, str] = {}
     # The file keeps passwords off the command line, where `ps` would show them (KIP-515). Its names
-    # may have the prefix or not.
+    # may or may not have the prefix.
     general = _pairs(given.texts(PROPERTIES)) | ({} if file is None else load_properties(file))
     for name in [each for each in general if each.startswith(_PREFIX)]:
         own[name.removeprefix(_PREFIX)] = general.pop(name)
     if _URL in own:
         own["zookeeper.connect"] = own.pop(_URL)
-    # The authorizer's own value comes first; settings that do not concern ZooKeeper have no effect
-    # here.
+    # The authorizer's own value has precedence. Settings that do not concern ZooKeeper have no
+    # effect here.
     properties = {
         name: text
         for name, text in {**general, **own}.items()
@@ -92,14 +93,15 @@ def _settings(given: Given) -> Settings:
             "zookeeper.connect=HOST:PORT[/CHROOT]"
         )
     settings = command_settings(BrokerConfig(properties))
-    # Kafka's tool takes zookeeper.set.acl as true if ZooKeeper's SASL is configured. A broker's
-    # default stays false, but a tool that left open nodes among protected ones would undo the
+    # Kafka's tool treats zookeeper.set.acl as true if SASL is configured for ZooKeeper. A broker's
+    # default is still false, but a tool that created open nodes among protected ones would undo the
     # protection.
     return settings._replace(is_protected=settings.is_protected or settings.has_identity)
 
 
 def _pairs(texts: Iterable[str]) -> dict[str, str]:
-    """Return the pairs in --authorizer-properties, one in each. Raises BadCommandLine."""
+    """Return the pairs in --authorizer-properties, one from each occurrence. Raises
+    BadCommandLine."""
     pairs = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -110,13 +112,13 @@ def _pairs(texts: Iterable[str]) -> dict[str, str]:
 
 
 class ZooKeeperAcls:
-    """Keeps the rules in a tree, with the methods of `Admin` that `kafka.acls` uses."""
+    """Manages the rules in a tree, with the methods of `Admin` that `kafka.acls` uses."""
 
     def __init__(self, acls: AclStore) -> None:
         self._acls = acls
 
     async def describe_acls(self, wanted: AclFilter) -> list[AclBinding]:
-        """Return the rules that a filter matches."""
+        """Return the rules that match a filter."""
         found = self._acls.describe(wanted)
         return [AclBinding(pattern, each) for pattern, acls in found.items() for each in acls]
 
@@ -125,7 +127,7 @@ class ZooKeeperAcls:
         _raise_first(await self._acls.create(bindings))
 
     async def delete_acls(self, filters: AclFilter | Sequence[AclFilter]) -> None:
-        """Remove the rules that filters match; raise the first KafkaError after the others have
+        """Remove the rules that match filters; raise the first KafkaError after the others have
         been removed.
         """
         wanted = [filters] if isinstance(filters, AclFilter) else filters
@@ -141,7 +143,7 @@ def _raise_first(errors: Iterable[KafkaError | None]) -> None:
 
 @asynccontextmanager
 async def zookeeper_acls(given: Given) -> AsyncIterator[ZooKeeperAcls]:
-    """Open the tree that the line names; missing nodes are created, as by Kafka's tool.
+    """Open the tree that the line specifies. Like Kafka's tool, this creates missing nodes.
 
     Raises BadCommandLine, ConfigError, MetadataError or CorruptData.
     """
@@ -150,8 +152,8 @@ async def zookeeper_acls(given: Given) -> AsyncIterator[ZooKeeperAcls]:
     from barnabas.security.acl_rules import AclRules
 
     async with open_store(_settings(given), makes_chroot=True) as store:
-        # The brokers' own store. It also writes the change node, and tries again if another writer
-        # has changed a node in between, so this is safe while brokers also write rules.
+        # This is the brokers' own store. It also writes the change node, and tries again if another
+        # writer has changed a node in between, so it is safe while brokers also write rules.
         acls = AclStore(store, AclRules(), lambda: None, SystemClock(), SystemRandom())
         try:
             await acls.open()

@@ -1,4 +1,5 @@
-"""Finds the brokers for `--zookeeper HOST:PORT[/CHROOT]`, as Kafka's older tools name a cluster.
+"""Finds the brokers for `--zookeeper HOST:PORT[/CHROOT]`, with which Kafka's older tools specify a
+cluster.
 
 The tool reads the live brokers and their addresses from the tree, and contacts those brokers.
 """
@@ -38,16 +39,16 @@ _PROTOCOL: Final = "security.protocol"
 
 
 class Found(NamedTuple):
-    """The state of a cluster in ZooKeeper."""
+    """Holds the state of a cluster in ZooKeeper."""
 
     brokers: tuple[BrokerImage, ...]
-    deleted_topics: frozenset[str]  # marked for deletion, but still present
+    deleted_topics: frozenset[str]  # topics that are marked for deletion but still exist
 
 
 def is_by_zookeeper(given: Given) -> bool:
-    """Return True if the line names its cluster by ZooKeeper.
+    """Return whether the line specifies its cluster by ZooKeeper.
 
-    Raises BadCommandLine if it names brokers as well.
+    Raises BadCommandLine if it also specifies brokers.
     """
     if ZOOKEEPER_OPTION not in given:
         return False
@@ -59,17 +60,17 @@ def is_by_zookeeper(given: Given) -> bool:
 
 
 def zookeeper_settings(given: Given, file: str | None = None) -> Settings:
-    """Return how to reach the ZooKeeper in the line, with the settings in a file. Raises
-    ConfigError.
+    """Return the settings for connecting to the ZooKeeper on the line, including those in a file.
+    Raises ConfigError.
     """
     address = given.required_text(ZOOKEEPER_OPTION)
-    # Report a wrong address before a client tries to connect.
+    # A wrong address is reported before a client tries to connect.
     hosts_and_chroot(address)  # raises an error for an invalid address
     return TreeSource(address, file).required_zookeeper()
 
 
 def at_brokers(given: Given, config_option: str = "command-config") -> Given:
-    """Return the line with the brokers' addresses, unless it names them itself.
+    """Return the line with the brokers' addresses, unless it already contains them.
 
     Raises ConfigError or BadCommandLine.
     """
@@ -79,14 +80,15 @@ def at_brokers(given: Given, config_option: str = "command-config") -> Given:
 
 
 def cluster_of(given: Given) -> Found:
-    """Read the brokers, at least one, from the line's ZooKeeper. Raises ConfigError."""
+    """Read the brokers, of which there must be at least one, from the ZooKeeper on the line. Raises
+    ConfigError."""
     return run_client(_read(zookeeper_settings(given)))
 
 
 def with_brokers(given: Given, found: Found, config_option: str = "command-config") -> Given:
-    """Return the line with the broker addresses that suit the client. Raises ConfigError."""
+    """Return the line with the broker addresses that the client can use. Raises ConfigError."""
     configs = file_configs(given, config_option)
-    # The tree has every listener; the client can use those with its own security protocol.
+    # The tree contains all listeners; the client can use those with its own security protocol.
     protocol = configs.get(_PROTOCOL, _PLAINTEXT).strip().upper()
     addresses = [
         # An IPv6 address needs brackets before a port.
@@ -125,13 +127,13 @@ async def _read(settings: Settings) -> Found:
 async def open_store(
     settings: Settings, *, makes_chroot: bool = False
 ) -> AsyncIterator[MetadataStore]:
-    """Open the tree for a short time. Raises ConfigError if ZooKeeper does not answer in time."""
+    """Open the tree for a short time. Raises ConfigError if ZooKeeper does not respond in time."""
     store = await open_zookeeper(settings, makes_chroot=makes_chroot)
     try:
         async with asyncio.timeout(_PATIENCE_S):
             yield store
     except MetadataError as error:
-        # Protected nodes (SE-6) are unreadable without the brokers' identity.
+        # Protected nodes (SE-6) cannot be read without the brokers' identity.
         if not settings.has_identity:
             error.add_note(
                 "if only the brokers have access, give a file with their credentials or "
@@ -148,8 +150,8 @@ async def open_store(
 
 
 async def check_chroot(store: MetadataStore, connect: str) -> None:
-    """Raises ConfigError if the chroot does not exist."""
-    # Report a mistyped chroot, which would look like an empty cluster.
+    """Raise ConfigError if the chroot does not exist."""
+    # A mistyped chroot is reported, because it would look like an empty cluster.
     chroot = hosts_and_chroot(connect)[1]
     if chroot and await store.read("/") is None:
         raise ConfigError(

@@ -1,11 +1,11 @@
-"""Does what `kafka-configs.sh --zookeeper` does: reads and writes the nodes under /config.
+"""Implements `kafka-configs.sh --zookeeper`, which reads and writes the nodes under /config.
 
     /config/users/<user>         SCRAM credentials, to create the first user of a cluster
     /config/brokers/<id>         settings of a broker that is not running
 
 As in Kafka 3.9.1, these two are written to ZooKeeper, with a notification for the brokers. Configs
 that only older versions write there (topic configs, quotas) are sent to the brokers instead, which
-check them; the output is then that of 2.3.1.
+validate them. The output is then that of 2.3.1.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _KINDS: Final = (TOPICS, _CLIENTS, USERS, BROKERS)
 _TYPES: Final = {"user": USERS, "client-id": _CLIENTS}
 _WORDS: Final = {TOPICS: "topic", _CLIENTS: "client-id", USERS: "user-principal"}
 _ENCODER: Final = "password.encoder."
-_ATTEMPTS: Final = 20  # each fails only if another writer was faster
+_ATTEMPTS: Final = 20  # an attempt fails only if another writer was faster
 _NOT_RUNNING: Final = (
     "Broker configuration operations using ZooKeeper are only supported if the affected broker(s) "
     "are not running."
@@ -63,7 +63,7 @@ Edit = Callable[[dict[str, str]], dict[str, str]]
 
 
 class Entity(NamedTuple):
-    """Names the owner of configs: a kind with the name of its node, and the same for a user's
+    """Identifies the owner of configs by a kind and the name of its node, and likewise for a user's
     clients.
 
     A name of None stands for all names.
@@ -75,7 +75,7 @@ class Entity(NamedTuple):
     client: str | None = None
 
     def path(self) -> str:
-        """Return the path under /config; only for an entity whose names are known."""
+        """Return the path under /config. Call this only for an entity whose names are known."""
         of_client = f"/{_CLIENTS}/{self.client}" if self.has_clients else ""
         return f"{self.kind}/{self.name}{of_client}"
 
@@ -95,7 +95,7 @@ def _words(kind: str, node: str | None) -> str:
 
 
 def check(given: Given) -> None:
-    """Raises BadCommandLine for options that go only with brokers, or only with ZooKeeper."""
+    """Raise BadCommandLine for options that are valid only with brokers, or only with ZooKeeper."""
     if "zookeeper" not in given:
         given.only_with("zk-tls-config-file", "zookeeper")
     elif "all" in given:
@@ -103,7 +103,7 @@ def check(given: Given) -> None:
 
 
 def run(given: Given, action: str, resource: Callable[[], tuple[str, list[str] | None]]) -> None:
-    """Carry out the action. `resource` returns the kind and the names in a line about topics or
+    """Execute the action. `resource` returns the kind and the names for a line about topics or
     brokers.
 
     Raises BarnabasError.
@@ -118,15 +118,16 @@ def run(given: Given, action: str, resource: Callable[[], tuple[str, list[str] |
             "--entity-name or --entity-default must be specified with each --entity-type for "
             "--alter"
         )
-    # The broker is down, so only `_broker_edit` checks its settings.
+    # The broker is not running, so only `_broker_edit` checks its settings.
     if entity.kind == BROKERS:
         run_client(_write(_settings(given), entity, _broker_edit(given, entity)))
-    # This creates the first user of a cluster, before any broker can authenticate an administrator.
+    # This can create the first user of a cluster, before any broker can authenticate an
+    # administrator.
     elif entity.kind == USERS and _is_about_scram(given):
         run_client(_write(_settings(given), entity, _scram_edit(given, entity)))
     else:
-        # 3.9.1 rejects these with --zookeeper, and 2.3.1 wrote them unchecked; the brokers check
-        # them.
+        # 3.9.1 rejects these with --zookeeper, and 2.3.1 wrote them without checks; here, the
+        # brokers check them.
         at = at_brokers(given)
         run_client(_alter_topic(at, entity) if entity.kind == TOPICS else client_configs.change(at))
         # 2.3.1 writes "Updating", 3.9.1 "updating" (below).
@@ -136,8 +137,8 @@ def run(given: Given, action: str, resource: Callable[[], tuple[str, list[str] |
 
 
 def _settings(given: Given) -> Settings:
-    """Return how to reach ZooKeeper. If ZooKeeper authenticates us, new nodes belong to us, as in
-    Kafka.
+    """Return the settings for connecting to ZooKeeper. If ZooKeeper authenticates us, new nodes
+    belong to us, as in Kafka.
     """
     settings = zookeeper_settings(given, given.text("zk-tls-config-file"))
     return settings._replace(is_protected=settings.is_protected or settings.has_identity)
@@ -182,8 +183,7 @@ async def _describe(settings: Settings, entity: Entity) -> None:
                     "--entity-name or --entity-default is needed: one broker, or the defaults of "
                     "all"
                 )
-            # A running broker also has settings from its file and its defaults, so the broker is
-            # asked.
+            # A running broker also has settings from its file and defaults, so the broker is asked.
             await _refuse_running(store, entity, "describe")
         for each in await _every(store, entity):
             configs = await _configs(store, each)
@@ -193,7 +193,7 @@ async def _describe(settings: Settings, entity: Entity) -> None:
 
 
 async def _every(store: MetadataStore, entity: Entity) -> list[Entity]:
-    """Return the named entities for one that stands for several."""
+    """Return all entities with names for an entity that stands for several."""
     if entity.name is None:
         named = [entity._replace(name=name) for name in await _names(store, entity.kind)]
     else:
@@ -219,7 +219,8 @@ async def _configs(store: MetadataStore, entity: Entity) -> dict[str, str]:
 
 
 async def _refuse_running(store: MetadataStore, entity: Entity, verb: str) -> None:
-    """Raises ConfigError if a broker that owns the configs is running: it would not check them."""
+    """Raise ConfigError if a broker that owns the configs is running, because it would not check
+    them."""
     node = await store.read(layout.BROKER_IDS)
     running = [] if node is None else list(node.children)
     if entity.name == DEFAULT and running:
@@ -240,8 +241,8 @@ async def _write(settings: Settings, entity: Entity, edit: Edit) -> None:
         await check_chroot(store, settings.connect)
         if entity.kind == BROKERS:
             await _refuse_running(store, entity, "update")
-        # The commit is optimistic: it carries the version that was read, and is retried if that has
-        # changed.
+        # The commit is optimistic: it contains the version that was read, and is retried if the
+        # version has changed.
         for _ in range(_ATTEMPTS):
             try:
                 await store.commit(await _operations(store, entity, edit))
@@ -271,7 +272,7 @@ async def _operations(store: MetadataStore, entity: Entity, edit: Edit) -> list[
         for each in await write_operations(store, entity.path(), node, configs)
         if not (isinstance(each, Create) and each in operations)
     ]
-    # Brokers watch /config/changes, and read the entity that a new node there names.
+    # Brokers watch /config/changes, and read the entity to which a new node refers.
     change = config_changes.encode_change(entity.path())
     return [*operations, Create(config_changes.CHANGE_PREFIX, change, sequential=True)]
 
@@ -316,11 +317,11 @@ def _edit(
 
 
 def _scram_edit(given: Given, entity: Entity) -> Edit:
-    """Return the change to a user's credentials; no message shows a possible password."""
+    """Return the change to a user's credentials. No message shows text that may be a password."""
     user = decoded_user(entity.name or "")
     if entity.has_clients or user is None:
         raise BadCommandLine("SCRAM credentials belong to one user: name the user, and no client")
-    # The brackets on the line were removed when it was split: a value has its own commas.
+    # The brackets were removed when the line was split, so a value may contain commas.
     pairs = [f"{name}=[{value}]" for name, value in _configs_to_add(given).items()]
     try:
         wanted = scram_alterations(user, pairs, _names_to_delete(given))
@@ -336,7 +337,7 @@ def _scram_edit(given: Given, entity: Entity) -> Edit:
                 f"Iterations {each.iterations} of {each.mechanism}: not from {MIN_ITERATIONS} to "
                 f"{MAX_ITERATIONS}"
             )
-        # ZooKeeper gets salt, keys and iterations (RFC 5802), never the password.
+        # The salt, keys and iterations (RFC 5802) are written to ZooKeeper, but never the password.
         credential = new_credential(each.mechanism, each.password, each.iterations)
         added[each.mechanism] = credential.text()
     return lambda configs: _edit(configs, added, _names_to_delete(given))
@@ -351,13 +352,13 @@ def _broker_edit(given: Given, entity: Entity) -> Edit:
     from barnabas.config import BrokerConfig, key_of
 
     pairs = _configs_to_add(given)
-    # The secret encrypts passwords among the settings and is itself not written, as in 3.9.1.
+    # As in 3.9.1, the secret encrypts passwords in the settings and is itself not written.
     encoder = {name: text for name, text in pairs.items() if name.startswith(_ENCODER)}
     added = {name: text for name, text in pairs.items() if name not in encoder}
     try:
         for name, text in added.items():
-            # This checks what a broker would check, because it is not running and would find errors
-            # only at its start.
+            # This checks what the broker would check, because it is not running and would find
+            # errors only when it starts.
             check_change(name, text, entity.name == DEFAULT)
             key_of(name).parse(text)
         sealed = StoredSecrets(BrokerConfig(encoder)).seal(added, {}, {})
@@ -375,7 +376,7 @@ async def _alter_topic(given: Given, entity: Entity) -> None:
             for each in await admin.describe_configs(resource)
             if each.source == DYNAMIC_TOPIC_CONFIG
         }
-        # Called for its refusal of a config that is not set; the brokers apply the change.
+        # This is called only to reject a config that is not set; the brokers apply the change.
         _edit(own, added, deleted)
         await admin.alter_configs(
             resource,

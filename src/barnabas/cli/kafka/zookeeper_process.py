@@ -1,4 +1,5 @@
-"""Starts and stops a ZooKeeper for Kafka's and ZooKeeper's own scripts: Debian's, run by Java.
+"""Starts and stops a ZooKeeper for Kafka's and ZooKeeper's own scripts, using Debian's package and
+Java.
 
 Its `barnabas.pid` in the data directory identifies the process, like a broker's.
 """
@@ -32,7 +33,7 @@ class CannotRun(BarnabasError):
 
 
 class ZooKeeper(NamedTuple):
-    """A server, as its configuration file describes it."""
+    """Represents a server that is described by a configuration file."""
 
     config: Path
     data: Path
@@ -45,16 +46,16 @@ class ZooKeeper(NamedTuple):
 
     @property
     def log(self) -> Path:
-        """The file for its output when it runs in the background."""
+        """The file for the server's output when it runs in the background."""
         return log_file_of(self.data)
 
     def mode(self) -> str:
-        """Ask ZooKeeper for its mode; empty if it does not answer."""
+        """Return ZooKeeper's mode, or "" if it does not respond."""
         return mode((self.host, self.port))
 
 
 def server_of(config: Path) -> ZooKeeper:
-    """Return the server of a configuration file. Raises ConfigError or CannotRun."""
+    """Return the server that a configuration file describes. Raises ConfigError or CannotRun."""
     values = load_properties(config)
     data = values.get("dataDir", "").strip()
     if not data:
@@ -62,7 +63,7 @@ def server_of(config: Path) -> ZooKeeper:
     port = values.get("clientPort", str(_CLIENT_PORT)).strip()
     if not port.isdecimal() or not 0 < int(port) < 65_536:
         raise CannotRun(f"{config}: clientPort={port}: not a port from 1 to 65535")
-    # 0.0.0.0 means every address: this machine reaches it as localhost.
+    # 0.0.0.0 means every address, so this machine connects to localhost.
     host = values.get("clientPortAddress", "").strip()
     return ZooKeeper(
         config, Path(data), "localhost" if host in ("", "0.0.0.0") else host, int(port)
@@ -70,20 +71,21 @@ def server_of(config: Path) -> ZooKeeper:
 
 
 def run(server: ZooKeeper) -> int:
-    """Become the server: signals go directly to it. Raises NotCovered or CannotRun."""
+    """Replace this process with the server, so that signals go directly to it. Raises NotCovered or
+    CannotRun."""
     words = _claim(server)
     os.execv(words[0], words)
 
 
 def start(server: ZooKeeper) -> int:
-    """Start it in the background, wait until it answers, and return its process id.
+    """Start the server in the background, wait until it responds, and return its process id.
 
     Raises NotCovered or CannotRun.
     """
     running = read_pid_file(server.data)
     if running is not None and running.is_alive:
         raise CannotRun(f"ZooKeeper is already running, as process {running.pid}")
-    # A second server could not bind the port, and the wait would find the first server ready.
+    # A second server could not bind the port, and the first one would be mistaken for it.
     if server.mode():
         raise CannotRun(f"another ZooKeeper listens on {server.address}")
     words = _command(server)
@@ -98,7 +100,7 @@ def start(server: ZooKeeper) -> int:
         )
     claim(server.data, server.address, process.pid)
     ends_at = time.monotonic() + _START_SECONDS
-    # It is ready once it answers "srvr" with a mode; the port is open earlier.
+    # The server is ready once it responds to "srvr" with a mode; the port is open earlier.
     while not server.mode():
         if process.poll() is not None:
             raise CannotRun(f"ZooKeeper exited: {_tail(server.log, began_at)}")
@@ -110,7 +112,8 @@ def start(server: ZooKeeper) -> int:
 
 
 def stop(server: ZooKeeper) -> bool:
-    """Stop the server of this configuration and wait; return False if it is not running.
+    """Stop the server of this configuration and wait for its end; return False if it is not
+    running.
 
     Raises CannotRun.
     """
@@ -121,7 +124,8 @@ def stop(server: ZooKeeper) -> bool:
 
 
 def stop_process(pid: int) -> bool:
-    """Stop a server by its process and wait; return False if it has ended. Raises CannotRun."""
+    """Stop a server's process and wait for its end; return False if it has already ended. Raises
+    CannotRun."""
     began_ticks = process_began_ticks(pid)
     try:
         os.kill(pid, signal.SIGTERM)
@@ -130,7 +134,8 @@ def stop_process(pid: int) -> bool:
     except PermissionError as error:
         raise CannotRun(f"ZooKeeper, process {pid}, belongs to another user") from error
     ends_at = time.monotonic() + _STOP_SECONDS
-    # Compare the start time, since another process may get the id as soon as this one has ended.
+    # The start time is compared, because another process may get the id as soon as this one has
+    # ended.
     while began_ticks is not None and process_began_ticks(pid) == began_ticks:
         if time.monotonic() > ends_at:
             raise CannotRun(
@@ -141,7 +146,7 @@ def stop_process(pid: int) -> bool:
 
 
 def processes(proc: Path = PROC) -> Iterator[int]:
-    """Yield the process ids of all servers of this user, if the system shows them."""
+    """Yield the process ids of all of this user's servers, if the system shows them."""
     for entry in proc.iterdir() if proc.is_dir() else ():
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdecimal() else []
@@ -153,7 +158,7 @@ def processes(proc: Path = PROC) -> Iterator[int]:
 
 def _claim(server: ZooKeeper) -> list[str]:
     words = _command(server)
-    # Run even if the pid file cannot be written.
+    # The server runs even if the pid file cannot be written.
     if not claim(server.data, server.address):
         running = read_pid_file(server.data)
         if running is not None and running.is_alive:

@@ -1,7 +1,7 @@
-"""Does what `kafka-reassign-partitions.sh --zookeeper` does in Kafka 2.3.1, in its words.
+"""Implements `kafka-reassign-partitions.sh --zookeeper` as in Kafka 2.3.1, and with its words.
 
-The request goes to the brokers in ZooKeeper. In 2.3.1 a plan with log directories also needed
---bootstrap-server; here --zookeeper is enough.
+The request is sent to the brokers that are registered in ZooKeeper. In 2.3.1, a plan with log
+directories also needed --bootstrap-server; here, --zookeeper is enough.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def plan_of_line(given: Given, action: str) -> Plan:
     if _FILE not in given:
         raise BadCommandLine(f"--{action} needs --{_FILE}")
     others = ["topics-to-move-json-file", "disable-rack-aware", "broker-list"]
-    # 2.3.1 accepts throttles with --execute only.
+    # 2.3.1 accepts throttles only with --execute.
     if action == "verify":
         others += ["throttle", "replica-alter-log-dirs-throttle"]
     given.not_with(action, *others)
@@ -65,14 +65,14 @@ def plan_of_line(given: Given, action: str) -> Plan:
 
 
 async def execute(given: Given, plan: Plan) -> int:
-    """Start the moves, or set the rate of those under way; return the exit code."""
+    """Start the moves, or set the rate of moves in progress, and return the exit code."""
     wanted = plan.replicas
     rate, own_rate = given.number("throttle", 0), given.number("replica-alter-log-dirs-throttle", 0)
     async with admin_of(given) as admin:
         check_known([each for ids in wanted.values() for each in ids], await racks_of(admin))
         before = await replicas_of(admin, wanted)
-        # 2.3.1 allowed one plan at a time, in /admin/reassign_partitions: a second --execute only
-        # changes the running plan's throttle.
+        # 2.3.1 allowed one plan at a time, in /admin/reassign_partitions. A second --execute only
+        # changes the throttle of the current plan.
         moving = await admin.list_partition_reassignments()
         if moving:
             click.echo("There is an existing assignment running.")
@@ -108,11 +108,11 @@ async def execute(given: Given, plan: Plan) -> int:
 
 
 async def verify(given: Given, plan: Plan) -> int:
-    """Print the state of each move, and remove the throttle when all are complete; return the exit
+    """Print the state of each move, remove the throttle if all are complete, and return the exit
     code.
     """
     async with admin_of(given) as admin:
-        # Looked up first, so that a move that ends in between counts as completed.
+        # This is looked up first, so that a move that ends in between counts as completed.
         moving = await admin.list_partition_reassignments()
         actual = current(await admin.describe_topics())
         dirs = await admin.describe_log_dirs() if plan.log_dirs else {}
@@ -125,7 +125,8 @@ async def verify(given: Given, plan: Plan) -> int:
         click.echo("Status of partition reassignment: ")
         for what, state in states.items():
             click.echo(f"Reassignment of {what} {state}")
-        # Only when every move has completed; a failed move keeps the throttle, as in 2.3.1.
+        # As in 2.3.1, this happens only when all moves have completed; a failed move keeps the
+        # throttle.
         if set(states.values()) == {_state(False, True)}:
             return await _remove_throttle(admin, plan.replicas)
     return EXIT_OK
@@ -142,7 +143,8 @@ def _place_state(place: Place, target: str) -> str:
 
 
 async def _remove_throttle(admin: Admin, plan: Replicas) -> int:
-    """Remove it from all brokers: it is no longer known which brokers took part."""
+    """Remove the throttle from all brokers, because it is no longer known which brokers took
+    part."""
     brokers, topics = sorted(await racks_of(admin)), sorted({name.topic for name in plan})
     # 2.3.1 prints "Throttle was removed." only if there was one.
     names = {*BROKER_SETTINGS, *TOPIC_SETTINGS}
@@ -162,7 +164,7 @@ async def _remove_throttle(admin: Admin, plan: Replicas) -> int:
 async def _has_any(
     admin: Admin, resources: Iterable[ConfigResource], names: Collection[str]
 ) -> bool:
-    """Return True if one of these configs is set for one of the resources itself."""
+    """Return whether one of these configs is set for one of the resources itself."""
     for resource in resources:
         for each in await admin.describe_configs(resource):
             if each.name in names and each.source in _OWN:

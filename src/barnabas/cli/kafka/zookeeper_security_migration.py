@@ -1,4 +1,5 @@
-"""Implements `zookeeper-security-migration.sh`, which protects a cluster's nodes or opens them."""
+"""Implements `zookeeper-security-migration.sh`, which protects a cluster's nodes or removes the
+protection."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _ACL, _CONNECT, _TLS_FILE = "zookeeper.acl", "zookeeper.connect", "zk-tls-config
 _SESSION, _CONNECTION = "zookeeper.session.timeout", "zookeeper.connection.timeout"
 _TIMEOUT_MS: Final = 30_000
 _OWN: Final = "barnabas.zookeeper.credentials"
-_ELECTED: Final = "/controller"  # exists while there is a controller
+_ELECTED: Final = "/controller"  # exists only while there is a controller
 _ROOTS: Final = (
     "/admin",
     "/brokers",
@@ -57,9 +58,10 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Set the rights; silent like Kafka's tool, unless the tree does not look like a cluster's."""
+    """Set the rights. Like Kafka's tool, this prints nothing unless the tree does not look like
+    that of a cluster."""
     is_secure = _is_secure(given)
-    # The tool connects like a broker: its credentials become the owner of the nodes.
+    # The tool connects like a broker, so that the brokers' credentials own the nodes.
     settings = _settings(given)._replace(is_protected=is_secure)
     missing = run_client(_missing(settings))
     # A mistyped chroot would protect an empty tree and report success.
@@ -72,7 +74,8 @@ def run(given: Given) -> int:
         if "enable.path.check" in given:
             click.echo("Exit the command.")
             return EXIT_FAILURE
-    # The roots are first created, then protected; later, anyone could create a missing root.
+    # The roots are created before they are protected, because otherwise anyone could create a
+    # missing root later.
     run_client(_create(settings, missing))
     run_client(set_rights(settings, is_protected=is_secure))
     return EXIT_OK
@@ -90,7 +93,8 @@ def _connect(given: Given) -> str:
 
 
 def _settings(given: Given) -> Settings:
-    """Return how to reach ZooKeeper, from the file and the environment. Raises ConfigError."""
+    """Return the settings for connecting to ZooKeeper, from the file and the environment. Raises
+    ConfigError."""
     from barnabas.cluster.zookeeper_settings import settings_from
     from barnabas.config import BrokerConfig, from_environment
 
@@ -133,7 +137,7 @@ def _milliseconds(given: Given, option: str) -> int:
 
 
 async def _missing(settings: Settings) -> list[str]:
-    """Return the nodes that are missing; the root gets its rights first, as in Kafka."""
+    """Return the missing nodes. As in Kafka, the rights of the root are set first."""
     async with _open(settings) as store:
         await store.set_rights("/", is_protected=settings.is_protected)
         nodes = await store.read_many(list(_ROOTS))
@@ -141,7 +145,7 @@ async def _missing(settings: Settings) -> list[str]:
 
 
 async def _create(settings: Settings, missing: list[str]) -> None:
-    """Create the missing nodes, as Kafka's tool does, so that no stranger can create them first."""
+    """Create the missing nodes, like Kafka's tool, so that nobody else can create them first."""
     async with _open(settings) as store:
         for path in missing:
             # /controller is ephemeral: a node left there by this tool would prevent every election.
@@ -152,7 +156,7 @@ async def _create(settings: Settings, missing: list[str]) -> None:
 
 @asynccontextmanager
 async def _open(settings: Settings) -> AsyncIterator[ZooKeeperStore]:
-    from barnabas.cluster.zookeeper import ZooKeeperStore  # takes a while to import
+    from barnabas.cluster.zookeeper import ZooKeeperStore  # slow to import
 
     store = await ZooKeeperStore.open(settings, makes_chroot=False)
     try:

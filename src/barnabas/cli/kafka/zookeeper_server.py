@@ -27,7 +27,7 @@ def _explain(given: Given) -> list[Line]:
 
 
 def _run_start(given: Given) -> int:
-    """Run the server until it is stopped; with -daemon in the background."""
+    """Run the server until it is stopped or, with -daemon, in the background."""
     if len(given.others) != 1:
         raise BadCommandLine(
             "USAGE: zookeeper-server-start.sh [-daemon] zookeeper.properties (`barnabas "
@@ -46,8 +46,8 @@ def _run_stop(given: Given) -> int:
     if given.others:
         has_stopped = zookeeper.stop(zookeeper.server_of(Path(given.others[0])))
     else:
-        # Kafka's script signals every ZooKeeper on the machine; this one does not guess which of
-        # several to stop.
+        # Kafka's script signals every ZooKeeper on the machine; this one does not choose among
+        # several.
         found = list(zookeeper.processes())
         if len(found) > 1:
             raise zookeeper.CannotRun(
@@ -62,7 +62,7 @@ def _run_stop(given: Given) -> int:
 
 
 def _run_zk_server(given: Given) -> int:
-    """Run `zkServer.sh start [FILE]` and the like, in the words of ZooKeeper's script."""
+    """Run `zkServer.sh start [FILE]` and its other commands, in the words of ZooKeeper's script."""
     command, *files = given.others or ("",)
     if command not in _ZK_COMMANDS or len(files) > 1:
         raise BadCommandLine(
@@ -75,7 +75,7 @@ def _run_zk_server(given: Given) -> int:
         return _show_status(server)
     if command == "start-foreground":
         return zookeeper.run(server)
-    # restart also starts a server that was not running; stop then exits with 1.
+    # `restart` also starts a server that was not running, whereas `stop` exits with 1 in that case.
     if command != "start" and not _has_stopped(server) and command == "stop":
         return EXIT_FAILURE
     if command != "stop":
@@ -104,7 +104,7 @@ def _config(given: Given, files: list[str]) -> Path:
     named = given.text("config") or os.environ.get("ZOOCFGDIR")
     directory = Path(named or _DEFAULT_DIRECTORY)
     if files:
-        # As in ZooKeeper's script: a path, or a name in that directory.
+        # As in ZooKeeper's script, this is a path or a name in that directory.
         path = Path(files[0])
         return path if path.exists() or not (directory / path).exists() else directory / path
     for name in _CONFIG_NAMES:

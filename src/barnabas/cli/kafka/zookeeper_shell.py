@@ -56,7 +56,7 @@ def explain(given: Given) -> list[Line]:
 def run(given: Given) -> int:
     """Print a node in the same way as ZooKeeper's shell."""
     address, command, path = _read(given)
-    # With these options ZooKeeper also prints the node's stat, and orders paths differently.
+    # With these options, ZooKeeper also prints the node's stat, or orders paths differently.
     if "s" in given or "R" in given:
         raise NotCovered(
             "-s and -R print a different layout here; --explain prints our command for them"

@@ -1,9 +1,9 @@
-"""Does what `kafka-topics.sh --zookeeper` does in Kafka 2.3.1, in its words and layout.
+"""Implements `kafka-topics.sh --zookeeper` as in Kafka 2.3.1, with its words and layout.
 
     Topic:test<TAB>PartitionCount:1<TAB>ReplicationFactor:1<TAB>Configs:k=v,k=v
     <TAB>Topic: test<TAB>Partition: 0<TAB>Leader: 0<TAB>Replicas: 0<TAB>Isr: 0
 
-The request goes to the brokers in ZooKeeper, so their rules apply to this line as to any other.
+The request is sent to the brokers that are registered in ZooKeeper, so their rules apply as usual.
 """
 
 from __future__ import annotations
@@ -66,21 +66,23 @@ class Refused(BarnabasError):
 
 
 def check(given: Given, action: str) -> None:
-    """Raises BadCommandLine for options that the tool rejects with --zookeeper."""
+    """Raise BadCommandLine for options that the tool rejects with --zookeeper."""
     for name in _ONLY_BY_BROKERS:
         given.not_with(name, "zookeeper")
-    # 2.3.1 had no defaults for these: num.partitions is a broker setting, and it asked no broker.
+    # 2.3.1 had no defaults for these, because num.partitions is a broker setting and it asked no
+    # broker.
     if action == "create" and "replica-assignment" not in given:
         given.need("partitions", "replication-factor")
     given.not_with(*_REPORTS)
 
 
 def run(given: Given, action: str) -> None:
-    """Carry out the action through the brokers in ZooKeeper. Raises BarnabasError."""
+    """Execute the action through the brokers that are registered in ZooKeeper. Raises
+    BarnabasError."""
     check(given, action)
     warn_of_zookeeper()
     found = cluster_of(given)
-    # 2.3.1 placed the replicas itself, and could leave out racks.
+    # 2.3.1 placed the replicas itself, and could ignore racks.
     if _WITHOUT_RACKS in given and any(broker.rack is not None for broker in found.brokers):
         warn(
             "kafka-topics.sh",
@@ -101,7 +103,7 @@ async def _create(given: Given, found: Found) -> None:
         raise Refused("Number of partitions must be larger than 0.")
     if factor is not None and factor < 1:
         raise Refused("Replication factor must be larger than 0.")
-    # 2.3.1 counts the brokers in ZooKeeper; the brokers would reject it in other words.
+    # 2.3.1 counts the brokers in ZooKeeper; the brokers would reject this in other words.
     if factor is not None and factor > len(found.brokers):
         raise Refused(
             f"Replication factor: {factor} larger than available brokers: {len(found.brokers)}."
@@ -159,7 +161,7 @@ async def _describe(given: Given, found: Found) -> None:
 
 
 def _own(configs: Sequence[ConfigEntry]) -> list[str]:
-    """Return the topic's own configs; those in brokers' files are not in ZooKeeper."""
+    """Return the topic's own configs; configs from brokers' files are not in ZooKeeper."""
     return [
         f"{each.name}={each.value or ''}" for each in configs if each.source == DYNAMIC_TOPIC_CONFIG
     ]
@@ -175,7 +177,7 @@ def _heading(topic: TopicDescription, own: Sequence[str], is_marked: bool) -> st
 
 
 def _partitions(topic: TopicDescription, filters: Filters, is_marked: bool) -> list[str]:
-    # With a heading the mark is in the heading; without, it is on the partition's line.
+    # The mark is in the heading if there is one; otherwise, it is on the partition's line.
     mark = "\tMarkedForDeletion: true" if is_marked and any(filters) else ""
     return [
         f"\tTopic: {topic.name}\tPartition: {each.partition}\tLeader: {each.leader}\t"
@@ -191,7 +193,7 @@ async def _alter(given: Given, _found: Found) -> None:
     changes = [ConfigOperation(name, ConfigOperationType.SET, set_[name]) for name in set_]
     changes += [ConfigOperation(name, ConfigOperationType.DELETE, None) for name in removed]
     async with admin_of(given) as admin:
-        # 2.3.1 warns, then changes, topic by topic.
+        # For each topic, 2.3.1 first prints the warning and then makes the change.
         names = await _existing(admin, given)
         for topic in await admin.describe_topics(names) if names else ():
             if changes:
@@ -205,8 +207,8 @@ async def _alter(given: Given, _found: Found) -> None:
 async def _enlarge(
     admin: Admin, topic: TopicDescription, count: int, assignment: dict[int, list[int]] | None
 ) -> None:
-    # Their number determines which partition has a group or a transaction, and a change would not
-    # move the state.
+    # Their number determines which partition stores a group or a transaction, and a change would
+    # not move the state.
     if topic.name in INTERNAL_TOPICS:
         raise Refused(
             "The number of partitions for the internal topics"
@@ -214,7 +216,7 @@ async def _enlarge(
         )
     click.echo(_ADDS_PARTITIONS)
     there = len(topic.partitions)
-    # The brokers also reject it; these are 2.3.1's words.
+    # The brokers also reject this; the words here are those of 2.3.1.
     if count <= there:
         raise Refused(
             "The number of partitions for a topic can only be increased. Topic "
@@ -243,7 +245,8 @@ async def _delete(given: Given, found: Found) -> None:
 
 
 async def _existing(admin: Admin, given: Given) -> list[str]:
-    """Return the topics that the line means. Raises Refused, unless --if-exists is given."""
+    """Return the topics that the line selects. Raises Refused if there are none, unless --if-exists
+    is given."""
     names = _chosen(given, await admin.list_topics())
     topic = given.text("topic")
     if topic is not None and not names and "if-exists" not in given:
@@ -252,7 +255,7 @@ async def _existing(admin: Admin, given: Given) -> list[str]:
 
 
 def _chosen(given: Given, names: Sequence[str]) -> list[str]:
-    """Keep the topics that --topic and --exclude-internal select."""
+    """Return the topics that --topic and --exclude-internal select."""
     topic = given.text("topic")
     wanted = None if topic is None else patterns(topic, "topic")
     return [

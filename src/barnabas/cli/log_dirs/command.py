@@ -20,7 +20,7 @@ from barnabas.client.admin.admin import Admin, LogDirDescription
 from barnabas.counted import counted
 
 Described = Mapping[int, tuple[LogDirDescription, ...]]
-"""The log directories of each broker, by its id."""
+"""Maps broker ids to the log directories of each broker."""
 
 
 @command_group()
@@ -53,12 +53,12 @@ log_dirs.add_command(strays_of)
 @as_json
 @bootstrap_server
 def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, servers: str) -> int:
-    """Show the directories of all brokers, or of some: their replicas, sizes and lags.
+    """Show the log directories of all brokers, or of some, with their replicas, sizes and lags.
 
     Logs that were set aside are shown with their sizes; `barnabas log-dirs strays` deletes them.
 
-    In a pipe or a file it prints Kafka's lines, of which the last is JSON; on a terminal a table.
-    If a broker cannot use one of its directories, the exit code is 1.
+    On a terminal, the output is a table; in a pipe or a file, it consists of Kafka's lines, of
+    which the last is JSON. If a broker cannot use one of its directories, the exit code is 1.
 
     \b
     Examples:
@@ -78,7 +78,7 @@ def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, s
             f"--broker {min(missing)}: this broker is not alive; the live brokers are "
             f"{', '.join(map(str, every))}"
         )
-    # All brokers were asked, so that a broker that is not alive is named immediately.
+    # All brokers are asked, so that a broker that is not alive is reported immediately.
     chosen = {each: every[each] for each in every if not brokers or each in brokers}
     found = with_replicas_of(topics, chosen)
     if as_json:
@@ -88,7 +88,7 @@ def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, s
     else:
         for line in describe_lines(found):
             click.echo(line)
-    # For monitoring, the exit code shows a failed directory (KIP-112).
+    # The exit code indicates a failed directory, for monitoring (KIP-112).
     is_well = all(each.error is None for directories in found.values() for each in directories)
     return EXIT_OK if is_well else EXIT_FAILURE
 
@@ -124,13 +124,14 @@ def describe_lines(found: Described) -> Iterator[str]:
 
 
 def _strays(directory: LogDirDescription) -> dict[str, object]:
-    """Return an entry that Kafka's tool does not have, only if it is not empty."""
+    """Return an additional entry that Kafka's tool does not have, unless it would be empty."""
     found = sorted(directory.strays.items())
     return {"strays": [{"name": name, "size": size} for name, size in found]} if found else {}
 
 
 def with_replicas_of(topics: Collection[str], found: Described) -> Described:
-    """Return the directories with the replicas of these topics; of all topics if none is named."""
+    """Return the directories with only the replicas of these topics, or of all topics if none is
+    given."""
     if not topics:
         return found
     return {

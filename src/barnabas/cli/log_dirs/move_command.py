@@ -1,4 +1,5 @@
-"""`barnabas log-dirs move`: moves a broker's replicas to another of its log directories."""
+"""Implements `barnabas log-dirs move`, which moves a broker's replicas to another of its log
+directories."""
 
 from __future__ import annotations
 
@@ -35,11 +36,11 @@ _LOOK_EVERY_S = 0.5
 def move(
     topics: tuple[str, ...], path: str, broker_id: int | None, wait: bool, servers: str
 ) -> int:
-    """Move replicas to another log directory of their broker, while they are served.
+    """Move replicas to another log directory of their broker, while they are being served.
 
-    Name topics, of which the broker moves all of its replicas, or some of their partitions. The
-    move continues after a restart of the broker; `log-dirs describe` shows its progress. Moving a
-    replica to where it is cancels a move.
+    Specify topics, to move all of the broker's replicas, or some of their partitions. The move
+    continues after the broker is restarted; `log-dirs describe` shows its progress. To cancel a
+    move, move the replica to its current directory.
 
     \b
     Examples:
@@ -59,7 +60,7 @@ async def _move(
     async with Admin(servers, **client_options()) as admin:
         directories = await admin.describe_log_dirs()
         broker = _broker(directories, broker_id)
-        # The broker would reject every replica with LOG_DIR_NOT_FOUND; one line says so beforehand.
+        # Otherwise, the broker would reject every replica with LOG_DIR_NOT_FOUND.
         _check_directory(broker, path, directories[broker])
         names = await _names(admin, wanted, broker)
         outcomes = await admin.alter_replica_log_dirs(broker, dict.fromkeys(names, path))
@@ -101,8 +102,8 @@ def _check_directory(broker: int, path: str, found: Collection[LogDirDescription
 
 
 async def _names(admin: Admin, wanted: Sequence[Selection], broker: int) -> list[TopicPartition]:
-    """Return the partitions; for a whole topic, those with a replica on the broker. Raises BadReset
-    if a partition does not exist.
+    """Return the partitions. For a whole topic, these are the ones with a replica on the broker.
+    Raises BadReset if a partition does not exist.
     """
     described = await admin.describe_topics([each.topic for each in wanted])
     partitions = {topic.name: topic.partitions for topic in described}
@@ -113,7 +114,7 @@ async def _names(admin: Admin, wanted: Sequence[Selection], broker: int) -> list
             names.update(
                 TopicPartition(each.topic, partition.partition)
                 for partition in partitions[each.topic]
-                # For a whole topic, partitions without a replica on the broker are not meant.
+                # For a whole topic, partitions without a replica on the broker are ignored.
                 if broker in partition.replicas
             )
     if not names:
@@ -124,14 +125,14 @@ async def _names(admin: Admin, wanted: Sequence[Selection], broker: int) -> list
 async def _wait_for_move(
     admin: Admin, broker: int, path: str, names: Collection[TopicPartition]
 ) -> list[TopicPartition]:
-    """Wait until no replica is moving; return those that have arrived."""
+    """Wait until no replica is moving, and return those that have arrived."""
     with Waiting(f"broker {broker} to move {counted(len(names), 'replica')}"):
         while True:
             found = (await admin.describe_log_dirs()).get(broker, ())
             replicas = {each.path: each.replicas for each in found}.get(path, {})
             here = {name: replicas[name].is_future for name in names if name in replicas}
-            # A replica in the directory that is not a future one has arrived; if it is there in
-            # neither form, its move was abandoned.
+            # A replica has arrived if it is in the directory and not a future one. If the directory
+            # has neither, the move was abandoned.
             if not any(here.values()):
                 return sorted(here)
             await asyncio.sleep(_LOOK_EVERY_S)

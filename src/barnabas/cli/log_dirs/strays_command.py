@@ -1,4 +1,5 @@
-"""`barnabas log-dirs strays`: lists or deletes the logs that brokers have set aside."""
+"""Implements `barnabas log-dirs strays`, which lists or deletes the logs that brokers have set
+aside."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ from barnabas.storage.strays import delete_stray, strays
 def strays_of(directories: tuple[Path, ...], names: tuple[str, ...], is_all: bool) -> int:
     """List the logs of earlier topics that a broker has set aside, or delete them.
 
-    They lie among its other logs, with the suffix -stray, on this machine. The broker never opens
-    them, so it may keep running.
+    They are next to the broker's other logs on this machine, and have the suffix -stray. The broker
+    never opens them, so it may keep running.
 
     \b
     Examples:

@@ -1,7 +1,7 @@
-"""`barnabas metadata`: reads the tree like `zookeeper-shell.sh`, and imports a tree.
+"""Implements `barnabas metadata`, which reads the tree like `zookeeper-shell.sh` and imports trees.
 
 A cluster's tree is in its ZooKeeper. The tree of a broker without ZooKeeper is in its log
-directories; the files are read as they are at that moment, even if the broker is running.
+directories. The files are read in their current state, even if the broker is running.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ metadata.add_command(secure)
 @tree_source
 @click.option("--stat", is_flag=True, help="Add the node's version, czxid, owner and children.")
 def get(path: str, directory: Path | None, source: TreeSource, stat: bool) -> None:
-    """Print the data of a node, as it is stored.
+    """Print the data of a node as it is stored.
 
     \b
     Examples:
@@ -108,7 +108,7 @@ def get(path: str, directory: Path | None, source: TreeSource, stat: bool) -> No
 @tree_source
 @click.option("--recursive", "-R", is_flag=True, help="All nodes below, as full paths.")
 def ls(path: str, directory: Path | None, source: TreeSource, recursive: bool) -> None:
-    """List the children of a node, one a line.
+    """List the children of a node, one per line.
 
     \b
     Examples:
@@ -141,8 +141,8 @@ def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> No
 
     The file maps each path to its node: {"/brokers/topics/test": {"data": "{...}"}, ...}. Ephemeral
     nodes are left out. `barnabas metadata export` writes such a file. A partition without a state
-    node gets one, with a leader epoch above those in its logs in these directories. The tree goes
-    into each of them, or into ZooKeeper if one is named.
+    node gets one, with a leader epoch above those in its logs in these directories. The tree is
+    written to each of them, or to ZooKeeper if one is specified.
 
     \b
     Examples:
@@ -150,7 +150,8 @@ def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> No
       barnabas metadata import tree.json --dir /disk1/kafka --dir /disk2/kafka
       barnabas metadata import tree.json --zookeeper-connect localhost:2181 --dir /var/lib/kafka
     """
-    # The environment is ignored: an import must not go to a place that was not named.
+    # The environment is ignored, because an import must not be written to a place that was not
+    # specified.
     settings = source.zookeeper() if source != NO_SOURCE else None
     if settings is None and not directories:
         raise click.UsageError("name the target: --dir or --zookeeper-connect")
@@ -158,8 +159,8 @@ def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> No
     for directory in directories:
         if not directory.is_dir():
             raise ConfigError(f"{directory} is not a directory")
-        # This precedes any lock or write, because another cluster's tree would orphan the logs
-        # here.
+        # This check precedes any lock or write, because another cluster's tree would orphan the
+        # logs here.
         _check_cluster(directory, tree)
     with ExitStack() as locks:
         for directory in directories:
@@ -202,7 +203,7 @@ def _tree(file: Path) -> dict[str, Any]:
 
 
 def _check_cluster(directory: Path, tree: dict[str, Any]) -> None:
-    """Reject a tree from another cluster than the directory's. Raises ConfigError or
+    """Reject a tree from a cluster other than that of the directory. Raises ConfigError or
     CorruptData.
     """
     theirs = cluster_of(directory)
@@ -211,7 +212,7 @@ def _check_cluster(directory: Path, tree: dict[str, Any]) -> None:
     node = tree.get(layout.CLUSTER_ID)
     data = node.get("data") if isinstance(node, dict) else None
     if not isinstance(data, str):
-        return  # no id at all: `import_tree` reports what is wrong with the tree
+        return  # without an id, `import_tree` reports what is wrong with the tree
     named = layout.decode_cluster_id(data.encode())
     if theirs != named:
         raise ConfigError(f"{directory} belongs to cluster {theirs}, the tree to {named}")
@@ -221,8 +222,8 @@ async def _import(
     tree: dict[str, Any], directories: tuple[Path, ...], settings: Settings | None
 ) -> ImportSummary:
     def latest_epoch(partition: TopicPartition) -> int:
-        """Return the latest epoch in the partition's log, in any of the directories; -1 if there is
-        none.
+        """Return the latest epoch in the partition's log in any of the directories, or -1 if there
+        is none.
         """
         found = [-1]
         for directory in directories:
@@ -242,7 +243,7 @@ async def _import(
 
 
 def _check(path: str, directory: Path | None, source: TreeSource) -> None:
-    """Raises UsageError for an invalid path, or for two sources at once."""
+    """Raise UsageError for an invalid path, or for two sources at the same time."""
     if not path.startswith("/") or (path != "/" and "" in path[1:].split("/")):
         raise click.UsageError(f"{path} is not the path of a node, such as /brokers/topics")
     if directory is not None and source != NO_SOURCE:

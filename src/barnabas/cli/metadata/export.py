@@ -1,4 +1,5 @@
-"""`barnabas metadata export`: writes the tree to a file for `metadata import` (ZK-6)."""
+"""Implements `barnabas metadata export`, which writes the tree to a file for `metadata import`
+(ZK-6)."""
 
 from __future__ import annotations
 
@@ -32,9 +33,9 @@ _STANDARD_OUTPUT = Path("-")
 def export(file: Path, directories: tuple[Path, ...], source: TreeSource) -> None:
     """Export the metadata tree of a broker or cluster as JSON, for `barnabas metadata import`.
 
-    FILE is created, readable by its owner alone, since the tree has the users' credentials; - is
-    the standard output. The broker or cluster may run; a tree that does not come to rest gives a
-    warning. Nodes of other programs in the root of a ZooKeeper are left out.
+    FILE is created and is readable only by its owner, because the tree contains users' credentials;
+    - stands for standard output. The broker or cluster may be running; a warning is printed if the
+    tree keeps changing. Nodes of other programs in the root of a ZooKeeper are left out.
 
     \b
     Examples:
@@ -45,7 +46,7 @@ def export(file: Path, directories: tuple[Path, ...], source: TreeSource) -> Non
     """
     if directories and source != NO_SOURCE:
         raise click.UsageError("--dir cannot be combined with --zookeeper-connect or --config")
-    # An export is often the only copy of its moment, so it is never overwritten.
+    # An export is often the only copy of a certain state, so it is never overwritten.
     if file != _STANDARD_OUTPUT and file.exists():
         raise ConfigError(f"{file} already exists; choose another name, or delete it first")
     found = asyncio.run(_read(source, directories))
@@ -64,7 +65,8 @@ def export(file: Path, directories: tuple[Path, ...], source: TreeSource) -> Non
 
 async def _read(source: TreeSource, directories: tuple[Path, ...]) -> Export:
     settings = None if directories else source.zookeeper()
-    # Only the root of a ZooKeeper may have other programs' nodes; a chroot belongs to the cluster.
+    # Only the root of a ZooKeeper may contain other programs' nodes; a chroot belongs to the
+    # cluster.
     has_others = settings is not None and not hosts_and_chroot(settings.connect)[1]
     async with reading(source, *directories) as store:
         return await export_tree(store, has_others=has_others)

@@ -1,5 +1,5 @@
-"""`barnabas metadata repair`: repairs the metadata of a broker without ZooKeeper after damage
-(ZK-6).
+"""Implements `barnabas metadata repair`, which repairs damaged metadata of a broker without
+ZooKeeper (ZK-6).
 """
 
 from __future__ import annotations
@@ -51,14 +51,15 @@ if TYPE_CHECKING:
     help="Continue without the commits that no copy has; the damaged files are kept.",
 )
 def repair(directories: tuple[Path, ...], properties_file: Path | None, accepts_loss: bool) -> None:
-    """Check the metadata in the log directories of a stopped broker, and repair what is damaged.
+    """Check the metadata in the log directories of a stopped broker, and repair damaged parts.
 
-    Each directory has a copy, and what is damaged in one is taken from another, as at startup. What
-    was destroyed in all of them is lost: restore a backup. With --accept-loss everything up to the
-    damage is kept. Topics that are lost are unknown to the broker; their logs stay.
+    Each directory has a copy, and parts that are damaged in one are restored from another, as at
+    startup. Parts that were destroyed in all of them are lost, and you need a backup. With
+    --accept-loss, everything before the damage is kept. The broker no longer knows topics that are
+    lost, but their logs are kept.
 
-    A directory that is left out keeps the history that is given up in the others, and the broker
-    rejects to start with both: name all of them, or the properties file.
+    A directory that is left out keeps a history that differs from the others, and the broker
+    refuses to start with both, so specify all of them, or the properties file.
 
     
     Examples:
@@ -89,8 +90,8 @@ def _named_in(properties_file: Path, given: Sequence[Path]) -> tuple[Path, ...]:
     """
     properties = parse_properties(properties_file.read_text(errors="replace"))
     named = tuple(map(Path, BrokerConfig(properties).log_directories()))
-    # A directory that is left out would keep another history, and the broker would reject to start
-    # with both.
+    # A directory that is left out would keep a different history, and the broker would refuse to
+    # start with both.
     if given and {each.resolve() for each in given} != {each.resolve() for each in named}:
         raise ConfigError(
             f"the log directories in {properties_file} are {', '.join(map(str, named))}: "
@@ -106,7 +107,7 @@ def _named_in(properties_file: Path, given: Sequence[Path]) -> tuple[Path, ...]:
 
 
 async def _repair(directories: Sequence[Path], accepts_loss: bool) -> list[str]:
-    # Nothing exists there: a repair would create an empty tree from a wrong path.
+    # If nothing exists there, the path may be wrong, and a repair would create an empty tree.
     if not accepts_loss and merge_without_loss(read_copies(directories)).is_new:
         raise ConfigError(
             f"there is no {JOURNAL_NAME} with content in {', '.join(map(str, directories))}: "
@@ -130,7 +131,8 @@ async def _begin_again(store: EmbeddedStore, directories: Sequence[Path]) -> Non
             f"the log directories belong to different clusters, {', '.join(found)}: "
             "name those of one broker"
         )
-    # An empty tree gets the logs' cluster id: with a new id the broker would reject its own logs.
+    # An empty tree gets the logs' cluster id, because with a new id, the broker would reject its
+    # own logs.
     if store.was_new and found:
         cluster = layout.CLUSTER_ID.rpartition("/")[0]
         await store.commit(
@@ -152,8 +154,8 @@ def _report(
 
 
 def lock_directory(directory: Path) -> Lock:
-    """Lock a log directory, so that no broker uses it meanwhile. Raises ConfigError if a broker
-    already does.
+    """Lock a log directory, so that no broker can use it. Raises ConfigError if a broker already
+    uses it.
     """
     try:
         return OsFiles().lock(directory / LOCK_NAME)
@@ -162,7 +164,7 @@ def lock_directory(directory: Path) -> Lock:
 
 
 def cluster_of(directory: Path) -> str | None:
-    """Return the cluster to which a log directory belongs, if any."""
+    """Return the id of the cluster to which a log directory belongs, if any."""
     meta = directory / META_NAME
     if not meta.exists():
         return None

@@ -1,4 +1,5 @@
-"""`barnabas metadata secure`: sets the access rights of an existing tree in ZooKeeper (SE-6)."""
+"""Implements `barnabas metadata secure`, which sets the access rights of an existing tree in
+ZooKeeper (SE-6)."""
 
 from __future__ import annotations
 
@@ -19,19 +20,20 @@ if TYPE_CHECKING:
     from barnabas.cluster.zookeeper import ZooKeeperStore
     from barnabas.cluster.zookeeper_settings import Settings
 
-_READ_ONLY: Final = "/zookeeper/config"  # for its administrator alone
+_READ_ONLY: Final = "/zookeeper/config"  # only for its administrator
 
 
 @click.command()
 @tree_source
 @click.option("--undo", is_flag=True, help="Open the tree to all clients again.")
 def secure(source: TreeSource, undo: bool) -> None:
-    """Set the rights of an existing tree as a broker with zookeeper.set.acl=true creates it.
+    """Set the access rights of an existing tree to those that a broker with zookeeper.set.acl=true
+    sets.
 
-    Afterwards only clients with the brokers' credentials may change it, or read users and brokers'
-    configs. Set zookeeper.set.acl on all brokers first, so that what they create meanwhile is
-    protected as well. The credentials come from the brokers' configuration: --config FILE, with
-    barnabas.zookeeper.credentials or a certificate.
+    Afterwards, only clients with the brokers' credentials may change the tree, or read users and
+    brokers' configs. Set zookeeper.set.acl on all brokers first, so that nodes which they create in
+    the meantime are also protected. The credentials are read from the brokers' configuration:
+    --config FILE, with barnabas.zookeeper.credentials or a certificate.
 
     \b
     Examples:
@@ -57,7 +59,8 @@ def secure(source: TreeSource, undo: bool) -> None:
 
 
 class Done(NamedTuple):
-    """The number of nodes whose rights are now set, and the other programs' nodes in the root."""
+    """Holds the number of nodes whose rights have been set, and the other programs' nodes in the
+    root."""
 
     nodes: int
     others: list[str]
@@ -80,17 +83,16 @@ async def set_rights(settings: Settings, *, is_protected: bool) -> Done:
             names = {f"/{name}" for name in (root.children if root is not None else ())}
             others = sorted(names - {*CLUSTER_TOPS, ZOOKEEPERS_OWN})
         if not others:
-            # It is first in the list and so the last to be set, because the order is reversed
-            # below.
+            # It is first in the list and therefore set last, because the order is reversed below.
             paths.insert(0, "/")
         return Done(await _set_each(store, paths, is_protected=is_protected), others)
 
 
 async def close_server(settings: Settings) -> None:
-    """Give a ZooKeeper that only this cluster uses, with all its nodes, to the brokers.
+    """Make the brokers the owners of a ZooKeeper that only this cluster uses, with all its nodes.
 
-    It does nothing if the root is closed: then the root was closed before the brokers created
-    anything. Raises ConfigError or MetadataError.
+    This does nothing if the root is already closed, because it was then closed before the brokers
+    created anything. Raises ConfigError or MetadataError.
     """
     async with _open_store(settings) as store:
         if await store.is_open_to_all("/"):
@@ -102,7 +104,7 @@ async def close_server(settings: Settings) -> None:
 
 @asynccontextmanager
 async def _open_store(settings: Settings) -> AsyncIterator[ZooKeeperStore]:
-    from barnabas.cluster.zookeeper import ZooKeeperStore  # takes a while to import
+    from barnabas.cluster.zookeeper import ZooKeeperStore  # slow to import
 
     store = await ZooKeeperStore.open(settings, makes_chroot=False)
     try:

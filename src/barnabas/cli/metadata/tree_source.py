@@ -1,7 +1,7 @@
 """Determines a command's source of the metadata tree: ZooKeeper, or a broker's own directory.
 
-As for a broker, this is ZooKeeper if the settings name one, and otherwise the log directories. The
-settings come from a properties file, then the environment, then the command line.
+As for a broker, this is ZooKeeper if the settings specify one, and otherwise the log directories.
+The settings are read from a properties file, then the environment, then the command line.
 """
 
 from __future__ import annotations
@@ -26,26 +26,28 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SESSION_MS, _CONNECTION_MS = 6_000, 2_400
-"""Upper limits: a broker waits for a ZooKeeper that is starting, but the user of a command does
-not.
+"""Upper limits for timeouts: a broker waits for a ZooKeeper that is starting, but the user of a
+command does not.
 """
 
 _ELSEWHERE = "--dir names another one, --zookeeper-connect the ZooKeeper of a cluster"
 
 
 class TreeSource(NamedTuple):
-    """The options of the command line."""
+    """Holds the options from the command line."""
 
     connect: str | None
     properties_file: str | None
 
     def zookeeper(self) -> Settings | None:
-        """Return how to reach ZooKeeper, or None if it is not used. Raises ConfigError."""
+        """Return the settings for connecting to ZooKeeper, or None if it is not used. Raises
+        ConfigError."""
         config = self._config()
         return command_settings(config) if config.str("zookeeper.connect") else None
 
     def required_zookeeper(self) -> Settings:
-        """Return how to reach ZooKeeper. Raises ConfigError, even if none is named."""
+        """Return the settings for connecting to ZooKeeper. Raises ConfigError, also if none is
+        specified."""
         settings = self.zookeeper()
         if settings is None:
             raise ConfigError("no ZooKeeper is named: --zookeeper-connect HOST:PORT[/CHROOT]")
@@ -61,7 +63,7 @@ class TreeSource(NamedTuple):
         file = self.properties_file
         properties = {} if file is None else load_properties(file)
         properties |= from_environment(os.environ)
-        # A command serves no clients, so configs that a broker could not honour do not matter here.
+        # A command serves no clients, so configs that a broker could not fulfil do not matter here.
         properties = {
             name: text
             for name, text in properties.items()
@@ -76,7 +78,7 @@ NO_SOURCE = TreeSource(None, None)
 
 
 def command_settings(config: BrokerConfig) -> Settings:
-    """Return a broker's settings with shorter timeouts, since a person is waiting. Raises
+    """Return a broker's settings with shorter timeouts, because a user is waiting. Raises
     ConfigError.
     """
     from barnabas.cluster.zookeeper_settings import settings_from
@@ -124,7 +126,7 @@ async def reading(source: TreeSource, *directories: Path | None) -> AsyncIterato
         try:
             store = EmbeddedStore.open(*(given or source.log_directories()), read_only=True)
         except ConfigError as error:
-            # Without --dir this was the default directory, which may not be the intended one.
+            # Without --dir, this was the default directory, which may not be the intended one.
             raise ConfigError(f"{error}; {_ELSEWHERE}") from error
     try:
         yield store
@@ -133,7 +135,7 @@ async def reading(source: TreeSource, *directories: Path | None) -> AsyncIterato
 
 
 async def open_zookeeper(settings: Settings, *, makes_chroot: bool = False) -> MetadataStore:
-    # Its client takes a while to import, and most commands do not use it.
+    # The client is slow to import, and most commands do not use it.
     from barnabas.cluster.zookeeper import ZooKeeperStore
 
     return await ZooKeeperStore.open(settings, makes_chroot=makes_chroot)

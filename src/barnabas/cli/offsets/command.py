@@ -32,7 +32,7 @@ _NAMED = {
 
 
 class Ends(NamedTuple):
-    """A partition's log, for the table on a terminal."""
+    """Holds a partition's offsets for the table on a terminal."""
 
     earliest: int
     latest: int
@@ -74,11 +74,11 @@ def offsets(  # noqa: PLR0913  (a command's parameters are its options)
     as_json: bool,
     servers: str,
 ) -> int:
-    """Show the offsets of partitions: where they end, begin, or were at a time.
+    """Show the offsets of partitions: the end, the beginning, or those at a certain time.
 
-    In a pipe or a file each partition is a line, topic:partition:offset; one without a record of
-    that time has none. On a terminal it is a table. A partition without a leader is left out, and
-    the exit code is 1.
+    On a terminal, the output is a table. In a pipe or a file, there is a line for each partition,
+    topic:partition:offset, except for partitions without a record of that time. If a partition has
+    no leader, it is left out, and the exit code is 1.
 
     \b
     Examples:
@@ -100,8 +100,8 @@ def offsets(  # noqa: PLR0913  (a command's parameters are its options)
             names = await _partitions(admin, wanted, exclude_internal)
 
             async def ask(time_ms: int) -> dict[TopicPartition, OffsetAndTimestamp]:
-                # A partition without a leader would be retried until time is up and hide the
-                # others.
+                # A request for a partition without a leader would be retried until time is up,
+                # which would hide the other partitions.
                 times = {name: time_ms for name, has_leader in names.items() if has_leader}
                 return await admin.list_offsets(times, read_committed=committed)
 
@@ -127,7 +127,7 @@ def offsets(  # noqa: PLR0913  (a command's parameters are its options)
 def offset_lines(found: Mapping[TopicPartition, OffsetAndTimestamp]) -> Iterator[str]:
     """Yield Kafka 3.9's lines for the partitions that have such an offset, in order."""
     for name in sorted(found):
-        # -1: no record is that recent. Kafka prints no line for it.
+        # -1 means that no record is that recent. Kafka prints no line for it.
         if found[name].offset >= 0:
             yield f"{name.topic}:{name.partition}:{found[name].offset}"
 
@@ -135,8 +135,8 @@ def offset_lines(found: Mapping[TopicPartition, OffsetAndTimestamp]) -> Iterator
 async def _partitions(
     admin: Admin, wanted: Iterable[Selection], exclude_internal: bool
 ) -> dict[TopicPartition, bool]:
-    """Return the partitions to look up, in order, and whether they have leaders. Raises BadReset if
-    a partition does not exist.
+    """Return the partitions to look up, in order, with whether each has a leader. Raises BadReset
+    if a partition does not exist.
     """
     names = [each.topic for each in wanted]
     described = {

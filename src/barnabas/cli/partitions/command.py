@@ -1,4 +1,4 @@
-"""`barnabas partitions`: watches replication live. Kafka has no such tool."""
+"""Implements `barnabas partitions`, which watches replication live. Kafka has no such tool."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from barnabas.errors import ClusterAuthorizationFailed, KafkaError, UnknownTopic
 from barnabas.events import Event
 from barnabas.types import TopicPartition
 
-_ANSWER_TIMEOUT_MS = 2_000  # a hanging broker must not hide the others
-_SILENCE_S = 5.0  # no refresh takes that long; after that, the screen is out of date
+_ANSWER_TIMEOUT_MS = 2_000  # a broker that hangs must not hide the others
+_SILENCE_S = 5.0  # after that, the screen is out of date
 _REMEMBERED_CHANGES = 100
 
 
 @command_group()
 def partitions() -> None:
-    """Watch partitions: their leaders, and the lag of each replica.
+    """Watch partitions, their leaders, and the lag of each replica.
 
     \b
     Examples:
@@ -69,11 +69,12 @@ def watch(
     as_json: bool,
     servers: str,
 ) -> None:
-    """Show leader, ISR, epochs, high watermark and each replica's lag, until Ctrl-C.
+    """Show the leader, ISR, epochs, high watermark and each replica's lag until Ctrl-C.
 
-    A lag in seconds is how long a replica has been behind, as far as it was watched. On a terminal
-    the output is a table, with the last changes below it; in a pipe or a file it is the present
-    state, then a line per change. Barnabas brokers give the reason for a change, which follows it.
+    The lag in seconds says how long a replica has been behind, as far as it has been watched. On a
+    terminal, the output is a table with the latest changes below it; in a pipe or a file, it is the
+    current state, and then a line for each change. Barnabas brokers report the reason for a change,
+    which is printed after it.
 
     \b
     Examples:
@@ -86,12 +87,12 @@ def watch(
 
 
 class _Watcher:
-    """Looks at the cluster repeatedly, and shows the result."""
+    """Checks the cluster repeatedly, and shows the results."""
 
     def __init__(self, servers: str, names: tuple[str, ...], internal: bool) -> None:
         self._servers = servers
         self._names = list(dict.fromkeys(names)) or None
-        # A named topic is always shown, even an internal one.
+        # A topic that was requested is always shown, even an internal one.
         self._internal = internal or bool(names)
         self._clock = SystemClock()
         self._watch = Watch()
@@ -162,7 +163,7 @@ class _Watcher:
         return look
 
     async def _news(self, admin: Admin) -> list[Event]:
-        """Return the brokers' events since the last look; none the first time."""
+        """Return the brokers' events since the last look, or none the first time."""
         try:
             reports = await admin.events(self._after)
         except ClusterAuthorizationFailed:
@@ -179,10 +180,11 @@ class _Watcher:
     async def _look_again(
         self, admin: Admin, interval_ms: int, on_silence: Callable[[], None]
     ) -> Look:
-        """Look after a pause; retry transient errors, so as to see a cluster recover."""
+        """Look after a pause, and retry after transient errors, so that a cluster's recovery is
+        shown."""
         wait_s = interval_ms / 1000
-        # Errors are retried below silently, so a timer reports it when nothing has been known for
-        # long.
+        # Retries below are silent, so a timer reports if there has been no information for a long
+        # time.
         silence = asyncio.get_running_loop().call_later(wait_s + _SILENCE_S, on_silence)
         try:
             while True:
@@ -192,7 +194,7 @@ class _Watcher:
                 except Unreachable:
                     continue
                 except KafkaError as error:
-                    # Do not wait for a watched topic that was deleted.
+                    # A watched topic that was deleted is not waited for.
                     if isinstance(error, UnknownTopicOrPartition) or not error.retriable:
                         raise
         finally:

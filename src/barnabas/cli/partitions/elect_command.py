@@ -57,10 +57,10 @@ def elect_leaders(
     all_of_them: bool,
     servers: str,
 ) -> int:
-    """Elect the preferred replica of partitions as leader again, or any live one.
+    """Elect partitions' preferred replicas, or any live replicas, as leaders.
 
-    An unclean election loses acknowledged records that the new leader lacks: it is for partitions
-    whose in-sync replicas will not come back.
+    An unclean election loses acknowledged records that the new leader does not have. Use it only
+    for partitions whose in-sync replicas will not come back.
 
     \b
     Examples:
@@ -97,7 +97,7 @@ def _read(path: Path) -> list[TopicPartition]:
 
 
 def _report(kind: str, outcomes: Mapping[TopicPartition, KafkaError | None]) -> int:
-    """Print Kafka's lines; return the exit code, 1 if an election failed."""
+    """Print Kafka's lines, and return the exit code, which is 1 if an election failed."""
     elected = [name for name, error in sorted(outcomes.items()) if error is None]
     unneeded = [
         name for name, error in sorted(outcomes.items()) if isinstance(error, ElectionNotNeeded)

@@ -57,21 +57,22 @@ _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 class Plan(NamedTuple):
-    """A reassignment file."""
+    """Holds the content of a reassignment file."""
 
     replicas: Replicas
     log_dirs: LogDirs
 
 
 class Rates(NamedTuple):
-    """Limits in bytes per second; None leaves a limit unchanged."""
+    """Holds limits in bytes per second; None leaves a limit unchanged."""
 
     between_brokers: int | None
     between_log_dirs: int | None
 
 
 def _action(name: str, text: str) -> Callable[[F], F]:
-    """Return a flag for an action. All given actions are kept; otherwise the last would win."""
+    """Return a flag for an action. All given actions are kept; otherwise, only the last would
+    be."""
 
     def keep(context: click.Context, _: click.Parameter, is_given: bool) -> None:
         if is_given:
@@ -147,15 +148,15 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
     \b
       {"version":1,"partitions":[{"topic":"test","partition":0,"replicas":[2,3]}]}
 
-    The move needs no further command: the new replicas copy the log, and when all are in sync the
+    The move needs no further command: the new replicas copy the log, and when all are in sync, the
     old ones are removed.
 
-    With "log_dirs":["any","/disk2/kafka"] next to "replicas", broker 3 keeps its replica in that
-    log directory, and moves it there if it is in another.
+    With "log_dirs":["any","/disk2/kafka"] in addition to "replicas", broker 3 keeps its replica in
+    that log directory, and moves it there if it is in another one.
 
-    --throttle limits how fast they copy. Run --verify until the move is over: only then does it
-    clear the throttles, of all brokers and of the file's topics. To change the rate of a move,
-    run --execute again with --additional and the new rate.
+    --throttle limits how fast they copy. Run --verify until the move is complete, because only then
+    does it clear the throttles of all brokers and of the file's topics. To change the rate of a
+    move, run --execute again with --additional and the new rate.
 
     \b
     Examples:
@@ -210,8 +211,8 @@ async def _generate(servers: str, names: list[str], brokers: list[int], by_rack:
         racks = await racks_of(admin)
     check_known(brokers, racks)
     chosen = {broker: racks[broker] if by_rack else None for broker in brokers}
-    # The start is random, as for a new topic; otherwise, every proposal would load the first broker
-    # most.
+    # The first broker is random, as for a new topic; otherwise, every proposal would load the same
+    # broker most.
     plan = propose(topics, chosen, random.randrange(len(brokers)))
     _print(
         [
@@ -233,7 +234,7 @@ async def _execute(servers: str, plan: Plan, additional: bool, rates: Rates) -> 
         )
         before = await replicas_of(admin, wanted)
         moving = await admin.list_partition_reassignments()
-        # As in Kafka, a further plan needs a confirmation while moves are in progress.
+        # As in Kafka, another plan needs a confirmation while moves are in progress.
         if moving and not additional:
             complain(
                 _WHO,
@@ -253,7 +254,8 @@ async def _execute(servers: str, plan: Plan, additional: bool, rates: Rates) -> 
         if rates != (None, None):
             _print([_VERIFY])
         if rates.between_brokers is not None:
-            # This precedes the moves, so that no byte is copied without the limit.
+            # The throttle is set before the moves start, so that nothing is copied without the
+            # limit.
             await throttle(admin, moves(moving, wanted, before), rates.between_brokers)
             _print([f"The inter-broker throttle limit was set to {rates.between_brokers} B/s"])
         if rates.between_log_dirs is not None:
@@ -273,13 +275,13 @@ async def _execute(servers: str, plan: Plan, additional: bool, rates: Rates) -> 
 async def _verify(servers: str, plan: Plan, preserve_throttles: bool) -> int:
     wanted, log_dirs = plan
     async with Admin(servers, **client_options()) as admin:
-        # Looked up first, so that a move that ends in between counts as completed.
+        # This is looked up first, so that a move that ends in between counts as completed.
         moving = await admin.list_partition_reassignments()
         actual = current(await admin.describe_topics())
         found = places(log_dirs, await admin.describe_log_dirs()) if log_dirs else {}
         _print([*status_lines(wanted, actual, moving), *(move_lines(log_dirs, found) or [""])])
         are_moving = bool(moving) or any(each.is_moving() for each in found.values())
-        # Clearing now would remove the limit from a move that is still in progress.
+        # Clearing the throttle now would remove the limit from a move that is still in progress.
         if are_moving or preserve_throttles:  # including other moves: a broker has one rate for all
             return EXIT_OK
         return await _clear(admin, wanted, actual)
@@ -301,7 +303,7 @@ async def _cancel(servers: str, plan: Plan, preserve_throttles: bool) -> int:
     wanted, log_dirs = plan
     async with Admin(servers, **client_options()) as admin:
         moving = await admin.list_partition_reassignments(wanted)
-        # None in place of a partition's replicas cancels its reassignment (KIP-455).
+        # None instead of a partition's replicas cancels its reassignment (KIP-455).
         outcomes = await admin.alter_partition_reassignments(dict.fromkeys(moving))
         cancelled = sorted(name for name, error in outcomes.items() if error is None)
         if cancelled:
@@ -314,7 +316,7 @@ async def _cancel(servers: str, plan: Plan, preserve_throttles: bool) -> int:
         over = {
             name: error
             for name, error in outcomes.items()
-            # It ended between the two requests: nothing is left to cancel.
+            # It ended between the two requests, so there is nothing left to cancel.
             if not isinstance(error, NoReassignmentInProgress)
         }
         if not over:
@@ -328,7 +330,7 @@ async def _cancel(servers: str, plan: Plan, preserve_throttles: bool) -> int:
 
 
 async def _cancel_moves(admin: Admin, log_dirs: LogDirs) -> int:
-    """Cancel moves between log directories by moving the replicas to their present directories."""
+    """Cancel moves between log directories by moving the replicas to their current directories."""
     found = places(log_dirs, await admin.describe_log_dirs())
     back = {
         replica: place.current
@@ -356,12 +358,12 @@ async def replicas_of(admin: Admin, wanted: Replicas) -> Replicas:
 
 
 def plan_of(path: Path) -> Plan:
-    """Return the plan in a file. Raises BadPlan with the file's name."""
+    """Return the plan in a file. Raises BadPlan, which contains the file's name."""
     return Plan(_read(path, read_plan), _read(path, read_log_dirs))
 
 
 def check_known(brokers: Collection[int], racks: Mapping[int, str | None]) -> None:
-    """Raises BadPlan for an unknown broker."""
+    """Raise BadPlan for an unknown broker."""
     unknown = sorted(set(brokers) - racks.keys())
     if unknown:
         raise BadPlan(f"there is no broker {unknown[0]}, only {','.join(map(str, sorted(racks)))}")

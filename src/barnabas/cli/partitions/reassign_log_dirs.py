@@ -3,7 +3,7 @@ them.
 
     {"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","/disk2/kafka"]}
 
-Each entry is for the broker at the same position; "any" leaves the replica in its present
+Each entry is for the broker at the same position; "any" leaves the replica in its current
 directory.
 """
 
@@ -26,7 +26,7 @@ Described = Mapping[int, tuple[LogDirDescription, ...]]
 
 
 class Replica(NamedTuple):
-    """A partition's replica on one broker; sorted as in Kafka's tool."""
+    """Represents a partition's replica on one broker; replicas are sorted as in Kafka's tool."""
 
     broker_id: int
     name: TopicPartition
@@ -36,24 +36,24 @@ class Replica(NamedTuple):
 
 
 LogDirs = dict[Replica, str]
-"""The wanted log directory of each replica."""
+"""Maps replicas to the requested log directories."""
 
 
 class Place(NamedTuple):
-    """The log directory of a replica, and the directory to which it is moving."""
+    """Holds the log directory of a replica, and the directory to which it is moving."""
 
     current: str | None
     future: str | None
 
     def is_moving(self) -> bool:
-        """Return whether it is moving: a replica moves until it is known to stay; as in Kafka, a
-        replica that is not found may still appear.
+        """Return whether the replica is moving. It counts as moving until it is known to stay; as
+        in Kafka, a replica that is not found may still appear.
         """
         return self.current is None or self.future is not None
 
 
 def places(wanted: LogDirs, found: Described) -> dict[Replica, Place]:
-    """Look up these replicas in the brokers' answers."""
+    """Find these replicas in the brokers' responses."""
     return {each: _place(each, found) for each in sorted(wanted)}
 
 
@@ -96,7 +96,7 @@ def _line(replica: Replica, target: str, place: Place) -> str:
 
 
 async def start_moves(admin: Admin, wanted: LogDirs) -> dict[Replica, KafkaError]:
-    """Start the moves; return those that could not be started, with their errors.
+    """Start the moves, and return those that could not be started, with their errors.
 
     A replica that has just been reassigned to its broker may not exist yet, so this waits for it
     for at most ten seconds.
@@ -118,7 +118,8 @@ async def start_moves(admin: Admin, wanted: LogDirs) -> dict[Replica, KafkaError
                     f"replica {name} with broker {broker_id} "
                 )
         is_over = asyncio.get_running_loop().time() >= ends_at_s
-        # REPLICA_NOT_AVAILABLE: the broker does not have the replica yet. Other errors stay errors.
+        # REPLICA_NOT_AVAILABLE means that the broker does not have the replica yet. Other errors
+        # are returned.
         is_final = not all(isinstance(error, ReplicaNotAvailable) for error in failed.values())
         if not failed or is_over or is_final:
             return failed

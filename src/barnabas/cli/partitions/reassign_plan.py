@@ -3,8 +3,8 @@
     {"version":1,"partitions":[
       {"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","any"]}]}
 
-The first of a partition's replicas is its preferred leader. `log_dirs` may be left out (see
-`reassign_log_dirs`): the broker then chooses among its directories.
+A partition's first replica is its preferred leader. `log_dirs` may be left out (see
+`reassign_log_dirs`); the broker then chooses among its directories.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def read_plan(text: str) -> Replicas:
 
 
 def read_log_dirs(text: str) -> LogDirs:
-    """Return the log directories that a reassignment file names. Raises BadPlan."""
+    """Return the log directories that a reassignment file specifies. Raises BadPlan."""
     wanted: LogDirs = {}
     for entry in _entries(text, "partitions"):
         name = _name(entry)
@@ -123,11 +123,12 @@ def current(topics: Iterable[TopicDescription]) -> Replicas:
 def propose(
     topics: Iterable[TopicDescription], racks: Mapping[int, str | None], start: int
 ) -> Replicas:
-    """Assign each topic to these brokers like a new topic, keeping its replication factor.
+    """Assign each topic to these brokers, like a new topic with the same replication factor.
 
     Raises InvalidReplicationFactor if there are too few brokers.
     """
-    # Placed as the controller places a new topic, so that a proposal spreads equally well.
+    # Replicas are placed as by the controller for a new topic, so that a proposal distributes them
+    # equally well.
     return {
         TopicPartition(topic.name, number): tuple(brokers)
         for topic in topics

@@ -1,8 +1,9 @@
 """Handles the throttles of a reassignment, which `reassign --throttle` sets and --verify clears.
 
-As in Kafka's tool, every broker that takes part gets the rate, both as leader and as follower. Each
-moving topic gets the lists of replicas to which the rate applies: the old replicas on the leaders'
-side, the new replicas on the followers' side. As a result, no in-sync replica is throttled.
+As in Kafka's tool, the rate is set for every broker that takes part, both as a leader and as a
+follower. Each moving topic gets the lists of replicas to which the rate applies: the old replicas
+on the leaders' side, the new replicas on the followers' side. As a result, no in-sync replica is
+throttled.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ TOPIC_SETTINGS = (
 
 
 class Move(NamedTuple):
-    """One partition's brokers: those that have it, and those that will get it."""
+    """Holds a partition's brokers: those that have it, and those that will get it."""
 
     sources: frozenset[int]
     destinations: frozenset[int]
@@ -57,7 +58,7 @@ def moves(
         for name, reassignment in moving.items()
     }
     for name, replicas in wanted.items():
-        # While a partition moves, its replicas include those that it will only get.
+        # While a partition is moving, its replicas include those that it will get.
         sources = found[name].sources if name in found else frozenset(actual[name])
         found[name] = Move(sources, frozenset(replicas) - sources)
     return found
@@ -81,7 +82,8 @@ def taking_part(moves: Mapping[TopicPartition, Move]) -> list[int]:
 
 
 async def throttle(admin: Admin, moves: Mapping[TopicPartition, Move], bytes_per_s: int) -> None:
-    """Set the throttles, the topics' first, so that no replica copies before the rate applies."""
+    """Set the throttles, those of topics first, so that no replica copies before the rate
+    applies."""
     for topic, texts in throttled_replicas(moves).items():
         settings = [
             ConfigOperation(name, ConfigOperationType.SET, text)
@@ -90,7 +92,7 @@ async def throttle(admin: Admin, moves: Mapping[TopicPartition, Move], bytes_per
         await admin.alter_configs(ConfigResource(TOPIC, topic), settings)
     rates = [
         ConfigOperation(name, ConfigOperationType.SET, str(bytes_per_s))
-        # The third one is for moves between directories.
+        # The third config is for moves between directories.
         for name in BROKER_SETTINGS[:2]
     ]
     for broker_id in taking_part(moves):
@@ -107,7 +109,7 @@ async def throttle_log_dirs(admin: Admin, brokers: Iterable[int], bytes_per_s: i
 async def clear(
     admin: Admin, brokers: Iterable[int], topics: Iterable[str]
 ) -> dict[ConfigResource, KafkaError]:
-    """Clear all their throttles; return the resources that could not be cleared, with the
+    """Clear all throttles of these resources; return those that could not be cleared, with the
     errors.
     """
     wanted: list[tuple[ConfigResource, Collection[str]]] = [
@@ -126,7 +128,7 @@ async def clear(
 
 
 def clearing_lines(brokers: Sequence[int], topics: Sequence[str]) -> list[str]:
-    """Return Kafka's lines about the throttles that are cleared."""
+    """Return Kafka's lines about clearing the throttles."""
     return [
         f"Clearing broker-level throttles on broker{_s(brokers)} {','.join(map(str, brokers))}",
         f"Clearing topic-level throttles on topic{_s(topics)} {','.join(topics)}",

@@ -1,10 +1,10 @@
-"""Draws the screen of `partitions watch`: a table that remains in place, and the last changes below
+"""Draws the screen of `partitions watch`: a table that stays in place, and the latest changes below
 it.
 
-If there are too many partitions for the terminal, a healthy one takes one line instead of one per
-replica, and unhealthy ones come first. If the terminal is too narrow, the least important columns
-are left out, then topic names are shortened. The last line of the table says what is left out.
-Lines are never wrapped, because the table would then not remain in place.
+If there are too many partitions for the terminal, healthy ones are shown in one line instead of one
+for each replica, and unhealthy ones come first. If the terminal is too narrow, the least important
+columns are left out, and then topic names are shortened. The last line of the table says what is
+left out. Lines are never wrapped, because the table would then not stay in place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.cli.partitions.watch import Change, PartitionRow, ReplicaRow
 from barnabas.counted import counted
 
 _STYLES = {"leader": "bold", "in sync": "green", "behind": "yellow", "gone": "bold red"}
-_HEADING_LINES = 3  # the table's, and that of the changes below it
+_HEADING_LINES = 3  # of the table, and of the changes below it
 _CHANGES = 8
 _GAP = 2
 _SHORTEST_NAME = 9
@@ -38,7 +38,7 @@ def screen(
     size: ConsoleDimensions,
     silent_since_ms: int | None = None,
 ) -> Group:
-    """Return everything that fits on a terminal of that size; `changes` has the oldest first."""
+    """Return everything that fits on a terminal of this size; in `changes`, the oldest is first."""
     news = list(changes)[-min(_CHANGES, max(size.height // 5, 1)) :]
     is_old = silent_since_ms is not None
     # Rich would scroll content that does not fit, and the table would not stay in place.
@@ -64,8 +64,8 @@ def screen(
 
 
 def _that_fit(rows: Sequence[PartitionRow], room: int) -> list[PartitionRow]:
-    """Return the rows that fit into this many lines: unhealthy ones first, healthy ones in one line
-    each.
+    """Return the rows that fit into this many lines, with unhealthy ones first and healthy ones in
+    one line each.
     """
     shown: list[PartitionRow] = []
     used = 0
@@ -90,7 +90,7 @@ def _hidden(rows: Sequence[PartitionRow], shown: Sequence[PartitionRow]) -> Iter
 def _table(
     rows: Sequence[PartitionRow], width: int, is_brief: bool
 ) -> tuple[Table, tuple[str, ...]]:
-    """Return the table, and the columns left out for lack of width."""
+    """Return the table, and the columns that were left out because it was too wide."""
     lines = [
         line
         for row in rows
@@ -129,7 +129,8 @@ def _room(width: int, taken: Mapping[str, int]) -> int:
 
 
 def _shorten(name: Text, most: int) -> Text:
-    """Return the name cut in the middle: partitions of one topic differ at the end."""
+    """Return the name with its middle cut out, because partitions of one topic differ at the
+    end."""
     if name.cell_len <= most:
         return name
     topic, dash, number = name.plain.rpartition("-")
@@ -138,7 +139,7 @@ def _shorten(name: Text, most: int) -> Text:
 
 
 def _brief_line(row: PartitionRow) -> dict[str, Text]:
-    """Return a healthy partition in one line: its leader's log end, and the largest lag of a
+    """Return one line for a healthy partition, with the leader's log end and the largest lag of a
     replica.
     """
     line = next(_lines(row))
@@ -156,8 +157,8 @@ def _brief_line(row: PartitionRow) -> dict[str, Text]:
 
 
 def _lines(row: PartitionRow) -> Iterator[dict[str, Text]]:
-    """Yield a line per replica, by the columns' titles; the partition's own cells are in the first
-    line.
+    """Yield a line for each replica as cells by column title; the partition's own cells are in the
+    first line.
     """
     own = {
         _NAME: Text(str(row.name)),
@@ -168,7 +169,7 @@ def _lines(row: PartitionRow) -> Iterator[dict[str, Text]]:
     }
     for replica in row.replicas:
         yield {**own, **_cells(replica)}
-        # The partition's cells are empty from its second replica on.
+        # From the second replica on, the partition's cells are empty.
         own = dict.fromkeys(own, Text())
 
 
@@ -198,5 +199,5 @@ def _change(change: Change, width: int) -> Text:
 
 
 def _line(text: str, style: str) -> Text:
-    """Return one line, whatever the terminal's width is."""
+    """Return one line, regardless of the terminal's width."""
     return Text(text, style, no_wrap=True, overflow="ellipsis")

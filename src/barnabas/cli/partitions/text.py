@@ -18,7 +18,7 @@ UNKNOWN = "?"
 
 
 def row_lines(rows: Iterable[PartitionRow]) -> Iterator[str]:
-    """Yield a line per partition, and below it one per replica."""
+    """Yield a line for each partition, followed by one for each replica."""
     for row in rows:
         yield (
             f"Topic: {row.name.topic}\tPartition: {row.name.partition}\t"
@@ -37,12 +37,12 @@ def row_lines(rows: Iterable[PartitionRow]) -> Iterator[str]:
 
 
 def change_line(change: Change) -> str:
-    """Return the line of one change."""
+    """Return the line for one change."""
     return f"{clock(change.at_ms, with_date=True)} {change.name}: {change.text}"
 
 
 def silence_line(since_ms: int) -> str:
-    """Return the line for a cluster in which no broker answers."""
+    """Return the line for a cluster in which no broker responds."""
     return f"{clock(since_ms, with_date=True)} no broker has answered since"
 
 

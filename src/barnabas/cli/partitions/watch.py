@@ -1,14 +1,14 @@
-"""Derives the state of partitions for a watcher: lag of the replicas, and changes. Pure.
+"""Derives the state of partitions for a watcher: the replicas' lag, and changes. Pure.
 
 Brokers report where a replica's log ends, but not how long it has been behind. The watcher
-remembers where the leader's log ended at each look. A replica has been behind since the last look
-at which the leader had no more records than the replica has now. A replica that was never seen
-complete has been behind at least since the first look.
+therefore remembers where the leader's log ended at each look. A replica has been behind since the
+last look at which the leader had no more records than the replica has now. A replica that was never
+seen with all records has been behind at least since the first look.
 
 The reason for a change cannot be seen from outside. Barnabas brokers report the reasons as events
-(`reasons`), which are shown beside the changes; for other brokers none is given. The replicas are
-not asked at the same instant, so while producers write, the time between two responses may appear
-as a lag of some records.
+(`reasons`), which are shown next to the changes; for other brokers, there are none. The replicas
+are not asked at the same instant, so while producers write, the time between two responses may
+appear as a lag of some records.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from barnabas.types import TopicPartition
 Ends = Mapping[TopicPartition, Mapping[int, ReplicaEnd]]
 
 _REASONS = frozenset({"election", "isr-shrink", "isr-expand", "reassignment"})
-"""The kinds of events that explain what a watcher sees."""
-_LONGEST_MEMORY = 10_000  # looks at a leader whose log grew in between
+"""The kinds of events that explain changes."""
+_LONGEST_MEMORY = 10_000  # the number of looks that are remembered
 
 
 class ReplicaRow(NamedTuple):
     broker_id: int
     is_leader: bool
     is_in_sync: bool
-    is_live: bool  # its broker is registered
-    end: ReplicaEnd | None  # None: its broker did not report it
-    lag_records: int | None  # behind the leader's end; None: unknown
+    is_live: bool  # whether its broker is registered
+    end: ReplicaEnd | None  # None: not reported by its broker
+    lag_records: int | None  # records behind the leader; None: unknown
     lag_ms: int | None
 
 
@@ -47,7 +47,7 @@ class PartitionRow(NamedTuple):
     leader_epoch: int
     isr: tuple[int, ...]
     high_watermark: int | None
-    replicas: tuple[ReplicaRow, ...]  # as assigned, the preferred leader first
+    replicas: tuple[ReplicaRow, ...]  # in the assigned order, with the preferred leader first
 
     @property
     def is_well(self) -> bool:
@@ -62,11 +62,11 @@ class Change(NamedTuple):
 
 class Look(NamedTuple):
     rows: list[PartitionRow]  # by topic and number
-    changes: list[Change]  # since the previous look
+    changes: list[Change]  # changes since the previous look
 
 
 class _Memory:
-    """The history of one partition."""
+    """Remembers the history of one partition."""
 
     __slots__ = ("_caught_up_at_ms", "_first_at_ms", "_leader_ends", "row")
 
@@ -74,7 +74,7 @@ class _Memory:
         self._first_at_ms = now_ms
         self._leader_ends: deque[tuple[int, int]] = deque(maxlen=_LONGEST_MEMORY)  # (when, where)
         self._caught_up_at_ms: dict[int, int] = {}  # by broker
-        self.row: PartitionRow | None = None  # at the last look
+        self.row: PartitionRow | None = None  # as of the last look
 
     def look(
         self,
@@ -84,11 +84,11 @@ class _Memory:
         ends: Mapping[int, ReplicaEnd],
         now_ms: int,
     ) -> PartitionRow:
-        """Return the partition's current state, given the ends of its replicas."""
+        """Return the partition's current state, based on the log ends of its replicas."""
         leader_end = ends.get(partition.leader)
         if leader_end is not None:
             _remember(self._leader_ends, now_ms, leader_end.end_offset)
-        # The log end of a leader that does not respond is at least the last one seen.
+        # If a leader does not respond, its log end is at least the last one seen.
         newest = self._leader_ends[-1][1] if self._leader_ends else None
         replicas = []
         for broker_id in partition.replicas:
@@ -117,7 +117,7 @@ class _Memory:
         return self.row
 
     def _complete_at_ms(self, broker_id: int, end: ReplicaEnd | None) -> int:
-        """Return when the replica last had everything that its leader had, as far as was seen."""
+        """Return the last known time at which the replica had everything that its leader had."""
         known_ms = self._caught_up_at_ms.get(broker_id, self._first_at_ms)
         if end is not None:
             known_ms = max(known_ms, _caught_up_at_ms(self._leader_ends, end.end_offset))
@@ -126,7 +126,7 @@ class _Memory:
 
 
 class Watch:
-    """Turns the cluster's responses, look by look, into rows and changes."""
+    """Converts the cluster's responses at each look to rows and changes."""
 
     def __init__(self) -> None:
         self._memories: dict[TopicPartition, _Memory] = {}
@@ -139,8 +139,8 @@ class Watch:
         live: Collection[int],
         ends: Ends,
     ) -> Look:
-        """Return the current rows, and the changes since the last refresh; there are none the first
-        time.
+        """Return the current rows, and the changes since the last look; the first time, there are
+        none.
         """
         rows, changes = [], []
         for topic in topics:
@@ -150,7 +150,8 @@ class Watch:
                 before = memory.row
                 row = memory.look(name, partition, live, ends.get(name, {}), now_ms)
                 rows.append(row)
-                # A change is the difference between two looks; a new partition has no earlier look.
+                # A change is the difference between two looks, but a new partition has no earlier
+                # look.
                 if before is not None:
                     changes += [Change(now_ms, name, text) for text in _news(before, row)]
                 elif self._has_looked:
@@ -163,7 +164,7 @@ class Watch:
 
 
 def reasons(events: Iterable[Event], watched: Collection[TopicPartition]) -> list[Change]:
-    """Return what brokers report about the leaders, ISRs and replicas of these partitions."""
+    """Return the events of brokers about the leaders, ISRs and replicas of these partitions."""
     return [
         Change(event.at_ms, name, f"{event.kind} because {event.cause}")
         for event in events
@@ -174,7 +175,7 @@ def reasons(events: Iterable[Event], watched: Collection[TopicPartition]) -> lis
 
 
 def _remember(leader_ends: deque[tuple[int, int]], now_ms: int, end_offset: int) -> None:
-    """Add a look; of several with the same end the last one counts; truncation removes higher
+    """Add a look. Of several with the same end, the last one is kept; a truncation removes higher
     ends.
     """
     while leader_ends and leader_ends[-1][1] >= end_offset:
@@ -183,18 +184,19 @@ def _remember(leader_ends: deque[tuple[int, int]], now_ms: int, end_offset: int)
 
 
 def _caught_up_at_ms(leader_ends: deque[tuple[int, int]], end_offset: int) -> int:
-    """Return the last look at which the leader's end was no higher than that; 0 if there is
-    none.
+    """Return the time of the last look at which the leader's end was not above this one, or 0 if
+    there is none.
     """
     for at_ms, leader_end in reversed(leader_ends):
-        # The latest refresh at which the leader's log was not longer than the replica's is now.
+        # This is the latest look at which the leader's log was not longer than the replica's is
+        # now.
         if leader_end <= end_offset:
             return at_ms
     return 0
 
 
 def _news(before: PartitionRow, now: PartitionRow) -> Iterator[str]:
-    """Yield the differences."""
+    """Yield the differences between two looks."""
     before_ids, now_ids = _replicas(before), _replicas(now)
     if before_ids != now_ids:
         yield f"replicas {_ids(before_ids)} -> {_ids(now_ids)}"
@@ -211,7 +213,7 @@ def _news(before: PartitionRow, now: PartitionRow) -> Iterator[str]:
 
 
 def _standing_of(broker_ids: Iterable[int], now: PartitionRow) -> str:
-    """Return facts from this look about replicas that lost their status."""
+    """Return details from this look about replicas that lost their status."""
     found = {replica.broker_id: replica for replica in now.replicas}
     facts = []
     for broker_id in broker_ids:

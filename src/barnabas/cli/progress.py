@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """A bar on standard error while the `with` block runs, if that is a terminal and `wanted` is
+    """Shows a bar on standard error during the `with` block, if this is a terminal and `wanted` is
     true.
     """
 
@@ -42,7 +42,8 @@ class Progress:
             self._bar.stop()
 
     def advance(self, size_bytes: int, records: int) -> None:
-        """Record that `size_bytes` more were read, and that `records` are acknowledged in total."""
+        """Record that `size_bytes` more were read, and that `records` have been acknowledged in
+        total."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, advance=size_bytes, records=counted(records, "record"))
 

@@ -1,4 +1,4 @@
-"""Suggests topics that a mistyped name may have meant."""
+"""Suggests topics in place of a mistyped name."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _AFTER_S = 2.0
 
 
 async def soon(question: Coroutine[Any, Any, T], otherwise: T) -> T:
-    """Ask a further question whose response is not essential; return it, or `otherwise`.
+    """Return the response to a request that is not essential, or `otherwise`.
 
     Brokers may reject it or take longer than two seconds; the rest is then shown without it.
     """
@@ -40,10 +40,10 @@ class Waiting:
         self._timer: Timer | None = None
 
     def __enter__(self) -> Waiting:
-        # It does not belong in a script's log.
+        # This does not belong in a script's log.
         if sys.stderr is not None and sys.stderr.isatty():
             self._timer = Timer(_AFTER_S, self._say)
-            # It must not keep the process from ending.
+            # The timer must not keep the process from ending.
             self._timer.daemon = True
             self._timer.start()
         return self
@@ -57,7 +57,7 @@ class Waiting:
         self.end()
 
     def end(self) -> None:
-        """Stop waiting, because the awaited event has come."""
+        """Stop waiting, because the awaited event has occurred."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,6 +1,6 @@
-"""`barnabas perf`: measures a cluster through our own client, which is Python on one core.
+"""Implements `barnabas perf`, which measures a cluster with our own client, in Python on one core.
 
-The output lines match Kafka's tools, so that scripts that parse them keep working.
+The output lines match those of Kafka's tools, so that scripts that parse them keep working.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from barnabas.counted import counted
 from barnabas.errors import ConfigError
 from barnabas.types import TopicPartition
 
-_EXIT_INTERRUPTED = 130  # as a shell reports a process that an interrupt ended
+_EXIT_INTERRUPTED = 130  # a shell's exit code for an interrupted process
 _MEBIBYTE = 1 << 20
 _COLUMNS = (
     "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, "
@@ -57,7 +57,7 @@ class Receiving:
         return f"{began}, {ended}, {text}"
 
     def _columns(self, size_bytes: int, records: int, took_ms: int) -> str:
-        # All of the time is fetching: partitions are assigned, so no group is joined.
+        # The whole time counts as fetching, because partitions are assigned and no group is joined.
         megabytes, seconds = size_bytes / _MEBIBYTE, max(took_ms, 1) / 1000
         volume, rate = f"{megabytes / seconds:.4f}", f"{records / seconds:.4f}"
         return f"{megabytes:.4f}, {volume}, {records}, {rate}, 0, {took_ms}, {volume}, {rate}"
@@ -124,9 +124,9 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     properties: tuple[str, ...],
     servers: str,
 ) -> int:
-    """Read records of all partitions of a topic, and report the throughput.
+    """Read records from all partitions of a topic, and report the throughput.
 
-    Ctrl-C ends it with the summary.
+    Ctrl-C ends the command with a summary.
 
     \b
     Examples:
@@ -161,7 +161,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
-    """Read all records; the summary is printed however the reading ends."""
+    """Read all records, and print the summary however reading ends."""
     clock = SystemClock()
     async with consumer:
         partitions = await consumer.partitions_for(wanted.topic)
@@ -185,7 +185,8 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
                         f"no more for {wanted.timeout_ms} ms; to wait longer, raise --timeout",
                     )
                     break
-                # No longer than until the next line of the report, or until the time limit.
+                # The poll waits until the next line of the report, or until the time limit, at
+                # most.
                 records = await consumer.poll(min(silence_ms, wanted.interval_ms or silence_ms))
                 now_ms = clock.monotonic_ms()
                 if records:
@@ -205,6 +206,6 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
 
 
 def _time(at_ms: int) -> str:
-    """Return local time, as Kafka's tool writes it."""
+    """Return the local time in the format of Kafka's tool."""
     local = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone()
     return f"{local:%Y-%m-%d %H:%M:%S}:{at_ms % 1000:03}"

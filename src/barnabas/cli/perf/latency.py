@@ -1,8 +1,9 @@
 """Collects the latencies of many records in little memory, and formats the lines that show them.
 Pure.
 
-Each record is counted in its tenth of a millisecond, so percentiles have that precision for any
-number of records; average and maximum are exact. Windows are merged by adding their counts.
+Latencies are counted in steps of a tenth of a millisecond, so percentiles have this precision for
+any number of records; the average and the maximum are exact. Windows are merged by adding their
+counts.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ _SHARES = (("50th", 0.5), ("95th", 0.95), ("99th", 0.99), ("99.9th", 0.999))
 
 
 class Latencies:
-    """Counts by tenths of a millisecond: memory grows with the spread, not with the records."""
+    """Counts latencies in tenths of a millisecond. Memory grows with their spread, not with the
+    number of records."""
 
     def __init__(self) -> None:
         self._steps: Counter[int] = Counter()
@@ -48,7 +50,7 @@ class Latencies:
         """Return the latency that this share of records did not exceed, to a tenth of a
         millisecond.
         """
-        # Walk the counts upwards until this share of the records has been passed.
+        # The counts are added in ascending order until they reach this share of the records.
         missing = share * self.count
         for step, count in sorted(self._steps.items()):
             missing -= count
@@ -66,8 +68,8 @@ class Latencies:
         )
 
     def summary(self, record_bytes: int, seconds: float) -> str:
-        """Return its last line, but with the tenths of the percentiles, which Kafka's tool cuts
-        off.
+        """Return the tool's last line, but with the tenths of the percentiles, which Kafka's tool
+        cuts off.
         """
         rate = self.count / seconds if seconds > 0 else 0.0
         percentiles = ", ".join(

@@ -22,7 +22,7 @@ from barnabas.client.producer.producer import Producer
 from barnabas.counted import counted
 from barnabas.errors import BarnabasError, ConfigError, TopicAlreadyExists
 
-_EXIT_INTERRUPTED = 130  # as a shell reports a process that an interrupt ended
+_EXIT_INTERRUPTED = 130  # a shell's exit code for an interrupted process
 _PAYLOAD_BLOCK_BYTES = 1 << 20  # longer than any codec here looks back
 _LETTERS = bytes(ord("A") + number % 26 for number in range(256))
 
@@ -40,7 +40,7 @@ class Plan(NamedTuple):
 
 
 class Sending:
-    """The outcome of the records, reported while they are sent."""
+    """Tracks the outcome of the records, and reports it while they are sent."""
 
     def __init__(self, plan: Plan, now_s: float) -> None:
         self.total = Latencies()
@@ -60,8 +60,8 @@ class Sending:
         times = self._sent_at.get(batch)
         if times is None:
             times = self._sent_at[batch] = []
-            # Once per batch, with its first record: a callback per record would cost as much as the
-            # measured work.
+            # The callback is set once for each batch, with its first record, because one for each
+            # record would cost as much as the measured work.
             batch.when_done(lambda: self._on_done(batch))
         times.append(now_s)
 
@@ -133,9 +133,9 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
     reporting_interval: int,
     servers: str,
 ) -> int:
-    """Send records of random letters, and report throughput and latency.
+    """Send records that consist of random letters, and report throughput and latency.
 
-    The producer's defaults apply: acks=all, linger.ms=0. Ctrl-C ends it with the summary.
+    The producer's defaults apply: acks=all, linger.ms=0. Ctrl-C ends the command with a summary.
 
     \b
     Examples:
@@ -185,7 +185,7 @@ def _report(sending: list[Sending], ended_by: BarnabasError | None, code: int) -
 
 
 async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> None:
-    """Send all records; the summary is printed however the sending ends. Fills `sending` once it
+    """Send all records, and print the summary however sending ends. `sending` is filled once it
     starts.
     """
     now = time.perf_counter  # the loop's own clock may step by whole milliseconds
@@ -196,8 +196,8 @@ async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> N
         try:
             for number in range(plan.records):
                 if plan.per_second > 0:
-                    # Follow the schedule from the start, so that a delay is made up and the rate
-                    # holds on average.
+                    # The schedule is counted from the start, so that a delay is made up for and the
+                    # average rate is correct.
                     early_s = report.began_s + number / plan.per_second - now()
                     if early_s > 0:
                         await asyncio.sleep(early_s)
@@ -207,13 +207,15 @@ async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> N
                 report.on_sent(delivery.batch, sent_at_s)
             await producer.flush()
         finally:
-            # For a nonexistent topic nothing is sent: print no summary of zeros after the error.
+            # If the topic does not exist, nothing is sent, and no summary of zeros follows the
+            # error.
             if report.began_sending:
                 click.echo(report.finish(now()))
 
 
 def _payloads(size_bytes: int) -> Iterator[bytes]:
-    """Yield values of random letters: slices of one block, so that creating them costs nothing."""
+    """Yield values of random letters as slices of one block, so that creating them costs
+    nothing."""
     block = os.urandom(max(_PAYLOAD_BLOCK_BYTES, 2 * size_bytes)).translate(_LETTERS)
     last = len(block) - size_bytes
     at = 0

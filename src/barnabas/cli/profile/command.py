@@ -1,4 +1,4 @@
-"""`barnabas profile`: names for clusters, so that their addresses need not be typed."""
+"""Implements `barnabas profile`, which names clusters so that their addresses need not be typed."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from barnabas.errors import ConfigError
 
 @command_group()
 def profile() -> None:
-    """Name clusters: `--profile NAME` stands for the addresses of one, and its client configs.
+    """Name clusters, so that `--profile NAME` stands for a cluster's addresses and client configs.
 
-    Without --bootstrap-server a command uses --profile, then bootstrap.servers in the file of
-    --command-config, then BARNABAS_BOOTSTRAP_SERVER, then BARNABAS_PROFILE, then the profile that
-    `profile use` named, then localhost:9092.
+    Without --bootstrap-server, a command uses --profile, then bootstrap.servers in the file of
+    --command-config, then BARNABAS_BOOTSTRAP_SERVER, then BARNABAS_PROFILE, then the profile
+    selected by `profile use`, then localhost:9092.
 
     \b
     Examples:
@@ -55,7 +55,7 @@ def profile() -> None:
 )
 @click.option("--replace", is_flag=True, help="Replace a profile of that name.")
 def add(name: str, servers: str, command_config: Path | None, replace: bool) -> None:
-    """Add a profile. Its file is in the user's config directory, readable for the user only.
+    """Add a profile. Its file is in the user's config directory, and only the user can read it.
 
     \b
     Examples:
@@ -79,7 +79,7 @@ def add(name: str, servers: str, command_config: Path | None, replace: bool) -> 
 @profile.command("list")
 @as_json
 def list_(as_json: bool) -> None:
-    """List the profiles, one a line; a star marks the one in use.
+    """List the profiles, one per line; a star marks the one in use.
 
     \b
     Examples:
@@ -102,7 +102,7 @@ def list_(as_json: bool) -> None:
 @profile.command()
 @click.argument("name", metavar="[NAME]", required=False, shell_complete=profile_names)
 def show(name: str | None) -> None:
-    """Show a profile; without a name the one in use.
+    """Show a profile, or the one in use if no name is given.
 
     \b
     Examples:
@@ -140,7 +140,7 @@ def delete(name: str) -> None:
 @click.argument("name", metavar="[NAME]", required=False, shell_complete=profile_names)
 @click.option("--none", "nothing", is_flag=True, help="Use no profile from now on.")
 def use(name: str | None, nothing: bool) -> None:
-    """Use a profile wherever nothing else names the brokers.
+    """Use a profile whenever nothing else specifies the brokers.
 
     \b
     Examples:

@@ -2,8 +2,8 @@
 
     $XDG_CONFIG_HOME/barnabas/profiles.json    ~/.config/barnabas, or the platform's directory
 
-The file is replaced as a whole, and only its owner can read it, because a command config may name
-secrets.
+The file is replaced as a whole, and only its owner can read it, because a command config may refer
+to secrets.
 """
 
 from __future__ import annotations
@@ -37,12 +37,10 @@ class Profile(NamedTuple):
 
 class Profiles(NamedTuple):
     by_name: Mapping[str, Profile] = {}
-    current: str | None = None  # the profile used if none is named
+    current: str | None = None  # the profile that is used if none is specified
 
     def find(self, name: str, given_by: str) -> Profile:
-        """Return the profile with this name. Raises BadProfile, which says where the name came
-        from.
-        """
+        """Return the profile with this name. Raises BadProfile, which contains `given_by`."""
         found = self.by_name.get(name)
         if found is not None:
             return found
@@ -61,7 +59,7 @@ def profiles_path() -> Path:
 
 
 def read_profiles() -> Profiles:
-    """Return the profiles; empty if the file does not exist. Raises BadProfile or OSError."""
+    """Return the profiles, or none if the file does not exist. Raises BadProfile or OSError."""
     path = profiles_path()
     try:
         stored = json.loads(path.read_bytes())
@@ -89,14 +87,15 @@ def write_profiles(profiles: Profiles) -> None:
         "current": profiles.current,
         "profiles": {name: each._asdict() for name, each in sorted(profiles.by_name.items())},
     }
-    # Created with mode 600, in the same directory, so that a rename replaces the file atomically.
+    # The new file has mode 600 and is in the same directory, so that a rename replaces the old one
+    # atomically.
     descriptor, written = tempfile.mkstemp(dir=path.parent, prefix=f".{_FILE_NAME}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(json.dumps(stored, indent=2) + "\n")
             file.flush()
-            # This precedes the rename, so that after a power failure the name leads to the old file
-            # or to the complete new one.
+            # This precedes the rename, so that after a power failure, the name refers to the old
+            # file or to the complete new one.
             sync_descriptor(file.fileno())
         Path(written).replace(path)
     except BaseException:
@@ -105,7 +104,7 @@ def write_profiles(profiles: Profiles) -> None:
 
 
 def check_name(name: str) -> str:
-    """Raises BadProfile unless the text can be a profile's name."""
+    """Raise BadProfile unless the text can be a profile's name."""
     if not _NAME.fullmatch(name):
         raise BadProfile(
             f"{name!r} is not a valid profile name: use 1 to 64 of the characters a-z, A-Z, 0-9, "

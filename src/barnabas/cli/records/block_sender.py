@@ -1,5 +1,4 @@
-"""Sends blocks of values, with or without keys, as batches, which is the fast way for files of
-lines."""
+"""Sends blocks of values, with or without keys, as batches, which is fast for files of lines."""
 
 from __future__ import annotations
 
@@ -18,10 +17,10 @@ from barnabas.records.batch import seal
 from barnabas.records.compression import CODEC_NAMES, NONE
 from barnabas.types import TopicPartition
 
-MOST_RECORDS = 4_096  # of a batch
+MOST_RECORDS = 4_096  # the size of a batch
 
 _FEWEST = 32
-_FEWEST_KEYED = 1_000  # from which it is worthwhile to import numpy
+_FEWEST_KEYED = 1_000  # the number of values that makes numpy worthwhile
 _RECORD_OVERHEAD_BYTES = 100
 _PER_RECORD = frozenset(
     {
@@ -33,12 +32,12 @@ _PER_RECORD = frozenset(
 
 
 def suits(options: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-    """Return True if the producer's options, as given, leave the formation of batches to us."""
+    """Return whether these options of the producer allow us to form the batches."""
     return not _PER_RECORD & given.keys() and int(options["batch_size"]) > _RECORD_OVERHEAD_BYTES
 
 
 class BlockSender:
-    """Sends whole batches to the partitions of the keys; without keys, to one partition or to one
+    """Sends whole batches to the keys' partitions or, without keys, to one partition or to one
     after the other (PR-2: sticky).
     """
 
@@ -56,9 +55,10 @@ class BlockSender:
         self._takes_keys = find_spec("numpy") is not None
 
     def takes(self, values: Sequence[bytes], keys: Sequence[bytes] | None) -> bool:
-        """Return True if there are many values, none of them too large for a batch.
+        """Return whether there are many values, none of which is too large for a batch.
 
-        A few values come from a slow pipe and are collected in a batch for `linger.ms`.
+        If there are only a few values, the input is a slow pipe, and the producer collects them for
+        `linger.ms`.
         """
         if keys is None:
             return len(values) >= _FEWEST and max(map(len, values)) <= self._batch_bytes
@@ -70,7 +70,7 @@ class BlockSender:
         self, values: Sequence[bytes], keys: Sequence[bytes] | None
     ) -> AsyncIterator[ProducerBatch]:
         """Yield the batches. Raises like the producer's `send`."""
-        # The producer itself builds batches by partition, column by column.
+        # The producer itself builds batches for each partition, column by column.
         if keys is not None:
             for delivery in await self._producer.send_columns(
                 self._topic, values, keys, partition=self._partition
@@ -91,7 +91,7 @@ class BlockSender:
         known = self._partitions
         available = tuple(await self._producer.available_partitions_for(self._topic))
         # The partitioner remembers its choice until it gets other partitions, so it gets them only
-        # when they have changed.
+        # if they have changed.
         if available != known.available or not known.partition_count:
             numbers = await self._producer.partitions_for(self._topic)
             self._partitions = Partitions(len(numbers), available, known.generation + 1)
@@ -108,7 +108,8 @@ def batches_of(values: Sequence[bytes], most_bytes: int) -> Iterator[Sequence[by
     ends = list(accumulate(map(len, values)))
     start = before = 0
     while start < len(values):
-        # Find the last value that ends within the limit by bisection: no loop over values.
+        # The last value that ends within the limit is found by bisection, without a loop over
+        # values.
         end = min(bisect_right(ends, before + most_bytes), start + MOST_RECORDS)
         end = max(end, start + 1)
         yield values[start:end]

@@ -1,5 +1,5 @@
-"""`barnabas collect`: sends log files to a topic, each line once, however the files are rotated;
-also standard input, syslog and OpenTelemetry's logs.
+"""Implements `barnabas collect`, which sends each line of log files to a topic once, however the
+files are rotated. It also sends standard input, syslog and OpenTelemetry's logs.
 """
 
 from __future__ import annotations
@@ -212,26 +212,25 @@ _STANDARD_INPUT = "-"
 )
 @click.option("--once", is_flag=True, help="Send the lines that exist now, and exit.")
 def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
-    """Send the lines of log files to a topic as they are written, each of them once.
+    """Send each line of log files to a topic once, as soon as it is written.
 
-    With --journald it also sends the entries of systemd's journal, each of them once.
+    With --journald, it also sends each entry of systemd's journal once.
 
-    With - it sends the lines of standard input until its end, and with --syslog-tcp, --syslog-tls
-    or --syslog-udp syslog messages of RFC 5424 or 3164 as they arrive.
+    With -, it sends the lines of standard input until its end. With --syslog-tcp, --syslog-tls or
+    --syslog-udp, it sends syslog messages (RFC 5424 or 3164) as they arrive.
 
-    With --otlp-http or --otlp-grpc it receives OpenTelemetry's logs. A sender receives
-    its confirmation once the brokers have acknowledged them. It keeps them until then, so none is
-    lost.
+    With --otlp-http or --otlp-grpc, it receives OpenTelemetry's logs. It confirms them to a sender
+    once the brokers have acknowledged them. The sender keeps them until then, so none is lost.
 
-    Files may be rotated in any of the usual ways: renamed, copied and truncated, compressed. The
+    Files may be rotated in any of the usual ways: renamed, copied and truncated, or compressed. The
     position in each file is written in the same transaction as its lines, so a collector that was
-    killed continues after the last one; readers set isolation.level=read_committed. A quoted GLOB
-    and a DIR are scanned again every second. Ends with Ctrl-C or SIGTERM.
+    killed continues after the last one. Readers must set isolation.level=read_committed. A quoted
+    GLOB and a DIR are rescanned every second. Stop the command with Ctrl-C or SIGTERM.
 
     Standard input and sockets cannot be read twice, so their lines are sent at most once: lines
     that a broker has not acknowledged are lost if this process is killed, as are those in the
-    kernel's buffers, and over UDP also those that arrive while there is no room. While no broker
-    is available it stops reading from standard input and TCP.
+    kernel's buffers, and over UDP also those that arrive while there is no room. While no broker is
+    available, it stops reading from standard input and TCP.
 
     \b
     Examples:
@@ -277,7 +276,7 @@ def _shipment(servers: str, paths: Sequence[str], given: Mapping[str, Any]) -> S
         servers,
         given["topic"],
         given["name"] or _name_of_machine(is_shown=_has_positions(paths, given)),
-        # The host in the records' headers, whatever the collector's name is.
+        # This is the host in the records' headers, whatever the collector's name is.
         socket.gethostname(),
         CODEC_NAMES.index(given["compression"]),
         _rule(given["record_start"]),
@@ -295,7 +294,7 @@ def _has_positions(paths: Sequence[str], given: Mapping[str, Any]) -> bool:
 
 
 def _logs(paths: Sequence[str], given: Mapping[str, Any]) -> LogPaths | None:
-    """Return the paths of the logs, perhaps none, or None if there is nothing with a position."""
+    """Return the paths of the logs, which may be none, or None if no source has a position."""
     if not _has_positions(paths, given):
         return None
     return LogPaths(
@@ -354,7 +353,7 @@ def _address(option: str, text: str, default_port: int | None = None) -> ListenA
 
 
 def _otlp_sources(shipment: Shipment, given: Mapping[str, Any]) -> Iterator[Source]:
-    # They load packages that not every collector needs.
+    # These modules load packages that not every collector needs.
     from barnabas_collector import otlp_grpc, otlp_http
 
     tls = None
@@ -411,7 +410,7 @@ async def _collect(
 ) -> Shipped:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    # Both end cleanly: lines that were read are sent, and their positions committed.
+    # Both signals end it cleanly: lines that were read are sent, and their positions are committed.
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     work = []

@@ -122,12 +122,12 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
 ) -> int:
     """Print the records of a topic until Ctrl-C.
 
-    Without --from-beginning, --offset or --from it prints only records that arrive from now on.
-    Without --group it is the only member of a group of its own, console-consumer-<0..99999>, which
-    commits nothing; to read from an --offset, --from or up to --to a time, or --exit-at-end, it
-    needs no group at all. With --group the group's members share the partitions and continue from
-    the committed offsets. Only records that were printed are committed. If it never became a member
-    of its group it says why, and exits with 1.
+    Without --from-beginning, --offset or --from, it prints only records that arrive from now on.
+    Without --group, it is the only member of its own group, console-consumer-<0..99999>, which
+    commits nothing; with --offset, --from, --to or --exit-at-end, it needs no group. With --group,
+    the group's members share the partitions and continue from the committed offsets. Only records
+    that were printed are committed. If it never became a member of its group, it says why and exits
+    with 1.
 
     \b
     Examples:
@@ -159,7 +159,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     reason = _run(_print_all(consumer, plan, Limits(max_messages, timeout_ms), printer))
     printer.flush()
     click.echo(f"Processed a total of {printer.count} messages", err=True)
-    # It was a member or needed no group, so its output is the outcome.
+    # It was a member or needed no group, so its output is the result.
     if max_messages == 0 or plan.group is None or consumer.group_metadata().generation >= 0:
         return EXIT_OK
     if plan.is_own_group and reason:
@@ -168,7 +168,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 def _run(work: Coroutine[Any, Any, None]) -> str:
-    """Run the work; return why it ended early, or "". Ctrl-C is the usual end, not an error."""
+    """Run the work, and return why it ended early, or "". Ctrl-C is the usual end, not an error."""
     try:
         run_client(work, None)
     except KeyboardInterrupt:
@@ -182,7 +182,7 @@ def _never_was_a_member(group: str, reason: str) -> int:
 
 
 async def why_no_group(servers: str, group: str) -> str:
-    """Find out why a consumer never became a member, and what to do about it.
+    """Return why a consumer never became a member, and what to do about it.
 
     It works with any broker of the Kafka family, provided that the cluster knows the reason.
     """
@@ -262,7 +262,7 @@ def _event_awaited(consumer: Consumer, plan: Plan) -> str:
 def _records_to_print(
     records: list[ConsumerRecord], ends: Ends | None, limits: Limits, printer: Printer
 ) -> list[ConsumerRecord]:
-    """Leave out the records after the ends, and those beyond the limit."""
+    """Return the records that are before the ends and within the limit."""
     wanted = records if ends is None else ends.before(records)
     if limits.max_messages is None:
         return wanted
@@ -275,14 +275,14 @@ def _show(
     wanted: list[ConsumerRecord],
     printer: Printer,
 ) -> None:
-    """Print the wanted records; seek back to the others, so that they do not count as read."""
+    """Print the wanted records, and seek back to the others, so that they do not count as read."""
     try:
         printer.show(wanted)
         printer.flush()
     except BaseException:
         give_back(consumer, records)
         raise
-    # This is rare, so do not keep a set of positions in the usual case.
+    # This is rare, so the usual case needs no set of positions.
     if len(wanted) < len(records):
         shown = set(map(_place, wanted))
         give_back(consumer, (each for each in records if _place(each) not in shown))

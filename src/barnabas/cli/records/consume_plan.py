@@ -1,4 +1,4 @@
-"""Derives the plan of `consume` from its options together."""
+"""Derives the plan of `consume` from all of its options."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
     @property
     def names_a_position(self) -> bool:
-        """Return whether it is read by assignment, without a group."""
+        """Return whether the place is read by assignment, without a group."""
         named = self.partitions or self.offset or self.since or self.has_end
         return bool(named) and self.include is None
 
@@ -42,14 +42,14 @@ class Place(NamedTuple):
 class Plan(NamedTuple):
     start: Start | Subscribed
     group: str | None
-    is_own_group: bool  # only for this command: it commits nothing (UX-2)
+    is_own_group: bool  # only for this command, commits nothing (UX-2)
     from_beginning: bool  # in a group that has committed nothing
     has_end: bool
-    to_ms: int | None  # the time at which it ends; None: the end of the log
+    to_ms: int | None  # the time at which to stop; None: the end of the log
 
 
 def make_plan(place: Place) -> Plan:
-    """Return the plan that the options describe together. Raises UsageError."""
+    """Return the plan that all options together describe. Raises UsageError."""
     topic = _topic(place)
     since_ms, to_ms = _times(place.since, place.until)
     origin = beginning(place.offset, place.from_beginning, place.partitions, since_ms)
@@ -61,7 +61,7 @@ def make_plan(place: Place) -> Plan:
         named = "--offset" if place.offset else "--from"
         raise click.UsageError(f"a group starts at its committed offsets: leave out {named}")
     is_own_group = group is None and not place.names_a_position
-    # As in Kafka's tool, so that it gets partitions that a rebalance adds later.
+    # As in Kafka's tool, this allows it to get partitions that a rebalance adds later.
     if is_own_group:
         group = own_group_id()
     start = start_of(topic, place.include, group, place.partitions, origin)
@@ -73,7 +73,8 @@ def make_plan(place: Place) -> Plan:
 
 
 def own_group_id() -> str:
-    """Return the id of a group for this command only, as Kafka's console consumer generates it."""
+    """Return the id of a group for this command only, in the form that Kafka's console consumer
+    generates."""
     return f"console-consumer-{SystemRandom().below(_OWN_GROUPS)}"
 
 

@@ -1,4 +1,5 @@
-"""`barnabas dead-letters`: lists records that a pipeline rejected, and sends them again."""
+"""Implements `barnabas dead-letters`, which lists records that a pipeline rejected, and resends
+them."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _NO_REASON: Final = "(not a dead letter: it has no reason)"
 
 @command_group(name="dead-letters")
 def dead_letters() -> None:
-    """List the reasons for dead letters, and send them again once those are fixed.
+    """List the reasons for dead letters, and resend them once the reasons have been fixed.
 
     \b
     Examples:
@@ -37,7 +38,7 @@ def dead_letters() -> None:
 @bootstrap_server
 @as_json
 def list_(topic: str, servers: str, as_json: bool) -> int:
-    """Count the dead letters of a topic by their reasons, replayed ones included.
+    """Count the dead letters in a topic by reason, including those that were replayed.
 
     \b
     Example:
@@ -63,11 +64,11 @@ def list_(topic: str, servers: str, as_json: bool) -> int:
 @bootstrap_server
 @as_json
 def replay(topic: str, to: str | None, servers: str, as_json: bool) -> int:
-    """Send the dead letters of a topic back to the topics that they came from.
+    """Send the dead letters in a topic back to their original topics.
 
-    It sends those that arrived since the last replay, each once, even if it is killed and run
-    again: its position is written in the transactions that send them. A record that is rejected
-    again becomes a dead letter again.
+    It sends each dead letter that has arrived since the last replay once, even if it is killed and
+    run again, because its position is written in the transactions that send them. A record that is
+    rejected again becomes another dead letter.
 
     \b
     Examples:

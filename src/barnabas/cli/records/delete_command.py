@@ -77,7 +77,7 @@ def delete(
     async def work() -> dict[TopicPartition, int | BarnabasError]:
         outcomes: dict[TopicPartition, int | BarnabasError] = {}
         async with Admin(servers, **client_options()) as admin:
-            # Partitions are handled one at a time, so that a refusal does not hide the outcomes of
+            # Partitions are handled one at a time, so that an error does not hide the outcomes of
             # the others.
             for name, first in offsets.items():
                 try:

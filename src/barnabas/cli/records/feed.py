@@ -1,6 +1,4 @@
-"""Reads the input of `produce`: files, one after the other, block by block, as values or
-records.
-"""
+"""Reads the input files of `produce` one after the other, block by block, as values or records."""
 
 from __future__ import annotations
 
@@ -17,14 +15,14 @@ from barnabas.cli.records.lines import (
 from barnabas.client.producer.batch import ProducerRecord
 
 Parser = Callable[[bytes, int], ProducerRecord]
-"""Turns a line and its number (from 1) into a record. Raises BadLine."""
+"""Converts a line and its number, which starts at 1, to a record. Raises BadLine."""
 
 KeySplitter = Callable[[Sequence[bytes], int], KeyedLines]
-"""Takes lines, and the number of the first."""
+"""Parses lines, given the number of the first one."""
 
 
 class Block(NamedTuple):
-    """Records of one file, in order: plain values, values with a key each, or parsed records."""
+    """Holds records of one file, in order: plain values, values with keys, or parsed records."""
 
     name: str
     number: int  # of the first line; 0: the file is one record
@@ -36,7 +34,7 @@ class Block(NamedTuple):
 
 
 class LineFeed:
-    """Makes each line a record: parsed, with a key and a value, or as a plain value."""
+    """Converts each line to a record: parsed, with a key and a value, or as a plain value."""
 
     def __init__(
         self,
@@ -97,8 +95,8 @@ class FileFeed:
                 while piece := await source.read():
                     pieces.append(piece)
                     size_bytes += len(piece)
-                    # Far above any broker's limit: an endless device or pipe must not fill the
-                    # memory.
+                    # The limit is far above that of any broker; an endless device or pipe must not
+                    # fill the memory.
                     if size_bytes > LONGEST_LINE_BYTES:
                         raise BadLine(
                             f"{source.name}: a file of more than {LONGEST_LINE_BYTES:,} bytes "

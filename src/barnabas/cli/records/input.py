@@ -1,7 +1,7 @@
 """Reads blocks of bytes from a file, a pipe or a terminal, without a thread.
 
-Ctrl-C could not end a thread blocked in `read` on a terminal, so the loop waits for pipes and
-terminals. Files, which are always ready, are read directly.
+Ctrl-C could not end a thread that is blocked in `read` on a terminal, so the loop itself waits for
+pipes and terminals. Files are always ready and are read directly.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ _BLOCK_BYTES = 1024 * 1024
 
 
 class Input:
-    """Standard input (`path` None or "-") or a file. Raises OSError if it cannot be read."""
+    """Reads standard input (`path` is None or "-") or a file. Raises OSError if it cannot be
+    read."""
 
     def __init__(self, path: str | None) -> None:
         self._owned = path is not None and path != "-"
@@ -46,7 +47,7 @@ class Input:
             os.close(self._descriptor)
 
     async def read(self) -> bytes:
-        """Return the next bytes, at most a megabyte; empty at the end."""
+        """Return the next bytes, at most a megabyte, or b"" at the end."""
         if self._must_wait:
             await self._readable()
         return os.read(self._descriptor, _BLOCK_BYTES)

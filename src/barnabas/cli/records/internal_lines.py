@@ -4,9 +4,10 @@
     GroupMetadataMessageFormatter   group::GroupMetadata(groupId=group, generation=1, ...)
     TransactionLogMessageFormatter  copy::TransactionMetadata(transactionalId=copy, ...)
 
-The first two read `__consumer_offsets`, the last one `__transaction_state`. Each formats its kind
-of record and skips the others; a tombstone's value is NULL. One difference: the members of a group
-and the partitions of a transaction are sorted here, but in a hash table's order in Kafka.
+The first two are for `__consumer_offsets`, the last one for `__transaction_state`. Each formats its
+kind of records and skips the others; a tombstone's value is NULL. There is one difference: here,
+the members of a group and the partitions of a transaction are sorted; in Kafka, they are in the
+order of a hash table.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _STATES = {each.value: each.name for each in TransactionStatus}
 
 
 def offset_line(key: bytes | None, value: bytes | None) -> str | None:
-    """Return a committed offset; None for another kind of record. Raises CorruptData."""
+    """Return the line for a committed offset, or None for another kind of record. Raises
+    CorruptData."""
     decoded = _decode(key, value)
     if decoded is None or not isinstance(decoded.key, OffsetCommitKey):
         return None
@@ -42,7 +44,8 @@ def offset_line(key: bytes | None, value: bytes | None) -> str | None:
 
 
 def group_line(key: bytes | None, value: bytes | None) -> str | None:
-    """Return a group with its members; None for another kind of record. Raises CorruptData."""
+    """Return the line for a group with its members, or None for another kind of record. Raises
+    CorruptData."""
     decoded = _decode(key, value)
     if decoded is None or not isinstance(decoded.key, GroupMetadataKey):
         return None
@@ -51,7 +54,8 @@ def group_line(key: bytes | None, value: bytes | None) -> str | None:
 
 
 def transaction_line(key: bytes | None, value: bytes | None) -> str | None:
-    """Return a transaction; a tombstone's value is NULL; None without a key. Raises CorruptData."""
+    """Return the line for a transaction, or None without a key; a tombstone's value is NULL. Raises
+    CorruptData."""
     if key is None:
         return None
     try:
@@ -67,7 +71,7 @@ def transaction_line(key: bytes | None, value: bytes | None) -> str | None:
 
 
 def _decode(key: bytes | None, value: bytes | None) -> InternalRecord | None:
-    """Return the decoded record; None for a kind that only a newer Kafka writes."""
+    """Return the decoded record, or None for a kind that only a newer Kafka writes."""
     if key is None:
         raise CorruptData("the record has no key")
     try:

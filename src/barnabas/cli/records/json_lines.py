@@ -28,7 +28,7 @@ _IGNORED = frozenset({"topic", "offset"})
 
 class JsonFormat(NamedTuple):
     topic: str
-    partition: int | None = None  # of records that name none
+    partition: int | None = None  # for records without one
     headers: tuple[Header, ...] = ()  # for every record, in front of its own
 
     def record(self, line: bytes, number: int) -> ProducerRecord:
@@ -40,7 +40,7 @@ class JsonFormat(NamedTuple):
         if not isinstance(fields, dict):
             raise BadLine(f'line {number} is not a JSON object, such as {{"value": "v"}}')
         unknown = fields.keys() - _FIELDS - _IGNORED
-        # A misspelt "vlaue" would silently send null.
+        # Otherwise, a misspelt "vlaue" would silently send null.
         if unknown:
             raise BadLine(
                 f"line {number} has the unknown field {min(unknown)!r}; a record has "
@@ -82,7 +82,7 @@ def _data(value: Any, field: str, number: int) -> bytes | None:
 def _timestamp_ms(value: Any, number: int) -> int | None:
     if value is None:
         return None
-    # `type`, not isinstance: true and false are also ints in Python.
+    # `type` is used, not isinstance, because true and false are also ints in Python.
     if type(value) is int and 0 <= value <= INT64_MAX:
         return value
     if isinstance(value, str):

@@ -1,12 +1,13 @@
-r"""The formats in which `consume` prints a record: a template, a list of names, or JSON. Pure.
+r"""Defines the formats in which `consume` prints records: a template, a list of names, or JSON.
+Pure.
 
     {key}={value}\n?    a template; the names in braces are filled in, \t and \n are escapes
     key,value           only names: the fields with tabs between them
-    JSON                one object a line
+    JSON                one object per line
     offsets, groups     records of __consumer_offsets as Kafka's own tools show them
     transactions        those of __transaction_state
 
-Keys and values are written as raw bytes; null is the word null, as in Kafka's tool.
+Keys and values are written as raw bytes; as in Kafka's tool, null is the word null.
 """
 
 from __future__ import annotations
@@ -99,12 +100,12 @@ def json_layout(record: ConsumerRecord) -> bytes:
 
 
 def _internal_layout(show: _Line) -> Layout:
-    """Return a layout that leaves out other kinds of records."""
+    """Return a layout that omits other kinds of records."""
 
     def layout(record: ConsumerRecord) -> bytes:
         try:
             line = show(record.key, record.value)
-        # One damaged record must not end the output: the next records are readable.
+        # A damaged record must not end the output, because later records are readable.
         except CorruptData as error:
             line = f"Error at offset {record.offset}, skipping. {error}"
         return b"" if line is None else line.encode() + b"\n"

@@ -2,7 +2,7 @@
 
     headers<TAB>key:value          with --headers-separator '\\t' and --key-separator :
 
-Bytes are passed on unchanged, without the line end (LF or CRLF) or the delimiter.
+Bytes are left unchanged, except that the line end (LF or CRLF) or the delimiter is removed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from barnabas.errors import BarnabasError
 
 Header = tuple[str, bytes | None]
 
-LONGEST_LINE_BYTES = 128 * 1024 * 1024  # far above any record that a broker takes
+LONGEST_LINE_BYTES = 128 * 1024 * 1024  # far larger than any record that a broker accepts
 
 
 class BadLine(BarnabasError):
@@ -23,7 +23,7 @@ class BadLine(BarnabasError):
 
 
 class KeyedLines(NamedTuple):
-    """Keys and values of lines; `problem` belongs to the line after these."""
+    """Holds keys and values of lines; `problem` is that of the line after these."""
 
     keys: list[bytes]
     values: list[bytes]
@@ -109,27 +109,28 @@ def parse_header(text: str) -> Header:
 
 
 class LineSplitter:
-    """Splits blocks of any size into whole lines; the last one may lack its end.
+    """Splits blocks of any size into whole lines; the last line may have no line end.
 
     With a line feed as the delimiter, a carriage return before it is part of the line end.
     """
 
     def __init__(self, delimiter: bytes = b"\n") -> None:
         self._delimiter = delimiter
-        self._begun: list[bytes] = []  # the pieces of a line whose end has not come yet
+        self._begun: list[bytes] = []  # the pieces of a line that is not complete yet
         self._begun_bytes = 0
 
     def lines(self, block: bytes) -> list[bytes]:
         """Return the lines that end in this block. Raises BadLine for a line that is too long."""
         delimiter = self._delimiter
-        # With a one-byte delimiter only a line's two pieces are copied.
-        if len(delimiter) > 1:  # which may be torn between two blocks
+        # With a one-byte delimiter, only a line that spans two blocks is copied.
+        if len(delimiter) > 1:  # which may be split between two blocks
             block = self._take_begun() + block
         lines = block.split(delimiter)
         rest = lines.pop()
         if lines:
             lines[0] = self._take_begun() + lines[0]
-            # Searched once in a block; the CR may be the last byte of the previous block.
+            # This is searched for once in a block; the CR may be the last byte of the previous
+            # block.
             if delimiter == b"\n" and (b"\r\n" in block or lines[0].endswith(b"\r")):
                 lines = [line.removesuffix(b"\r") for line in lines]
         self._begun.append(rest)

@@ -1,4 +1,4 @@
-"""Finds the positions between which a console consumer reads.
+"""Determines the positions at which a console consumer starts and ends.
 
 Start: at assigned offsets, or as a member of a group. Like Kafka's tool, it joins a private group
 (`console-consumer-1234`, which commits nothing) unless it is given a group or a position. "From now
@@ -10,8 +10,8 @@ rebalance, for example after partitions were added, would restart according to `
 and records would be printed twice or never.
 
 End, if requested: at a time, or at the ends of its partitions. A partition's end is looked up once,
-when it is assigned; the command does not wait for later records. So a command with an end always
-ends.
+when it is assigned; the command does not wait for later records. A command with an end therefore
+always ends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from barnabas.types import TopicPartition
 
 
 class Since(NamedTuple):
-    """Starts at the first record that is not older than this, or at the end if all records are
+    """Specifies the first record that is not older than this, or the end if all records are
     older."""
 
     at_ms: int
@@ -43,7 +43,7 @@ Origin = str | int | Since
 
 
 class Start(NamedTuple):
-    """The partitions to read, and where to start."""
+    """Describes the partitions to read, and where to start."""
 
     topic: str
     partitions: tuple[int, ...]  # none: all
@@ -51,16 +51,16 @@ class Start(NamedTuple):
 
 
 class Subscribed(NamedTuple):
-    """Topics that the group shares; reading starts at the group's offsets."""
+    """Describes topics that a group shares; reading starts at the group's offsets."""
 
     topics: tuple[str, ...] | re.Pattern[str]
-    is_own_group: bool = False  # of this command alone
-    from_now: bool = False  # an own group's: at the ends as they are now
-    later_topics: tuple[str, ...] = ()  # created since the start: all records are new
+    is_own_group: bool = False  # a group for this command only
+    from_now: bool = False  # for the command's own group: at the current ends
+    later_topics: tuple[str, ...] = ()  # created since the start, so all records are new
 
 
 async def go_to(consumer: Consumer, start: Start | Subscribed) -> None:
-    """Subscribe, or assign the partitions and find where to start.
+    """Subscribe to the topics, or assign the partitions and determine where to start.
 
     Raises UnknownTopicOrPartition, UnknownPartition: a mistyped name must not wait for records.
     """
@@ -73,9 +73,9 @@ async def go_to(consumer: Consumer, start: Start | Subscribed) -> None:
 async def _subscribe(consumer: Consumer, start: Subscribed) -> None:
     if not isinstance(start.topics, re.Pattern):
         for topic in start.topics:
-            await consumer.partitions_for(topic)  # raises where a name is mistyped
+            await consumer.partitions_for(topic)  # raises an error for a mistyped name
     listener: RebalanceListener | None = None
-    # The topic appeared after the command had started: `latest` would skip its first records.
+    # The topic was created after the command had started, so `latest` would skip its first records.
     if start.later_topics and not start.is_own_group:
         listener = LaterTopic(consumer)
     if start.is_own_group:
@@ -123,7 +123,8 @@ async def _assign(consumer: Consumer, start: Start) -> None:
         for name in names:
             consumer.seek(name, origin)
     elif isinstance(origin, int):
-        # -N counts records, not offsets: transaction markers and compacted offsets have no record.
+        # -N counts records, not offsets, because transaction markers and compacted offsets have no
+        # record.
         begins = await consumer.beginning_offsets(names)
         ends = await consumer.end_offsets(names)
         spans = {name: Span(begins[name], ends[name]) for name in names}
@@ -146,7 +147,8 @@ async def offsets_at(
 
 
 def give_back(consumer: Consumer, records: Iterable[ConsumerRecord]) -> None:
-    """Seek back to records that were polled but not shown, so that they are not committed."""
+    """Seek back to records that were polled but not shown, so that their offsets are not
+    committed."""
     first: dict[TopicPartition, int] = {}
     for record in records:
         # A poll returns each partition's records in order, so the first one seen is the lowest.
@@ -174,7 +176,7 @@ def start_of(
 def beginning(
     text: str | None, from_beginning: bool, partitions: tuple[int, ...], since_ms: int | None = None
 ) -> Origin:
-    """Return the origin for --offset, --from and --from-beginning. Raises UsageError."""
+    """Return the start for --offset, --from and --from-beginning. Raises UsageError."""
     given = {
         "--from-beginning": from_beginning,
         "--offset": text is not None,
@@ -208,11 +210,11 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 class OwnGroup(RebalanceListener):
-    """Seeks to the last position of the group's only member, or to its start.
+    """Seeks to the last position of the group's only member, or to the start.
 
-    `begins` gives the meaning of "from now on" for each partition that existed when the command
-    started; None means its end when the group has formed. All records in other partitions came
-    later, and are read. Without `begins`, `auto.offset.reset` decides where a partition starts.
+    `begins` says what "from now on" means for each partition that existed when the command started;
+    None means the end when the group has formed. Other partitions were created later, so all of
+    their records are read. Without `begins`, `auto.offset.reset` decides where a partition starts.
     """
 
     def __init__(
@@ -236,11 +238,11 @@ class OwnGroup(RebalanceListener):
                 self._consumer.seek(name, offset)
 
     async def _forget_topics_that_are_gone(self, topics: Set[str]) -> None:
-        """Forget positions in deleted topics: a recreated topic is a different topic."""
+        """Forget positions in deleted topics, because a recreated topic is a different topic."""
         try:
             ids = await self._consumer.topic_ids(topics)
         except BarnabasError:
-            ids = {}  # no broker responds: the assignment is most likely unchanged
+            ids = {}  # no broker responds; most likely, the topics are unchanged
         gone = {name for name, known in self._topic_ids.items() if ids.get(name, known) != known}
         self._positions = {
             name: offset
@@ -253,8 +255,8 @@ class OwnGroup(RebalanceListener):
 class LaterTopic(RebalanceListener):
     """Reads a topic that was created after the command had started, from its first record on.
 
-    All its records came from now on. If the group has committed an offset, reading continues there:
-    other members may have been faster.
+    All of its records are new. If the group has committed an offset, reading continues there,
+    because other members may have been faster.
     """
 
     def __init__(self, consumer: Consumer) -> None:
@@ -267,7 +269,7 @@ class LaterTopic(RebalanceListener):
 
 
 class Ends:
-    """The offset at which each assigned partition ends."""
+    """Determines the offset at which each assigned partition ends."""
 
     def __init__(self, consumer: Consumer, to_ms: int | None) -> None:
         """`to_ms`: end before the first record that is not older than this; None: at the end of the
@@ -278,7 +280,8 @@ class Ends:
         self._ends: dict[TopicPartition, int] = {}
 
     async def are_reached(self) -> bool:
-        """Return True when all assigned partitions are at their ends; False until there are any."""
+        """Return whether all assigned partitions are at their ends; False as long as there are
+        none."""
         names = self._consumer.assignment()
         if not names:
             is_member = bool(self._consumer.subscription())
@@ -290,13 +293,14 @@ class Ends:
             for name in names
             if name in positions and positions[name].offset >= self._ends[name]
         ]
-        # A partition that has reached its end would only fetch unwanted records.
+        # A partition that has reached its end is paused, because it would only fetch unwanted
+        # records.
         if reached:
             self._consumer.pause(*reached)
         return len(reached) == len(names)
 
     def before(self, records: Iterable[ConsumerRecord]) -> list[ConsumerRecord]:
-        """Keep the records before the ends."""
+        """Return the records before the ends."""
         return [
             record
             for record in records

@@ -1,5 +1,5 @@
-"""Implements `barnabas produce`, which works like `kafka-console-producer.sh`, also for files and
-pipes."""
+"""Implements `barnabas produce`, which works like `kafka-console-producer.sh` and also accepts
+files and pipes."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
 ) -> int:
     """Send each line of standard input, or of files, as one record.
 
-    A malformed line ends it: the file and the line are named, and the lines before it are sent.
+    A malformed line ends the command, which reports its place and sends the lines before it.
 
     \b
     Examples:
@@ -166,7 +166,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas produce pictures *.png --format file
       barnabas produce test --transactional-id nightly --file lines.txt
     """
-    # With --topic the first argument is also a file.
+    # With --topic, the first argument is also a file.
     if topic_option is not None and topic_argument not in (None, topic_option):
         topic_argument, files = None, (str(topic_argument), *files)
     topic = one_topic(topic_argument, topic_option)
@@ -191,7 +191,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
     quick = None
     if suits(options, own):
         quick = BlockSender(producer, topic, records.partition, options)
-    total_bytes = _total_bytes(names)  # first, so that a missing file ends it here
+    total_bytes = _total_bytes(names)  # first, so that a missing file causes an error here
     in_transaction = bool(options.get("transactional_id"))
     sending = Sending(producer, topic, records.partition, feed, in_transaction, quick)
     is_typed = (not names or "-" in names) and sys.stdin.isatty()
@@ -201,7 +201,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 def _produce(sending: Sending, progress: Progress, quiet: bool) -> int:
-    """Send it all, report the outcome and return the exit code."""
+    """Send all records, report the outcome and return the exit code."""
     tally = Tally()
     clock = SystemClock()
     began_ms = clock.monotonic_ms()
@@ -233,7 +233,8 @@ def _produce(sending: Sending, progress: Progress, quiet: bool) -> int:
 
 
 def _total_bytes(names: Sequence[str]) -> int | None:
-    """Return the total size of these files; None if one is not a regular file. Raises OSError."""
+    """Return the total size of these files, or None if one is not a regular file. Raises
+    OSError."""
     found = [
         os.fstat(sys.stdin.fileno()) if name == "-" else Path(name).stat()
         for name in names or ["-"]

@@ -32,7 +32,7 @@ class Sending(NamedTuple):
 
 
 class Tally:
-    """Counts of the records by outcome."""
+    """Counts records by outcome."""
 
     def __init__(self) -> None:
         self.delivered = 0
@@ -57,10 +57,10 @@ class Tally:
 
 
 async def send_all(sending: Sending, tally: Tally, progress: Progress) -> None:
-    """Send every record up to the end, or to a malformed line; then wait for all outcomes.
+    """Send all records up to the end or to a malformed line, and then wait for all outcomes.
 
-    In a transaction it is all or nothing: if this ends early, the producer aborts when it closes.
-    Raises BadLine with the file and the line, OSError, and the producer's errors.
+    A transaction is all or nothing: if this ends early, the producer aborts the transaction when it
+    closes. Raises BadLine with the file and the line, OSError, and the producer's errors.
     """
     producer = sending.producer
     async with producer:
@@ -69,7 +69,8 @@ async def send_all(sending: Sending, tally: Tally, progress: Progress) -> None:
             producer.begin_transaction()
         async for block in sending.feed.blocks():
             await _send(sending, block, tally)
-            # After the lines before it, which are well-formed and in order.
+            # The error is raised after the lines before it have been sent, which are well-formed
+            # and in order.
             if block.problem is not None:
                 raise block.problem
             tally.read_bytes += block.size_bytes
@@ -93,6 +94,6 @@ async def _send(sending: Sending, block: Block, tally: Tally) -> None:
         except _REFUSALS as error:
             place = f"{block.name}: line {number}" if block.number else block.name
             raise BadLine(f"{place}: {error}") from error
-        # One callback per batch, set with its first record.
+        # There is one callback for each batch, set with its first record.
         if delivery.index == 0:
             delivery.batch.when_done(partial(tally.count, delivery.batch))

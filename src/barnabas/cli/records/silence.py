@@ -6,11 +6,11 @@ from barnabas.client.consumer.consumer import Consumer
 from barnabas.clock import SystemClock
 
 JOIN_MS = 10_000
-"""How long this command's private group may take to form before silence counts."""
+"""How long this command's private group may take to form before the time without records counts."""
 
 
 class Silence:
-    """The time without records, after which `--timeout-ms` ends the command.
+    """Measures the time without records, after which `--timeout-ms` ends the command.
 
     The time to join a group also counts, but this command's private group gets some extra time.
     """
@@ -24,11 +24,12 @@ class Silence:
         self._since_ms = self._clock.monotonic_ms()
 
     def left_ms(self, most_ms: int) -> int:
-        """Return how long to wait for records now, at most `most_ms`; if 0 or less, time is up."""
+        """Return how long to wait for records, at most `most_ms`. If this is 0 or less, time is
+        up."""
         if self._limit_ms is None:
             return most_ms
         now_ms = self._clock.monotonic_ms()
-        # It has just become a member: its time limit for records starts now.
+        # The command has just become a member, so its time limit for records starts now.
         if self._join_ms and self._consumer.group_metadata().generation >= 0:
             self._since_ms, self._join_ms = now_ms, 0
         return min(most_ms, self._since_ms + self._join_ms + self._limit_ms - now_ms)

@@ -1,4 +1,4 @@
-"""`barnabas server`; here `server start` only serves --help (see `cli.main`)."""
+"""Implements `barnabas server`. Here, `server start` is only for --help (see `cli.main`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`barnabas server start -daemon`: a broker that outlives the shell which started it.
+"""Implements `barnabas server start -daemon`, which starts a broker that outlives the shell.
 
 The command ends when the broker is ready or has failed; after a failure, it ends with the broker's
 own output and exit code. From then on, the broker logs to a file next to its first log directory,

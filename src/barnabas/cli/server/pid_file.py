@@ -1,4 +1,4 @@
-"""`barnabas.pid` in a broker's first log directory: the process that `server stop` stops.
+"""Reads and writes `barnabas.pid` in a broker's first log directory, which `server stop` uses.
 
     4711                    process id
     8123456                 when the process started, in the kernel's ticks; -1 if unknown

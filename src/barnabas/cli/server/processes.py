@@ -22,7 +22,7 @@ _PS_TIMEOUT_S = 10
 
 
 class ServerProcess(NamedTuple):
-    """A broker in its own process."""
+    """Represents a broker in its own process."""
 
     pid: int
     command: str

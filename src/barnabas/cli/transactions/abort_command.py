@@ -1,4 +1,4 @@
-"""`barnabas transactions abort`: aborts by id through the coordinator, or directly in one
+"""Implements `barnabas transactions abort`, by id through the coordinator or directly in a
 partition.
 """
 

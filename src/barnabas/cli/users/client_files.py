@@ -33,7 +33,7 @@ class PasswordLost(BarnabasError):
 
 
 class ClientFiles(NamedTuple):
-    """The files of one user, and the connection settings in them."""
+    """Holds the files of one user, and the connection settings in them."""
 
     path: Path
     settings: Mapping[str, str]

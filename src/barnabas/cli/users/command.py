@@ -1,4 +1,5 @@
-"""`barnabas users`: the users of SCRAM authentication, and their passwords."""
+"""Implements `barnabas users`, which manages the users of SCRAM authentication and their
+passwords."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Chunk = npt.NDArray[np.uint8]
 
 
 class Findings(NamedTuple):
-    """The findings of one partition. Examples are the lowest offsets."""
+    """Holds the findings of one partition. Examples are the lowest offsets."""
 
     records: int = 0
     """records of the source."""
@@ -43,7 +43,7 @@ class Findings(NamedTuple):
 
 
 class Ledger:
-    """One partition of the source, between two offsets."""
+    """Counts rows for one partition of the source, between two offsets."""
 
     def __init__(self, bounds: range, chunk: int = CHUNK) -> None:
         self._bounds = bounds

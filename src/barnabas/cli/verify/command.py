@@ -1,4 +1,5 @@
-"""`barnabas verify`: checks that outputs hold every record of their input once."""
+"""Implements `barnabas verify`, which checks that outputs contain every record of their input
+once."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from barnabas.types import TopicPartition
 
 
 class Wanted(NamedTuple):
-    """The sources and outputs to compare, and how."""
+    """Specifies the sources and outputs to compare, and how to compare them."""
 
     servers: str
     sources: tuple[str, ...]
@@ -43,7 +43,7 @@ class Wanted(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The findings of all partitions together."""
+    """Holds the findings of all partitions together."""
 
     findings: Findings
     unmarked: int

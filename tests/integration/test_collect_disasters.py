@@ -15,7 +15,7 @@ from barnabas.client import NewTopic, SyncAdmin
 from tests.integration.collect_processes import Collecting
 from tests.integration.rotations import KINDS, Rotations
 from tests.kit.processes.broker_process import BrokerProcess
-from tests.kit.processes.full_disks import DISKS, Disk
+from tests.kit.processes.full_disks import DISKS, IN_EACH_RUN, Disk
 from tests.kit.waiting import wait_until
 from tests.kit.web_server import WebServer
 
@@ -119,7 +119,7 @@ class Scene:
             self.broker.kill()
 
 
-@pytest.fixture(params=DISKS)
+@pytest.fixture(params=IN_EACH_RUN)
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
     with DISKS[request.param](tmp_path) as found:
         yield found

@@ -19,7 +19,7 @@ from tests.kit.pipeline.topics import numbered
 from tests.kit.processes.broker_process import BrokerProcess
 from tests.kit.processes.cluster_load import committed_values, wait_for_full_isr
 from tests.kit.processes.cluster_process import ClusterProcess, cluster_process, started
-from tests.kit.processes.full_disks import DISKS, Disk
+from tests.kit.processes.full_disks import DISKS, IN_EACH_RUN, Disk
 from tests.pipeline.micro_batches import end, options_of, task
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign]
@@ -56,7 +56,7 @@ def test_sp_3_brokers_are_killed_while_batches_are_committed(tmp_path: Path) -> 
         print(f"{batch} batches committed, {failures} failures, {KILLS} kills of brokers")
 
 
-@pytest.fixture(params=DISKS)
+@pytest.fixture(params=IN_EACH_RUN)
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
     with DISKS[request.param](tmp_path) as disk:
         yield disk

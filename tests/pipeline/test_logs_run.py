@@ -56,6 +56,7 @@ def ended(command: Command, *options: str) -> str:
     return output
 
 
+@pytest.mark.soak
 def test_sp_4_a_killed_run_continues_and_nothing_counts_twice(command: Command) -> None:
     """SP-4, SP-2: kill -9 in the middle of a batch; then more is written, a file is rotated, and
     every record is there once."""

@@ -124,3 +124,5 @@ def limited_files(directory: Path) -> Iterator[Disk]:
 
 
 DISKS = {"small filesystem": small_filesystem, "limited files": limited_files}
+IN_EACH_RUN = ("small filesystem", pytest.param("limited files", marks=pytest.mark.soak))
+"""The names for tests that take long; one disk refuses writes with ENOSPC, the other with EFBIG."""

@@ -4,7 +4,6 @@ unexpected."""
 from __future__ import annotations
 
 import logging
-from collections import Counter
 
 from simulation.exclusive_handler import ExclusiveHandler
 from simulation.whole.history import History
@@ -14,20 +13,20 @@ from simulation.whole.lives import CURRENT
 class Hearing(ExclusiveHandler):
     """Writes log lines into the history of a run.
 
-    `said` counts the messages by format; `alarms` are errors with a traceback, in words.
+    `truncations` counts the logs that were cut; `alarms` are errors with a traceback, in words.
     """
 
     def __init__(self, history: History) -> None:
         super().__init__()
         self._history = history
-        self.said: Counter[str] = Counter()
+        self.truncations = 0
         self.alarms: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         life = CURRENT.get()
         name = "the world" if life is None else life.name
-        self.said[str(record.msg)] += 1
         text = record.getMessage()
+        self.truncations += text.startswith("Truncating ")
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
             text = f"{text}: {error!r}"

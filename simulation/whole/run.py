@@ -152,9 +152,7 @@ def run(plan: Plan) -> Outcome:
     steps, virtual_ms = room.loop.steps, room.loop.now_us // 1000
     events = {
         "elections": stage.witness.elections,
-        "truncations": sum(
-            n for text, n in hearing.said.items() if text.startswith("Truncating %s to offset")
-        ),
+        "truncations": hearing.truncations,
         "expiries": stage.expiries,
         "rebalances": len({(each.group, each.generation) for each in history.owned}),
         "deaths in a turn": sum(stage.trouble.done[kind] for kind in STRIKES),

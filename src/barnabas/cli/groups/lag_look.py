@@ -11,9 +11,8 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 from barnabas.cli.groups.lag_rows import GroupLag
-from barnabas.cli.groups.lookup import offsets_at
+from barnabas.cli.groups.lookup import offsets_at, readings
 from barnabas.cli.groups.names import GroupNames
-from barnabas.cli.groups.rows import DEAD, read_partitions
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.group_admin import GroupDescription
 from barnabas.client.consumer.consumer import Consumer
@@ -116,25 +115,8 @@ class LagLooker:
     ) -> tuple[dict[str, dict[TopicPartition, Sample]], str]:
         """Return each group's samples, and why some records were not read, or ""."""
         # Offsets are requested before the ends, so that no group can be beyond an end.
-        committed = {
-            group.group_id: {}
-            if group.state == DEAD
-            else await self._admin.list_group_offsets(group.group_id)
-            for group in groups
-        }
-        topics = await self._admin.describe_topics()
-        numbers = {topic.name: [each.partition for each in topic.partitions] for topic in topics}
-        led = {
-            TopicPartition(topic.name, each.partition)
-            for topic in topics
-            for each in topic.partitions
-            if each.leader >= 0
-        }
-        read = {
-            group.group_id: read_partitions(group, committed[group.group_id], numbers)
-            for group in groups
-        }
-        logs = await self._logs({name for own in read.values() for name in own} & led)
+        committed, read, led = await readings(self._admin, groups)
+        logs = await self._logs(led)
         at_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
         samples: dict[str, dict[TopicPartition, Sample]] = {}
         for group in groups:

@@ -3,21 +3,31 @@ read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from barnabas.cli.groups.rows import DEAD, DescribedGroup, group_rows, read_partitions
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.group_admin import GroupDescription
+from barnabas.client.consumer.committed import OffsetAndMetadata
 from barnabas.client.offsets import EARLIEST, LATEST
 from barnabas.types import TopicPartition
 
 
-async def look_up(admin: Admin, groups: list[GroupDescription]) -> list[DescribedGroup]:
-    """Return each group with its rows. A partition without a leader has no end, and therefore no
-    lag.
+class Readings(NamedTuple):
+    """Describes what groups have committed and read, by group id.
 
-    Each end is looked up only once, however many groups read the partition.
+    `led` contains the partitions of these that have a leader: without one, the end of a partition
+    is unknown, and a request for it would cause an error.
     """
+
+    committed: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
+    read: Mapping[str, list[TopicPartition]]
+    led: set[TopicPartition]
+
+
+async def readings(admin: Admin, groups: list[GroupDescription]) -> Readings:
+    """Return what these groups have committed and read."""
     committed = {
         group.group_id: {}
         # A nonexistent group has no offsets, and a request for them would cause an error.
@@ -37,15 +47,22 @@ async def look_up(admin: Admin, groups: list[GroupDescription]) -> list[Describe
         group.group_id: read_partitions(group, committed[group.group_id], numbers)
         for group in groups
     }
-    # Without a leader, the end of a partition is unknown, and a request for it would cause an
-    # error.
-    read_and_led = {name for own in read.values() for name in own} & led
+    return Readings(committed, read, {name for own in read.values() for name in own} & led)
+
+
+async def look_up(admin: Admin, groups: list[GroupDescription]) -> list[DescribedGroup]:
+    """Return each group with its rows. A partition without a leader has no end, and therefore no
+    lag.
+
+    Each end is looked up only once, however many groups read the partition.
+    """
+    committed, read, led = await readings(admin, groups)
     uncommitted = {
         name for group_id, own in read.items() for name in own if name not in committed[group_id]
     }
-    ends = await offsets_at(admin, read_and_led, LATEST)
+    ends = await offsets_at(admin, led, LATEST)
     # The start of a log matters only if no offset is committed.
-    starts = await offsets_at(admin, read_and_led & uncommitted, EARLIEST)
+    starts = await offsets_at(admin, led & uncommitted, EARLIEST)
     described = []
     for group in groups:
         own = committed[group.group_id]

@@ -237,13 +237,12 @@ class LogCleaner:
     async def _process_steps(self, job: Job, producers: Producers) -> AsyncGenerator[Event, None]:
         try:
             await self._process.send(job_lines(job, producers))
-        except BrokenPipeError:
-            await self._process.end()
-            yield Failed("the cleaner process exited before it read its job", is_corrupt=False)
-            return
         except OSError as error:
             await self._process.end()
-            yield Failed(f"cannot start the cleaner process: {error}", is_corrupt=False)
+            why = f"cannot start the cleaner process: {error}"
+            if isinstance(error, BrokenPipeError):
+                why = "the cleaner process exited before it read its job"
+            yield Failed(why, is_corrupt=False)
             return
         while True:
             event = await self._process.event(_LOOK_EVERY_S)

@@ -71,7 +71,7 @@ class Event(NamedTuple):
     is_harmless: bool | None = None
     """Whether clients notice nothing; None: unknown."""
     advice: str = ""
-    """What to do, if that is known."""
+    """States what to do, if that is known."""
     is_warning: bool = False
     at_ms: int = 0
     sequence: int = 0

@@ -250,8 +250,8 @@ def _replace(turn: Turn, group: Group, attempt: Attempt, member: Member, member_
         generation_id=group.generation,
         protocol_type=group.protocol_type,
         protocol_name=group.protocol,
-        # Before version 9, a leader cannot be told to skip the assignment. The response therefore
-        # gives the old id, which no member has now, as the leader's.
+        # Before version 9, a response cannot make the leader skip the assignment, so it gives the
+        # old id, which no member has now, as the leader's.
         leader=(value.leader if skips_assignment else group.leader_id) or "",
         skip_assignment=skips_assignment,
         member_id=member_id,

@@ -198,7 +198,7 @@ class Offsets:
         previous offset.
 
         The reply waits only for a commit that was loaded above the high watermark, because the
-        previous coordinator may have told a client that it is committed. With `require_stable`, a
+        previous coordinator may have acknowledged it to a client. With `require_stable`, a
         partition whose offset may change because of an open transaction or an unreplicated commit
         gets UNSTABLE_OFFSET_COMMIT (KIP-447).
         """

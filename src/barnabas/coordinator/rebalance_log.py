@@ -38,7 +38,7 @@ class Cause(NamedTuple):
     who: str
     what: str
     advice: str = ""
-    """What to do about it, if that is known."""
+    """States what to do about it, if that is known."""
 
     def __str__(self) -> str:
         return f"{self.who} {self.what}"

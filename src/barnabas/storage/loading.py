@@ -108,7 +108,7 @@ class Loading:
 
 
 class Start(NamedTuple):
-    """What is known about a log before it is opened."""
+    """Describes what is known about a log before it is opened."""
 
     is_clean: bool
     """Whether the broker stopped cleanly."""

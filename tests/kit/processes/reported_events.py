@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from barnabas.client import SyncAdmin
-from barnabas.client.admin.event_admin import merged
+from barnabas.client.admin.event_admin import by_time
 from barnabas.events import Event
 from tests.kit.processes.broker_process import BrokerProcess
 from tests.kit.waiting import wait_until
@@ -20,7 +20,7 @@ def the_event(admin: SyncAdmin, is_meant: Callable[[Event], bool]) -> Event:
     found: list[Event] = []
 
     def is_there() -> bool:
-        found[:] = [event for _, event in merged(admin.events()) if is_meant(event)]
+        found[:] = [event for _, event in by_time(admin.events()) if is_meant(event)]
         return bool(found)
 
     wait_until(is_there, WITHIN_S)

@@ -251,7 +251,7 @@ def _say_lost(events: EventLog, replica: Replica, step: Truncate | StartAt) -> N
             name.topic,
             name.partition,
             broker=replica.partition.broker_id,
-            # Records that were never committed are nobody's.
+            # No consumer has read records that were never committed.
             is_harmless=not step.lost_committed,
             is_warning=bool(step.lost_committed),
         ),

@@ -17,7 +17,7 @@ from barnabas.cli.groups.instants import BadInstant, moment_ms
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import INT32, run_client
 from barnabas.client.admin.admin import Admin
-from barnabas.client.admin.event_admin import BrokerEvents, merged
+from barnabas.client.admin.event_admin import BrokerEvents, by_time
 from barnabas.clock import SystemClock
 from barnabas.counted import counted
 from barnabas.events import KINDS
@@ -116,7 +116,7 @@ class _Shown:
         for report in reports.values():
             self._complain(report)
             self.after[report.broker_id] = report.after
-        for broker_id, event in merged(reports):
+        for broker_id, event in by_time(reports):
             if not self._selection.has(broker_id, event):
                 continue
             if self._as_json:

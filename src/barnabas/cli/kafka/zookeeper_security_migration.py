@@ -145,7 +145,7 @@ async def _missing(settings: Settings) -> list[str]:
 
 
 async def _create(settings: Settings, missing: list[str]) -> None:
-    """Create the missing nodes, like Kafka's tool, so that nobody else can create them first."""
+    """Create the missing nodes before any other client can, like Kafka's tool."""
     async with _open(settings) as store:
         for path in missing:
             # /controller is ephemeral: a node left there by this tool would prevent every election.

@@ -17,7 +17,7 @@ from barnabas.cli.options import as_json, run_client
 from barnabas.cli.partitions.text import change_line, row_lines, row_values, silence_line
 from barnabas.cli.partitions.watch import Change, Look, Watch, reasons
 from barnabas.client.admin.admin import Admin
-from barnabas.client.admin.event_admin import merged
+from barnabas.client.admin.event_admin import by_time
 from barnabas.client.errors import Unreachable
 from barnabas.clock import SystemClock
 from barnabas.errors import ClusterAuthorizationFailed, KafkaError, UnknownTopicOrPartition
@@ -175,7 +175,7 @@ class _Watcher:
             for broker_id, report in reports.items()
             if report.problem is None
         }
-        return [] if is_first else [event for _, event in merged(reports)]
+        return [] if is_first else [event for _, event in by_time(reports)]
 
     async def _look_again(
         self, admin: Admin, interval_ms: int, on_silence: Callable[[], None]

@@ -98,7 +98,7 @@ class EventAdmin(AdminCalls):
         return await self._cluster.call(node, DESCRIBE_CLUSTER, request, DescribeClusterResponse)
 
 
-def merged(reports: Mapping[int, BrokerEvents]) -> list[tuple[int, Event]]:
+def by_time(reports: Mapping[int, BrokerEvents]) -> list[tuple[int, Event]]:
     """Return the events of all brokers in the order of their times, each with its broker's id.
 
     The brokers' clocks may differ.

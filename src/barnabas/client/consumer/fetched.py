@@ -221,8 +221,8 @@ class Chunk:
     def _visible_batches(self, check_crcs: bool) -> Iterator[tuple[int, BatchHeader]]:
         """Yield the batches that the user may see, which excludes markers and aborted records."""
         # The broker lists the aborted transactions by first offset. From that offset until its
-        # abort marker, the producer is inside an aborted transaction; its later transactions are
-        # judged anew.
+        # abort marker, the producer is inside an aborted transaction; this does
+        # not affect its later transactions.
         ahead = sorted(self.aborted, key=lambda aborted: aborted.first_offset, reverse=True)
         aborting: dict[int, None] = {}  # producers inside an aborted transaction
         for position, header in iterate_batches(self.records):

@@ -17,7 +17,7 @@ from barnabas.client.lag.sample import Sample
 from barnabas.counted import counted
 
 PATIENCE_MS: Final = 30_000
-"""By default, a member that has not moved its offset for six times the default
+"""This is the default patience: a member that has not moved its offset for six times the default
 `auto.commit.interval.ms` is stuck."""
 
 

@@ -1,0 +1,376 @@
+"""Defines the JSON that the console's server sends to its page, one type for each address.
+
+Times are in ms since 1970, sizes in bytes, rates per second. None means "not known", which is not
+the same as 0: the page shows a dash for it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+Severity = Literal["critical", "warning", "info"]
+
+
+class Finding(TypedDict):
+    """Something that needs a person: a line of `/api/overview`, the most severe first."""
+
+    severity: Severity
+    what: str
+    """States the fact: "3 partitions have no leader"."""
+    why: str
+    """The cause, from an event of the cluster; "" if none is known. It is never a guess."""
+    advice: str
+    """States what to do; "" if nothing is known."""
+    link: str
+    """The page with the details, such as "#/topics/orders"."""
+
+
+class EventRow(TypedDict):
+    """An event of a Barnabas broker; `/api/events` lists them, the latest first."""
+
+    at: int
+    reporter: int
+    """The broker that decided and reported this."""
+    sequence: int
+    kind: str
+    text: str
+    cause: str
+    topic: str
+    partition: int
+    """-1: none."""
+    group: str
+    broker: int
+    """The broker that the event is about; -1: none."""
+    harmless: bool | None
+    advice: str
+    severity: Literal["INFO", "WARNING"]
+
+
+class Events(TypedDict):
+    """`/api/events?kind=&topic=&group=&broker=&since=&limit=&all=`.
+
+    `/api/events/stream` takes the same filters and sends each new `EventRow` as it is found.
+    """
+
+    events: list[EventRow]
+    kinds: list[str]
+    """All kinds, for the filter."""
+    silent: list[int]
+    """Brokers that keep no events: a Kafka, or a Barnabas that denied the request."""
+
+
+class Series(TypedDict):
+    """A rate over the last minutes: `values[i]` at `times[i]`, None where nothing was measured."""
+
+    times: list[int]
+    values: list[float | None]
+
+
+class Overview(TypedDict):
+    """`/api/overview`: is the cluster well, and what needs a person?"""
+
+    cluster_id: str
+    title: str
+    """The bootstrap servers, as given on the command line."""
+    looked_at: int
+    """The time of the last look at the cluster; all figures below are from then."""
+    error: str
+    """Why the last look failed, or "". The other figures are then from the look before."""
+    findings: list[Finding]
+    controller: int | None
+    brokers: int
+    topics: int
+    partitions: int
+    leaderless: int
+    under_replicated: int
+    groups: int
+    groups_behind: int
+    """Groups in a state worse than "steady"."""
+    size: int | None
+    """All replicas on disk."""
+    records_in: Series
+    """Records appended per second, from the growth of the partitions' ends."""
+    events: list[EventRow]
+    """The last ten."""
+
+
+class BrokerRow(TypedDict):
+    """A broker of `/api/brokers`, which sends `{"brokers": [...]}`."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+    is_controller: bool
+    leaders: int
+    replicas: int
+    out_of_sync: int
+    """Replicas on this broker that are not in the ISR."""
+    size: int | None
+    directories: list[Directory]
+
+
+class Directory(TypedDict):
+    """A log directory of a broker."""
+
+    path: str
+    error: str
+    size: int
+    total: int | None
+    usable: int | None
+
+
+class BrokerPage(TypedDict):
+    """`/api/brokers/{id}`."""
+
+    broker: BrokerRow
+    configs: list[ConfigRow]
+    events: list[EventRow]
+
+
+class ConfigRow(TypedDict):
+    """A config of a topic or broker."""
+
+    name: str
+    value: str | None
+    """None: sensitive, so the broker does not show it."""
+    source: str
+    """In Kafka's words: "default", "dynamic topic", "static broker", and so on."""
+    is_default: bool
+    is_read_only: bool
+
+
+class TopicRow(TypedDict):
+    """A topic of `/api/topics`."""
+
+    name: str
+    is_internal: bool
+    partitions: int
+    replication_factor: int
+    leaderless: int
+    under_replicated: int
+    records: int | None
+    """Offsets between the starts and the ends: an upper bound of the records."""
+    size: int | None
+    records_in: float | None
+
+
+class Topics(TypedDict):
+    """`/api/topics?search=&sort=name|partitions|records|size|rate&descending=1&internal=1&page=`."""
+
+    topics: list[TopicRow]
+    """At most 100, those of the page."""
+    matching: int
+    """Topics that match the search, on all pages."""
+    page: int
+
+
+class Replica(TypedDict):
+    """A replica of a partition."""
+
+    broker: int
+    is_leader: bool
+    in_sync: bool
+    is_alive: bool
+    end: int | None
+    """Its log end offset; known where the broker tells it."""
+    size: int | None
+
+
+class PartitionRow(TypedDict):
+    """A partition of a topic."""
+
+    partition: int
+    leader: int | None
+    leader_epoch: int | None
+    replicas: list[Replica]
+    """In the order of the assignment: the first is preferred."""
+    start: int | None
+    high_watermark: int | None
+    size: int | None
+    records_in: float | None
+
+
+class TopicPage(TypedDict):
+    """`/api/topics/{name}`."""
+
+    topic: TopicRow
+    partitions: list[PartitionRow]
+    configs: list[ConfigRow]
+    groups: list[str]
+    """Groups that have committed offsets in it, or read it."""
+    events: list[EventRow]
+    records_in: Series
+
+
+class Content(TypedDict):
+    """A key, a value, or the value of a header."""
+
+    text: str | None
+    """None: null. JSON is as it was sent; the page formats it. Bytes that are not UTF-8 are hex."""
+    form: Literal["null", "json", "text", "hex"]
+    size: int
+    is_cut: bool
+    """`text` is only the beginning; the whole is at the record's own address."""
+
+
+class Header(TypedDict):
+    """A header of a record."""
+
+    name: str
+    value: Content
+
+
+class Message(TypedDict):
+    """A record of a topic."""
+
+    partition: int
+    offset: int
+    time: int | None
+    time_type: Literal["create", "append"]
+    key: Content
+    value: Content
+    headers: list[Header]
+
+
+class Messages(TypedDict):
+    """`/api/topics/{name}/messages?partition=&from=latest|earliest|OFFSET|time&at=MS&limit=&search=`.
+
+    `partition` may be empty: all. `from=latest` sends the last `limit` records. `search` is a text
+    that a key, a value or a header contains. `/api/topics/{name}/messages/stream` takes `partition`
+    and `search`, and sends each new `Message`. `/api/topics/{name}/messages/PARTITION/OFFSET` sends
+    one, uncut up to a megabyte.
+    """
+
+    messages: list[Message]
+    """In the order of time."""
+    scanned: int
+    """Records that were read for it."""
+    is_complete: bool
+    """False: the limit of time or of records ended the search before the end of the range."""
+    next: dict[str, int]
+    """Where to go on: an offset for each partition."""
+
+
+class GroupRow(TypedDict):
+    """A group of `/api/groups`."""
+
+    id: str
+    state: str
+    """The coordinator's word: Stable, Empty, PreparingRebalance, CompletingRebalance, Dead."""
+    protocol: str
+    members: int
+    coordinator: int | None
+    lag: int | None
+    """Unread records; None while they are not counted yet."""
+    lag_is_exact: bool
+    """False: at most `lag`, since markers and gaps could not all be told apart."""
+    seconds: float | None
+    """How long the oldest unread record has waited."""
+    verdict: str
+    """The worst of its partitions: "caught up", "catching up", "steady", "unknown", "falling
+    behind", "stopped", "stuck"."""
+    catch_up: float | None
+    """Seconds until it has caught up at the present rate; None: never, or unknown."""
+
+
+class Groups(TypedDict):
+    """`/api/groups?search=&sort=id|lag|seconds|verdict&descending=1&page=`."""
+
+    groups: list[GroupRow]
+    matching: int
+    page: int
+
+
+class Member(TypedDict):
+    """A member of a group."""
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    partitions: int
+    lag: int | None
+    is_slowest: bool
+
+
+class GroupPartition(TypedDict):
+    """What is known about a group in a partition."""
+
+    topic: str
+    partition: int
+    member: str | None
+    committed: int | None
+    start: int | None
+    end: int | None
+    lag: int | None
+    lag_is_exact: bool
+    seconds: float | None
+    seconds_basis: Literal["record", "watch", "bound"] | None
+    verdict: str
+    reason: str
+    rate_in: float | None
+    rate_out: float | None
+    catch_up: float | None
+
+
+class GroupPage(TypedDict):
+    """`/api/groups/{id}`."""
+
+    group: GroupRow
+    members: list[Member]
+    partitions: list[GroupPartition]
+    lag: Series
+    """The sum of the unread records over the last minutes."""
+    events: list[EventRow]
+
+
+class TransactionRow(TypedDict):
+    """A transaction of `/api/transactions`, which sends `{"transactions": [...]}`."""
+
+    id: str
+    state: str
+    coordinator: int
+    producer_id: int
+    producer_epoch: int | None
+    started: int | None
+    timeout: int | None
+    partitions: list[str]
+    """As "topic-partition"."""
+    hangs: bool
+    """It has been open for longer than its timeout."""
+
+
+class Security(TypedDict):
+    """`/api/security`."""
+
+    error: str
+    """Why nothing can be shown: the cluster has no authorizer, or denies the question."""
+    acls: list[AclRow]
+    users: list[UserRow]
+
+
+class AclRow(TypedDict):
+    """A rule of access control."""
+
+    principal: str
+    permission: Literal["allow", "deny"]
+    operation: str
+    resource_type: str
+    pattern_type: str
+    resource: str
+    host: str
+
+
+class UserRow(TypedDict):
+    """A user with SCRAM credentials."""
+
+    name: str
+    mechanisms: list[str]
+
+
+class Problem(TypedDict):
+    """What a request that failed is answered: status 400, 403, 404, 502 or 504."""
+
+    error: str
+    """A sentence that says what, where and what to do."""

@@ -18,6 +18,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final, NamedTuple, TypeVar
 
 import polars as pl
@@ -99,7 +100,7 @@ class Tables:
 
         Raises `ConfigError` if the tables belong to another pipeline.
         """
-        if self._state is not None and self._kept[_CONTROL].table() is not None:
+        if self._state is not None and self._kept[_CONTROL].version() is not None:
             return self._state[0]
         path = self._path(_CONTROL)
         if not DeltaTable.is_deltatable(path):
@@ -241,6 +242,12 @@ class Tables:
             # need older ones, and so does a driver that restarts after it was killed, perhaps long
             # ago.
             self._drop_old(versions)
+        # Only the next batch needs this, and often has not arrived yet.
+        Thread(target=self._refresh, name="refresh-tables").start()
+
+    def _refresh(self) -> None:
+        for kept in self._kept.values():
+            kept.refresh()
 
     def replace_control(self, batch: int, query: str, row: Mapping[str, Any]) -> bool:
         rows = pa.Table.from_pylist([row], schema=_CONTROL_SCHEMA)
@@ -302,8 +309,8 @@ class Tables:
         """Return the newest version that contains this batch and no later one. If two drivers are
         running, the other one may be ahead."""
         kept = self._kept[name]
-        if (known := kept.table()) is not None and kept.progress.application == batch:
-            return known.version()
+        if (known := kept.version()) is not None and kept.progress.application == batch:
+            return known
         # A version inherits batch numbers from those before it, so a compaction of the batch's
         # files has the same number and is found first.
         table = DeltaTable(self._path(name))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from pyspark_barnabas.delta.progress import Progress
@@ -23,41 +24,59 @@ _Identity = tuple[int, int, int]
 class Kept:
     """An open table in a local directory, with the progress of its only query.
 
-    Only one thread at a time may use it.
+    Only one thread at a time may use it, except that `refresh` may run in another one.
     """
 
     def __init__(self, directory: str) -> None:
         self._log = Path(directory) / "_delta_log"
+        self._lock = Lock()
         self._table: DeltaTable | None = None
+        self._version = -1
         self._entry: _Identity | None = None
         self.progress = Progress()
 
+    def version(self) -> int | None:
+        """Return the version of this process's last commit, or None if the log has changed since,
+        or nothing is kept."""
+        with self._lock:
+            # If the entry is the same file and no entry follows it, nobody has committed, or put
+            # another table in this place.
+            if self._table is not None and (
+                self._identity(self._version) != self._entry
+                or self._identity(self._version + 1) is not None
+            ):
+                self._table = None
+            return None if self._table is None else self._version
+
     def table(self) -> DeltaTable | None:
         """Return the table, or None if there is none or its log has changed since it was kept."""
-        if self._table is None:
-            return None
-        version = self._table.version()
-        # If the entry is the same file and no entry follows it, nobody has committed, or put
-        # another table in this place.
-        if self._identity(version) != self._entry or self._identity(version + 1) is not None:
-            self.drop()
-        return self._table
+        self.refresh()
+        return None if self.version() is None else self._table
 
     def keep(self, table: DeltaTable, progress: Progress) -> None:
         """Keep a table to which this process has just committed its next version."""
+        with self._lock:
+            self._table = None
+            self._version = table.version() + 1
+            self._entry = self._identity(self._version)
+            if self._entry is not None:
+                self._table, self.progress = table, progress
+
+    def refresh(self) -> None:
+        """Read the last commit into the open table, because the next commit needs it.
+
+        Nothing needs it earlier, so another thread can do it between two batches.
+        """
         from deltalake.exceptions import DeltaError
 
-        expected = table.version() + 1
-        self.drop()
-        # If this fails, the commit is still valid, and the next one opens the table again.
-        with suppress(DeltaError, OSError):
-            table.update_incremental()
-        entry = self._identity(expected)
-        if table.version() == expected and entry is not None:
-            self._table, self.progress, self._entry = table, progress, entry
-
-    def drop(self) -> None:
-        self._table = self._entry = None
+        with self._lock:
+            if self._table is None or self._table.version() == self._version:
+                return
+            # If this fails, the commit is still valid, and the next one opens the table again.
+            with suppress(DeltaError, OSError):
+                self._table.update_incremental()
+            if self._table.version() != self._version:
+                self._table = None
 
     def _identity(self, version: int) -> _Identity | None:
         try:

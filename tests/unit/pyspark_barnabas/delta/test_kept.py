@@ -58,6 +58,23 @@ def test_sp_3_each_batch_is_committed_once_to_a_kept_table(
     assert read(Path(options.path)) == rows(0, 40)
 
 
+def test_the_last_commit_is_read_only_for_the_next_one(options: DeltaOptions, kept: Kept) -> None:
+    table = kept.table()
+    assert table is not None
+    assert commit_kept(options, kept, 3)
+    assert kept.version() == 3 and table.version() == 2
+    kept.refresh()
+    assert kept.table() is table and table.version() == 3
+
+
+def test_sp_3_a_commit_before_the_refresh_is_seen(options: DeltaOptions, kept: Kept) -> None:
+    assert commit_kept(options, kept, 3)
+    assert commit(options, 4, files(options, rows(40, 50)))
+    kept.refresh()
+    assert kept.version() is None and kept.table() is None
+    assert not commit_kept(options, kept, 4), "batch 4 was committed twice"
+
+
 def test_an_overwrite_of_a_kept_table_replaces_all_rows(options: DeltaOptions, kept: Kept) -> None:
     assert commit_kept(options, kept, 3, overwrite=True)
     assert commit_kept(options, kept, 4, overwrite=True)

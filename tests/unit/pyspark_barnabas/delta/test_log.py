@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import deltalake
-import pytest
 
 from barnabas.cli.main import main
 from tests.kit.pipeline.delta_tables import age, commit, files, options_of, read, rows
@@ -15,18 +14,29 @@ def log_of(table: Path) -> list[str]:
     return sorted(path.name for path in (table / "_delta_log").glob("*.json"))
 
 
-@pytest.mark.slow
 def test_a_log_is_cut_behind_its_checkpoints(tmp_path: Path) -> None:
     path = tmp_path / "t"
     options = options_of(path, logRetentionHours="1")
-    for batch in range(310):
+    for batch in range(34):
         assert commit(options, batch, files(options, rows(batch, batch + 1)))
-        if batch in (150, 250):
+        if batch in (15, 25):
             age(path, 2)
-    assert len(log_of(path)) < 250 < 310
-    assert read(path) == rows(0, 310)
-    assert not commit(options, 309, files(options, rows(309, 310))), "its progress is there"
-    assert deltalake.DeltaTable(str(path), version=260).to_pyarrow_table().num_rows == 261
+    assert len(log_of(path)) < 25 < 34
+    assert read(path) == rows(0, 34)
+    assert not commit(options, 33, files(options, rows(33, 34))), "its progress is there"
+    assert deltalake.DeltaTable(str(path), version=26).to_pyarrow_table().num_rows == 27
+
+
+def test_a_checkpoint_follows_ten_commits(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    options = options_of(path)
+    for batch in range(12):
+        commit(options, batch, files(options, rows(batch, batch + 1)))
+    assert [each.name for each in path.glob("_delta_log/*.parquet")] == [
+        f"{9:020}.checkpoint.parquet"
+    ]
+    assert len(log_of(path)) == 12
+    assert read(path) == rows(0, 12)
 
 
 def test_thirty_days_are_kept_by_default(tmp_path: Path) -> None:

@@ -39,7 +39,10 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield servers
 
 
-@pytest.mark.parametrize(("exactly_once", "replayed"), [("true", 0), ("false", ROWS % PER_BATCH)])
+@pytest.mark.parametrize(
+    ("exactly_once", "replayed"),
+    [("true", 0), pytest.param("false", ROWS % PER_BATCH, marks=pytest.mark.soak)],
+)
 def test_sp_3_a_micro_batch_that_runs_again_into_kafka(
     spark: SparkSession, servers: str, tmp_path: Path, exactly_once: str, replayed: int
 ) -> None:

@@ -133,6 +133,7 @@ def test_sp_2_dead_letters_are_sent_again_once_their_format_is_mended(command: C
     assert entries["message"].n_unique() == 11
 
 
+@pytest.mark.soak  # test_run_command.py has the same for the other pipeline
 def test_sp_4_a_service_follows_the_files_and_ends_on_sigterm(command: Command) -> None:
     """SP-4: the same job, continuously; the page grows with the logs."""
     write_logs(command.log, 1_000, seed=4)

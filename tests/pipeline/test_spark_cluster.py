@@ -117,6 +117,7 @@ def staged(servers: str) -> int:
     return sum(each.offset for each in ends.values())
 
 
+@pytest.mark.soak  # the standalone cluster above has the same parts, and more of them
 @pytest.mark.timeout(600)
 def test_sp_4_on_a_cluster_within_one_process_tree(servers: str, tmp_path: Path) -> None:
     """Executors apart from the driver, as `local-cluster` starts them."""
@@ -145,6 +146,7 @@ def test_sp_4_the_behaviour_job_whose_executors_are_killed(servers: str, tmp_pat
     assert sorted(committed_values(servers, "dead", 1)) == sorted(found.bad)
 
 
+@pytest.mark.soak  # test_tables_killed.py has the same without a cluster
 @pytest.mark.timeout(600)
 def test_sp_4_two_behaviour_jobs_that_share_a_topic_of_dead_letters(
     servers: str, tmp_path: Path

@@ -124,7 +124,8 @@ class BrokerPage(TypedDict):
     """`/api/brokers/{id}`."""
 
     broker: BrokerRow
-    configs: list[ConfigRow]
+    configs: list[ConfigRow] | None
+    """None: no broker has answered in time, or it denied the request."""
     events: list[EventRow]
 
 
@@ -196,7 +197,8 @@ class TopicPage(TypedDict):
 
     topic: TopicRow
     partitions: list[PartitionRow]
-    configs: list[ConfigRow]
+    configs: list[ConfigRow] | None
+    """None: no broker has answered in time, or it denied the request."""
     groups: list[str]
     """Groups that have committed offsets in it, or read it."""
     events: list[EventRow]
@@ -207,7 +209,8 @@ class Content(TypedDict):
     """A key, a value, or the value of a header."""
 
     text: str | None
-    """None: null. JSON is as it was sent; the page formats it. Bytes that are not UTF-8 are hex."""
+    """None: null. JSON is as it was sent; the page formats it. Bytes that are not UTF-8, or have
+    control characters other than tab, line ends and escape, are hex."""
     form: Literal["null", "json", "text", "hex"]
     size: int
     is_cut: bool
@@ -231,6 +234,8 @@ class Message(TypedDict):
     key: Content
     value: Content
     headers: list[Header]
+    """In a list of messages at most the first 50."""
+    headers_left_out: int
 
 
 class Messages(TypedDict):
@@ -259,7 +264,8 @@ class GroupRow(TypedDict):
     state: str
     """The coordinator's word: Stable, Empty, PreparingRebalance, CompletingRebalance, Dead."""
     protocol: str
-    members: int
+    members: int | None
+    """None while the group has not been looked at: of many groups, only those on view are."""
     coordinator: int | None
     lag: int | None
     """Unread records; None while they are not counted yet."""
@@ -370,7 +376,10 @@ class UserRow(TypedDict):
 
 
 class Problem(TypedDict):
-    """What a request that failed is answered: status 400, 403, 404, 502 or 504."""
+    """What a request that failed is answered: status 400, 403, 404, 405, 502, 503 or 504.
+
+    403 is a wrong `Host`, or something that the brokers deny; 503 is too many readers at a time.
+    """
 
     error: str
     """A sentence that says what, where and what to do."""

@@ -16,13 +16,12 @@ from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.group import command_group
 from barnabas.cli.groups.import_command import import_zookeeper
 from barnabas.cli.groups.lag_command import Judging, judging, lag_for, watch
-from barnabas.cli.groups.lag_rows import GroupLag
 from barnabas.cli.groups.lag_text import lag_text, lag_values
 from barnabas.cli.groups.lookup import look_up, partition_numbers
 from barnabas.cli.groups.names import GroupNames, group_names, topic_selections
 from barnabas.cli.groups.reset_command import reset_offsets
 from barnabas.cli.groups.reset_plan import select_partitions, selection
-from barnabas.cli.groups.rows import DEAD, STATES, DescribedGroup
+from barnabas.cli.groups.rows import STATES, DescribedGroup
 from barnabas.cli.groups.text import (
     describe_values,
     events_text,
@@ -39,6 +38,8 @@ from barnabas.cli.terminal import for_terminal, printable_lines
 from barnabas.cli.waiting import soon
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.group_admin import GroupDescription, GroupListing
+from barnabas.client.lag.group_lag import GroupLag
+from barnabas.client.lag.readings import DEAD
 from barnabas.counted import counted
 from barnabas.errors import KafkaError
 

@@ -9,9 +9,9 @@ from rich.console import Console, ConsoleDimensions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from barnabas.cli.groups.lag_rows import GroupLag
 from barnabas.cli.groups.lag_text import cells, summary
 from barnabas.cli.terminal_table import Cells, outside_text, show_table
+from barnabas.client.lag.group_lag import GroupLag
 from barnabas.client.lag.verdict import State, Verdict
 from barnabas.counted import counted
 from barnabas.types import TopicPartition

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from barnabas.cli.groups.instants import instant_text
-from barnabas.cli.groups.lag_rows import GroupLag
-from barnabas.cli.groups.rows import DEAD
 from barnabas.cli.groups.text import NOTHING, kafka_table, shown
+from barnabas.client.lag.group_lag import GroupLag
+from barnabas.client.lag.readings import DEAD
 from barnabas.client.lag.summary import LagSum
 from barnabas.client.lag.verdict import Age, Basis, State, Verdict
 from barnabas.counted import counted

@@ -26,10 +26,15 @@ class GroupNames(NamedTuple):
         if not self.names and not self.all_groups:
             raise click.UsageError("name a group")
 
+    @property
+    def selected(self) -> list[str] | None:
+        """Each name once; None: all groups of the cluster."""
+        return list(dict.fromkeys(self.names)) or None
+
     async def of(self, admin: Admin) -> list[str]:
         """Return each name once, or all groups of the cluster if there are no names."""
-        if self.names:
-            return list(dict.fromkeys(self.names))
+        if self.selected is not None:
+            return self.selected
         return [listing.group_id for listing in await admin.list_groups()]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from barnabas.cli.connection import client_options
-from barnabas.cli.groups.lookup import offsets_at, partition_numbers
+from barnabas.cli.groups.lookup import partition_numbers
 from barnabas.cli.groups.names import GroupNames
 from barnabas.cli.groups.reset_plan import (
     BadReset,
@@ -18,10 +18,11 @@ from barnabas.cli.groups.reset_plan import (
     select_partitions,
 )
 from barnabas.cli.groups.reset_text import Offsets, read_plan
-from barnabas.cli.groups.rows import DEAD, EMPTY
+from barnabas.cli.groups.rows import EMPTY
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.group_admin import GroupDescription
 from barnabas.client.consumer.committed import OffsetAndMetadata
+from barnabas.client.lag.readings import DEAD, offsets_at
 from barnabas.client.offsets import EARLIEST, LATEST
 from barnabas.counted import counted
 from barnabas.errors import UnknownMemberId

@@ -13,11 +13,9 @@ from typing import Final, NamedTuple
 
 from barnabas.client.admin.group_admin import GroupDescription, MemberDescription
 from barnabas.client.consumer.committed import OffsetAndMetadata
-from barnabas.protocol.consumer_protocol import CONSUMER_PROTOCOL
+from barnabas.client.lag.readings import DEAD
 from barnabas.types import TopicPartition
 
-DEAD: Final = "Dead"
-"""The state of a group that does not exist."""
 EMPTY: Final = "Empty"
 STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", DEAD, EMPTY)
 
@@ -47,28 +45,6 @@ class DescribedGroup(NamedTuple):
         As in Kafka, the offsets of transaction markers and compacted records also count.
         """
         return sum(row.lag for row in self.rows if row.lag is not None and row.lag > 0)
-
-
-def read_partitions(
-    group: GroupDescription,
-    committed: Mapping[TopicPartition, OffsetAndMetadata],
-    topics: Mapping[str, list[int]],
-) -> list[TopicPartition]:
-    """Return a group's partitions: those that are assigned or have commits, and the others of its
-    topics.
-
-    A subscribed group reads whole topics; a group without members reads the topics for which it has
-    committed offsets. `topics` contains the existing topics, with their partition numbers.
-    """
-    found = {name for member in group.members for name in member.partitions} | set(committed)
-    # For other protocols, such as that of Connect, the topics of a subscription are not known.
-    if group.protocol_type == CONSUMER_PROTOCOL:
-        subscribed = {topic for member in group.members for topic in member.topics}
-        # The members may have been assigned only some partitions so far; the group will also get
-        # the others.
-        whole = subscribed if group.members else {name.topic for name in committed}
-        found |= {TopicPartition(topic, n) for topic in whole for n in topics.get(topic, ())}
-    return sorted(found)
 
 
 def group_rows(

@@ -13,7 +13,7 @@ import click
 from barnabas.cli.groups.lookup import look_up, partition_numbers
 from barnabas.cli.groups.names import GroupNames
 from barnabas.cli.groups.reset_plan import BadReset, select_partitions, selection
-from barnabas.cli.groups.rows import DEAD, DescribedGroup
+from barnabas.cli.groups.rows import DescribedGroup
 from barnabas.cli.groups.text import offsets_text, remark, state_text
 from barnabas.cli.kafka.group_reset import TARGETS, explain_reset, print_error, run_reset
 from barnabas.cli.kafka.group_tables import (
@@ -41,6 +41,7 @@ from barnabas.cli.options import run_client
 from barnabas.cli.terminal import for_terminal
 from barnabas.client.admin.admin import Admin
 from barnabas.client.errors import NoBrokersAvailable
+from barnabas.client.lag.readings import DEAD
 from barnabas.errors import BarnabasError, GroupIdNotFound, GroupSubscribedToTopic, KafkaError
 from barnabas.types import TopicPartition
 

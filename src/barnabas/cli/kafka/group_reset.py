@@ -17,11 +17,12 @@ from barnabas.cli.groups.names import GroupNames
 from barnabas.cli.groups.reset import ResetRequest, reset
 from barnabas.cli.groups.reset_plan import BadReset, Goal, Move, Target, selection
 from barnabas.cli.groups.reset_text import plan_file
-from barnabas.cli.groups.rows import DEAD, EMPTY
+from barnabas.cli.groups.rows import EMPTY
 from barnabas.cli.kafka.options import BadCommandLine, Given
 from barnabas.cli.kafka.tool import Line, flag_words, option_words, servers
 from barnabas.cli.options import run_client
 from barnabas.client.admin.admin import Admin
+from barnabas.client.lag.readings import DEAD
 from barnabas.clock import SystemClock
 
 TARGETS: Final = (

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from rich.console import Console, ConsoleDimensions
 
-from barnabas.cli.groups.lag_rows import GroupLag
 from barnabas.cli.groups.lag_table import lag_screen, show_lags
 from barnabas.cli.groups.lag_text import (
     changes,
@@ -24,6 +23,7 @@ from barnabas.cli.groups.lag_text import (
 )
 from barnabas.client.admin.group_admin import GroupDescription
 from barnabas.client.channel import BrokerAddress
+from barnabas.client.lag.group_lag import GroupLag
 from barnabas.client.lag.history import Pace
 from barnabas.client.lag.sample import Sample
 from barnabas.client.lag.verdict import Age, Basis, State, Verdict

@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from barnabas.cli.groups.rows import DescribedGroup, group_rows, read_partitions
+from barnabas.cli.groups.rows import DescribedGroup, group_rows
 from barnabas.cli.groups.tables import show_groups
 from barnabas.cli.groups.text import (
     describe_values,
@@ -27,6 +27,7 @@ from barnabas.client.admin.group_admin import (
 )
 from barnabas.client.channel import BrokerAddress
 from barnabas.client.consumer.committed import OffsetAndMetadata
+from barnabas.client.lag.readings import read_partitions
 from barnabas.types import TopicPartition
 
 BILLS = TopicPartition("bills", 0)

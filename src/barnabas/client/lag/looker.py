@@ -6,19 +6,18 @@ from the leaders, and reads a limited number of records from each partition that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, NamedTuple
 
-from barnabas.cli.groups.lag_rows import GroupLag
-from barnabas.cli.groups.lookup import offsets_at, readings
-from barnabas.cli.groups.names import GroupNames
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.group_admin import GroupDescription
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.record_offsets import Span
+from barnabas.client.lag.group_lag import GroupLag
 from barnabas.client.lag.history import History
 from barnabas.client.lag.reader import UnreadReader
+from barnabas.client.lag.readings import offsets_at, readings
 from barnabas.client.lag.sample import Sample, Unread
 from barnabas.client.lag.summary import with_neighbours
 from barnabas.client.lag.verdict import judge
@@ -91,9 +90,14 @@ class LagLooker:
         await self._consumer.close()
         await self._admin.close()
 
-    async def look(self, names: GroupNames) -> list[GroupLag]:
-        """Return the current lag of these groups. Raises KafkaError or Unreachable."""
-        found = await self._admin.describe_groups(await names.of(self._admin))
+    async def look(self, names: Collection[str] | None = None) -> list[GroupLag]:
+        """Return the current lag of these groups, or of all groups of the cluster.
+
+        Only groups of the last look have a history. Raises KafkaError or Unreachable.
+        """
+        if names is None:
+            names = [listing.group_id for listing in await self._admin.list_groups()]
+        found = await self._admin.describe_groups(list(names))
         samples, reason = await self._samples(list(found.values()))
         lags = []
         histories = {}

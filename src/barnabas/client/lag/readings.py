@@ -1,0 +1,81 @@
+"""Requests what groups have committed, and finds the partitions that they read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.group_admin import GroupDescription
+from barnabas.client.consumer.committed import OffsetAndMetadata
+from barnabas.protocol.consumer_protocol import CONSUMER_PROTOCOL
+from barnabas.types import TopicPartition
+
+DEAD: Final = "Dead"
+"""The state of a group that does not exist."""
+
+
+class Readings(NamedTuple):
+    """Describes what groups have committed and read, by group id.
+
+    `led` contains the partitions of these that have a leader: without one, the end of a partition
+    is unknown, and a request for it would cause an error.
+    """
+
+    committed: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
+    read: Mapping[str, list[TopicPartition]]
+    led: set[TopicPartition]
+
+
+async def readings(admin: Admin, groups: list[GroupDescription]) -> Readings:
+    """Return what these groups have committed and read."""
+    committed = {
+        group.group_id: {}
+        # A nonexistent group has no offsets, and a request for them would cause an error.
+        if group.state == DEAD
+        else await admin.list_group_offsets(group.group_id)
+        for group in groups
+    }
+    topics = await admin.describe_topics()
+    numbers = {topic.name: [each.partition for each in topic.partitions] for topic in topics}
+    led = {
+        TopicPartition(topic.name, each.partition)
+        for topic in topics
+        for each in topic.partitions
+        if each.leader >= 0
+    }
+    read = {
+        group.group_id: read_partitions(group, committed[group.group_id], numbers)
+        for group in groups
+    }
+    return Readings(committed, read, {name for own in read.values() for name in own} & led)
+
+
+async def offsets_at(
+    admin: Admin, partitions: Iterable[TopicPartition], when: int
+) -> dict[TopicPartition, int]:
+    """Return the offset of each partition at a time in milliseconds, or at LATEST or EARLIEST."""
+    found = await admin.list_offsets(dict.fromkeys(partitions, when))
+    return {name: at.offset for name, at in found.items()}
+
+
+def read_partitions(
+    group: GroupDescription,
+    committed: Mapping[TopicPartition, OffsetAndMetadata],
+    topics: Mapping[str, list[int]],
+) -> list[TopicPartition]:
+    """Return a group's partitions: those that are assigned or have commits, and the others of its
+    topics.
+
+    A subscribed group reads whole topics; a group without members reads the topics for which it has
+    committed offsets. `topics` contains the existing topics, with their partition numbers.
+    """
+    found = {name for member in group.members for name in member.partitions} | set(committed)
+    # For other protocols, such as that of Connect, the topics of a subscription are not known.
+    if group.protocol_type == CONSUMER_PROTOCOL:
+        subscribed = {topic for member in group.members for topic in member.topics}
+        # The members may have been assigned only some partitions so far; the group will also get
+        # the others.
+        whole = subscribed if group.members else {name.topic for name in committed}
+        found |= {TopicPartition(topic, n) for topic in whole for n in topics.get(topic, ())}
+    return sorted(found)

@@ -23,10 +23,13 @@ from typing import NamedTuple
 from barnabas.broker.network.client_connection import ClientConnection
 from barnabas.broker.security.acl_authorizer import AclAuthorizer
 from barnabas.broker.security.authorization import Needs
+from barnabas.broker.security.denials import Denials
 from barnabas.client import SyncAdmin
 from barnabas.clock import SystemClock, SystemRandom
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.config import BrokerConfig
+from barnabas.events import EventLog
+from barnabas.metrics import Registry
 from barnabas.protocol.api import PRODUCE, Api
 from barnabas.security.acl import ANONYMOUS, Operation, Principal, ResourceType
 from barnabas.security.acl_binding import (
@@ -115,7 +118,9 @@ def rules(count: int) -> Iterator[AclBinding]:
 async def decisions(count: int) -> list[Figure]:
     store = EmbeddedStore()
     config = BrokerConfig({"super.users": "User:root"})
-    authorizer = AclAuthorizer(config, store, SystemClock(), SystemRandom())
+    clock, metrics = SystemClock(), Registry()
+    denials = Denials(EventLog(clock.wall_ms, metrics), clock, metrics)
+    authorizer = AclAuthorizer(config, store, clock, SystemRandom(), denials)
     await authorizer.acls.open()
     wanted = list(rules(count))
     for at in range(0, len(wanted), _AT_ONCE):

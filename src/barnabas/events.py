@@ -29,6 +29,7 @@ MOST_CHARACTERS: Final = 2_000
 ROLES: Final = ("leader", "follower")
 """Kinds that repeat, for each replica, what the controller decided and reported with its cause."""
 Kind = Literal[
+    "access-denied",
     "broker-failed",
     "broker-registered",
     "controller-elected",

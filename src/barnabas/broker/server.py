@@ -288,9 +288,12 @@ class Server:
         name = "authorizer.class.name"
         if not (self.config.is_set(name) and self.config.str(name)):
             return AllowAll()
-        from barnabas.broker.security.acl_authorizer import AclAuthorizer  # few brokers use it
+        # Imported here, because few brokers use them.
+        from barnabas.broker.security.acl_authorizer import AclAuthorizer
+        from barnabas.broker.security.denials import Denials
 
-        authorizer = AclAuthorizer(self.config, store, self.clock, self._seams.random)
+        denials = Denials(self.events, self.clock, self.metrics)
+        authorizer = AclAuthorizer(self.config, store, self.clock, self._seams.random, denials)
         await authorizer.acls.open()
         return authorizer
 

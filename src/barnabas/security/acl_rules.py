@@ -16,7 +16,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import chain, product
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from barnabas.security.acl import Operation, ResourceType
 from barnabas.security.acl_binding import (
@@ -77,6 +77,10 @@ class _Prefixes(Generic[V]):
         self._keys: list[str] | None = None
         self._parents: list[int] = []
 
+    def get(self, prefix: str) -> V:
+        """Return the value of a prefix. Raises KeyError if there is none."""
+        return self._values[prefix]
+
     def put(self, prefix: str, value: V) -> None:
         if prefix not in self._values:
             self._keys = None
@@ -90,8 +94,10 @@ class _Prefixes(Generic[V]):
     def of(self, name: str) -> list[V]:
         """Return the values of all prefixes of `name`, the longest first."""
         values = self._values
-        if not values:
-            return []
+        return [values[key] for key in self.keys_of(name)] if values else []
+
+    def keys_of(self, name: str) -> list[str]:
+        """Return all keys that are prefixes of `name`, the longest first."""
         keys = self._keys or self._sort()
         parents = self._parents
         at = bisect_right(keys, name) - 1
@@ -99,7 +105,7 @@ class _Prefixes(Generic[V]):
             at = parents[at]
         found = []
         while at >= 0:
-            found.append(values[keys[at]])
+            found.append(keys[at])
             at = parents[at]
         return found
 
@@ -113,6 +119,15 @@ class _Prefixes(Generic[V]):
             parents.append(ancestors[-1] if ancestors else -1)
             ancestors.append(at)
         return keys
+
+
+class Denial(NamedTuple):
+    """Holds the reason for which the rules deny an operation."""
+
+    rule: AclBinding | None
+    """The DENY rule that decides, or None if no rule allows the operation."""
+    about: int = 0
+    """The number of rules that cover the resource."""
 
 
 class AclRules:
@@ -235,6 +250,52 @@ class AclRules:
                     denied |= both[1]
         # A DENY of READ does not deny DESCRIBE, because only an ALLOW implies other operations.
         return not denied & (1 << operation | _ALL_BIT) and allowed & _ALLOWING[operation] != 0
+
+    def denial(
+        self,
+        principal: str,
+        host: str,
+        operation: Operation,
+        resource_type: ResourceType,
+        name: str,
+    ) -> Denial:
+        """Return why `allows` denies an operation. This takes no longer with more rules for other
+        clients.
+        """
+        patterns = [Pattern(resource_type, name), Pattern(resource_type, WILDCARD)]
+        patterns += [
+            Pattern(resource_type, each, PatternType.PREFIXED)
+            for each in self._prefixed[resource_type].keys_of(name)
+        ]
+        about = 0
+        for pattern in dict.fromkeys(patterns):
+            rule = self._denying(pattern, (principal, host), operation)
+            if rule is not None:
+                return Denial(rule)
+            about += len(self.entries_of(pattern))
+        return Denial(None, about)
+
+    def _denying(
+        self, pattern: Pattern, client: tuple[str, str], operation: Operation
+    ) -> AclBinding | None:
+        """Return the rule of this pattern that denies the operation to a principal at a host."""
+        resource_type, name, pattern_type = pattern
+        if pattern_type is PatternType.LITERAL:
+            masks = self._literal.get((resource_type, name), {})
+        else:
+            masks = self._prefixed[resource_type].get(name)
+        for each in _clients(*client):
+            _, denied = masks.get(each, (0, 0))
+            for meant in (operation, Operation.ALL):
+                if denied & 1 << meant:
+                    return AclBinding(pattern, AclEntry(*each, meant, PermissionType.DENY))
+        return None
+
+    def denial_everywhere(
+        self, principal: str, host: str, operation: Operation, resource_type: ResourceType
+    ) -> Denial:
+        """Return why `allows_somewhere` denies an operation."""
+        return Denial(self._denying(Pattern(resource_type, WILDCARD), (principal, host), operation))
 
     def allows_somewhere(
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType

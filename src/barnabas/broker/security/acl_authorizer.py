@@ -20,6 +20,7 @@ from barnabas.security.acl_rules import AclRules
 
 if TYPE_CHECKING:
     from barnabas.broker.security.authorization import Asking, Needs
+    from barnabas.broker.security.denials import Denials
     from barnabas.clock import Clock, Random
     from barnabas.cluster.store import MetadataStore
     from barnabas.config import BrokerConfig
@@ -36,10 +37,15 @@ _LONGEST_NAME = 249  # the longest topic name; decisions about longer group name
 class AclAuthorizer:
     """The authorizer of a broker with `authorizer.class.name`."""
 
-    __slots__ = ("_decisions", "_rules", "_trail", "acls", "grants")
+    __slots__ = ("_decisions", "_denials", "_rules", "_trail", "acls", "grants")
 
     def __init__(
-        self, config: BrokerConfig, store: MetadataStore, clock: Clock, random: Random
+        self,
+        config: BrokerConfig,
+        store: MetadataStore,
+        clock: Clock,
+        random: Random,
+        denials: Denials,
     ) -> None:
         """Raises ConfigError if a super user is not a principal."""
         self._rules = AclRules(
@@ -48,6 +54,7 @@ class AclAuthorizer:
         )
         self._decisions: dict[object, bool] = {}
         self._trail = AuditTrail(_audit, clock)
+        self._denials = denials
         self.grants: object | None = object()
         self.acls = AclStore(store, self._rules, self._on_rules_changed, clock, random)
 
@@ -72,6 +79,8 @@ class AclAuthorizer:
         # While allowed requests are logged, connections must not cache grants.
         self.grants = None if logs_grants else self.grants or object()
         level = _level(audit, answer)
+        if level == logging.INFO:
+            self._denials.add(context, needs, resource_name, self._rules)
         if level and _audit.isEnabledFor(level):
             self._trail.log(level, context, needs, f"LITERAL:{resource_name}", audit.references)
         return answer
@@ -90,6 +99,8 @@ class AclAuthorizer:
             )
             self._keep(question, answer)
         level = _level(ASKED, answer)
+        if not answer:
+            self._denials.add(context, needs, None, self._rules)
         if _audit.isEnabledFor(level):
             self._trail.log(level, context, needs, "UNKNOWN:NONE", 0)
         return answer

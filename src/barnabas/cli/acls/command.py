@@ -13,9 +13,7 @@ from barnabas.cli.acls.grants import Clients, Deeds, bindings, filter_of
 from barnabas.cli.acls.text import (
     explanation_lines,
     letting_in,
-    resource_text,
     rule_line,
-    rule_text,
     rule_values,
 )
 from barnabas.cli.connection import bootstrap_server, client_options
@@ -34,6 +32,7 @@ from barnabas.security.acl_binding import (
 )
 from barnabas.security.acl_explanation import Access, explain
 from barnabas.security.acl_host import matches_no_client
+from barnabas.security.acl_text import resource_text, rule_text
 
 _OF_RULES = ("literal", "prefixed")
 _OF_FILTERS = ("literal", "prefixed", "match", "any")

@@ -16,14 +16,8 @@ from barnabas.security.acl_binding import (
     pascal_name,
 )
 from barnabas.security.acl_explanation import Access, Explanation
+from barnabas.security.acl_text import host_text, resource_text, rule_text
 
-_NOUNS: Final = {
-    ResourceType.TOPIC: "topic",
-    ResourceType.GROUP: "group",
-    ResourceType.TRANSACTIONAL_ID: "transactional id",
-    ResourceType.DELEGATION_TOKEN: "delegation token",
-    ResourceType.USER: "user",
-}
 _OPTIONS: Final = {
     ResourceType.TOPIC: "--topic",
     ResourceType.GROUP: "--group",
@@ -31,30 +25,6 @@ _OPTIONS: Final = {
     ResourceType.DELEGATION_TOKEN: "--delegation-token",
     ResourceType.USER: "--user-principal",
 }
-
-
-def resource_text(pattern: Pattern) -> str:
-    """Return a description such as `topic orders`, `every topic`, `each topic that begins with ord`
-    or `the cluster`."""
-    if pattern.resource_type is ResourceType.CLUSTER:
-        return "the cluster"
-    noun = _NOUNS[pattern.resource_type]
-    if pattern.pattern_type is PatternType.PREFIXED:
-        return f"each {noun} that begins with {pattern.name}"
-    return f"every {noun}" if pattern.name == WILDCARD else f"{noun} {pattern.name}"
-
-
-def host_text(host: str) -> str:
-    return "from any host" if host == WILDCARD else f"from {host}"
-
-
-def rule_text(rule: AclBinding) -> str:
-    """Return a description such as `allow User:alice Read on topic orders, from any host`."""
-    pattern, entry = rule
-    return (
-        f"{entry.permission.name.lower()} {entry.principal} {pascal_name(entry.operation)} on "
-        f"{resource_text(pattern)}, {host_text(entry.host)}"
-    )
 
 
 def rule_line(rule: AclBinding, command: str = "add") -> str:

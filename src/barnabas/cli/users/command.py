@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 
 import click
 
-from barnabas.cli.acls.text import rule_text
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.group import command_group
 from barnabas.cli.options import as_json, run_client
@@ -34,6 +33,7 @@ from barnabas.errors import (
     SecurityDisabled,
 )
 from barnabas.security.acl_binding import AclBinding, AclFilter, PermissionType
+from barnabas.security.acl_text import rule_text
 
 _PASSWORD_BYTES: Final = 24
 _REAUTH: Final = "connections.max.reauth.ms"

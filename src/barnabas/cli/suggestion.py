@@ -15,7 +15,7 @@ _QUOTED = re.compile(r"'([^']+)'|topic ([\w.-]+)")
 
 
 async def topics_like(servers: str, problem: str, client_options: Mapping[str, Any]) -> str:
-    """Suggest topics in place of one that does not exist; the problem names it."""
+    """Suggest topics in place of the nonexistent one that `problem` names."""
     named = _QUOTED.search(problem)
     if named is None:
         return ""

@@ -1,4 +1,4 @@
-"""Implements `barnabas table`, which keeps Delta tables with many micro-batches small."""
+"""Implements `barnabas table`, which keeps Delta tables small that get many micro-batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class TableError(BarnabasError):
-    """A table does not exist, or cannot be changed now."""
+    """Raised if a table does not exist or cannot be changed at the moment."""
 
 
 @command_group()
@@ -41,10 +41,10 @@ def table() -> None:
 @storage
 @as_json
 def compact(path: str, storage_pairs: tuple[str, ...], as_json: bool) -> int:
-    """Merge small files into large ones, in one commit; the rows stay.
+    """Merge small files into large ones, in one commit; the rows do not change.
 
-    The small files stay for readers of older versions, until a vacuum removes them. Writers may
-    keep writing.
+    The small files are kept for readers of older versions until a vacuum removes them. Writers may
+    continue to write.
 
     \b
     Example:
@@ -68,11 +68,11 @@ def compact(path: str, storage_pairs: tuple[str, ...], as_json: bool) -> int:
 @click.argument("path")
 @storage
 def checkpoint(path: str, storage_pairs: tuple[str, ...]) -> int:
-    """Write a checkpoint of the log, and remove entries beyond the table's log retention.
+    """Write a checkpoint of the log, and remove log entries that are older than the retention.
 
-    That is 30 days, or the table property delta.logRetentionDuration; the option logRetentionHours
-    of format("barnabas.delta") sets it for tables that it creates. Each commit lists the log, so a
-    long one makes commits slow.
+    The retention is 30 days, or the table property delta.logRetentionDuration, which the option
+    logRetentionHours of format("barnabas.delta") sets for tables that it creates. Each commit lists
+    the log, so a long log makes commits slow.
 
     \b
     Example:
@@ -149,7 +149,7 @@ def _delta_options(path: str, storage: dict[str, str]) -> DeltaOptions:
 def _run(path: str, storage_pairs: tuple[str, ...], work: Callable[[dict[str, str]], T]) -> T:
     """Return the result of `work` with the options of the object store. Raises TableError."""
     try:
-        # An extra: `barnabas` itself does not need it.
+        # The library belongs to an extra, because `barnabas` itself does not need it.
         from deltalake.exceptions import DeltaError
     except ImportError:
         raise TableError(
@@ -159,5 +159,5 @@ def _run(path: str, storage_pairs: tuple[str, ...], work: Callable[[dict[str, st
     try:
         return work(options)
     except (DeltaError, OSError) as error:
-        # The library's errors have several lines, and their own stack.
+        # The library's errors have several lines and contain a stack trace of their own.
         raise TableError(f"{path}: {in_one_line(error)}") from error

@@ -31,7 +31,7 @@ def show_topics(
     console: Console | None = None,
     moving: Moving = NOTHING_MOVES,
 ) -> None:
-    """Show a table per topic; a partition's problems stand out."""
+    """Show a table for each topic; highlight the problems of partitions."""
     console = console or Console(highlight=False)
     shown = 0
     for topic, configs in described:
@@ -61,7 +61,7 @@ def show_topics(
 def show_topic_list(
     topics: Sequence[TopicDescription], sizes: Mapping[str, int], console: Console | None = None
 ) -> None:
-    """Show a row per topic; `sizes` has the bytes of the topics whose size is known."""
+    """Show a row for each topic; `sizes` has the bytes of the topics whose size is known."""
     rows: list[Cells] = []
     for topic in topics:
         parts = topic.partitions
@@ -88,7 +88,7 @@ def show_configs(
     everything: bool,
     console: Console | None = None,
 ) -> None:
-    """Show a row per config: its value, the value's source, and its description."""
+    """Show a row for each config, with its value, the value's source, and the description."""
     console = console or Console(highlight=False)
     console.print(Text(heading(resource, everything), style="bold"))
     if not entries:
@@ -98,7 +98,7 @@ def show_configs(
     for title in ("config", "value", "from", "description"):
         table.add_column(title, overflow="fold")
     for entry in entries:
-        # Brokers answer null for these; "null" would look like an unset config.
+        # Brokers return null for these; "null" would look like an unset config.
         value = "(hidden)" if entry.is_sensitive else entry.value
         table.add_row(
             Text(entry.name),

@@ -1,7 +1,7 @@
-"""Prints text that others chose (names of groups, records) on standard output.
+"""Prints text that others have chosen, such as records and names of groups, on standard output.
 
-Control characters can make a terminal show false text, change its title, or type for its user, so
-they are escaped for a terminal; a pipe gets each byte unchanged.
+Control characters can make a terminal show false text, change its title, or type on behalf of its
+user, so they are escaped on a terminal; a pipe gets each byte unchanged.
 """
 
 from __future__ import annotations
@@ -22,5 +22,5 @@ def printable_lines(text: str) -> str:
 
 
 def printable_bytes(data: bytes) -> bytes:
-    """Escape bytes as `printable_lines` does text; bytes that are not UTF-8 are also escaped."""
+    """Escape bytes as `printable_lines` escapes text; also escape bytes that are not UTF-8."""
     return printable_lines(data.decode("utf-8", "backslashreplace")).encode()

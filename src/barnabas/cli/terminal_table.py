@@ -24,7 +24,7 @@ def outside_text(outside: str, style: str = "") -> Text:
 
 
 def size_text(size_bytes: int | None) -> str:
-    """Return a size for people to read; `-` if it is unknown."""
+    """Return a size in a form for people; `-` if it is unknown."""
     return "-" if size_bytes is None else decimal(size_bytes)
 
 
@@ -33,13 +33,13 @@ def show_table(
 ) -> None:
     """Print a table, or a block of lines for each row if the terminal is too narrow for a table.
 
-    Titles that start with > are for numbers, which are never folded. `nothing` is printed if there
-    are no rows.
+    A title that starts with > marks a column of numbers, which are never folded. `nothing` is
+    printed if there are no rows.
     """
     if nothing and not rows:
         console.print(nothing)
         return
-    # Rich would fold numbers and titles letter by letter.
+    # Rich would fold numbers and titles character by character.
     if not _fits(console.width, titles, rows):
         _show_blocks(console, titles, rows)
         return
@@ -59,7 +59,7 @@ def show_table(
 
 
 def _fits(width: int, titles: Sequence[str], rows: Sequence[Cells]) -> bool:
-    """Return True if no title and no number is folded, and no text is folded to a narrow strip."""
+    """Return whether no title or number is folded, and no text is folded into a narrow strip."""
     needed = 0
     for number, title in enumerate(titles):
         longest = max((cell_len(str(row[number])) for row in rows), default=0)

@@ -40,7 +40,7 @@ class Waiting:
         self._timer: Timer | None = None
 
     def __enter__(self) -> Waiting:
-        # This does not belong in a script's log.
+        # The notice does not belong in a script's log.
         if sys.stderr is not None and sys.stderr.isatty():
             self._timer = Timer(_AFTER_S, self._say)
             # The timer must not keep the process from ending.

@@ -185,8 +185,7 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
                         f"no more for {wanted.timeout_ms} ms; to wait longer, raise --timeout",
                     )
                     break
-                # The poll waits until the next line of the report, or until the time limit, at
-                # most.
+                # The poll waits at most until the next line of the report or until the time limit.
                 records = await consumer.poll(min(silence_ms, wanted.interval_ms or silence_ms))
                 now_ms = clock.monotonic_ms()
                 if records:

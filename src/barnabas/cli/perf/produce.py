@@ -148,7 +148,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
     if throughput != -1 and not throughput > 0:
         raise click.UsageError(f"--throughput {throughput:g}: must be more than 0, or -1")
     settings = key_values(properties, "--producer-config")
-    # Kafka's tool has no other place for it.
+    # Kafka's tool accepts the addresses only there.
     servers = settings.pop("bootstrap.servers", servers)
     options: dict[str, Any] = {name.replace(".", "_"): text for name, text in settings.items()}
     try:
@@ -196,7 +196,7 @@ async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> N
         try:
             for number in range(plan.records):
                 if plan.per_second > 0:
-                    # The schedule is counted from the start, so that a delay is made up for and the
+                    # The schedule is counted from the start, so that delays are made up for and the
                     # average rate is correct.
                     early_s = report.began_s + number / plan.per_second - now()
                     if early_s > 0:

@@ -253,7 +253,7 @@ async def _print_all(consumer: Consumer, plan: Plan, limits: Limits, printer: Pr
 
 
 def _event_awaited(consumer: Consumer, plan: Plan) -> str:
-    """Return a description of what the command is waiting for."""
+    """Describe what the command is waiting for."""
     if plan.group is not None and consumer.group_metadata().generation < 0:
         return f"group {plan.group} to form (group.initial.rebalance.delay.ms)"
     return "records"

@@ -65,11 +65,11 @@ def stop(
     pid: int | None,
     timeout_ms: int,
 ) -> int:
-    """Stop a broker of this machine cleanly, and wait until it has stopped.
+    """Stop a broker on this machine cleanly, and wait until it has stopped.
 
-    Without options it stops your broker on the default log directory (/tmp/kafka-logs, or
-    KAFKA_LOG_DIRS), and no other one. A properties file means the broker with the first of its
-    log.dirs, if the file exists.
+    Without options, it stops your broker on the default log directory (/tmp/kafka-logs, or
+    KAFKA_LOG_DIRS), and no other broker. A properties file selects the broker that uses the first
+    of its log.dirs; a file that does not exist is ignored.
 
     \b
     Examples:

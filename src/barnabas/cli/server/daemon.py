@@ -3,7 +3,7 @@
 The command ends when the broker is ready or has failed; after a failure, it ends with the broker's
 own output and exit code. From then on, the broker logs to a file next to its first log directory,
 but never in it: others could make the log fill the records' disk, and Kafka's tools take every file
-there for their own.
+there to be their own.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def start_daemon(words: Sequence[str], output: Path) -> int:
         return 0
     code = process.wait()
     with output.open(encoding="utf-8", errors="replace") as said_then:
-        # Only the lines that this start has logged.
+        # Show only the lines that were logged during this start.
         said_then.seek(began_at)
         sys.stderr.write(said_then.read())
     return code or 1

@@ -40,7 +40,7 @@ def read_pid_file(directory: Path) -> PidFile | None:
     try:
         with (directory / FILE_NAME).open("rb") as file:
             lines = file.read(_MAX_BYTES).decode("utf-8", "replace").splitlines()
-        # Treat a truncated or foreign file as missing.
+        # Treat a truncated or malformed file as missing.
         return PidFile(int(lines[0]), int(lines[1]), lines[2])
     except (OSError, ValueError, IndexError):
         return None
@@ -70,7 +70,7 @@ def claim(directory: Path, listeners: str, process: int | None = None) -> bool:
 def release(directory: Path) -> None:
     """Remove this process's own file; ignore disk errors."""
     found = read_pid_file(directory)
-    # Another process may have claimed the directory since.
+    # Another process may have claimed the directory in the meantime.
     if found is not None and found.pid == os.getpid():
         try:
             (directory / FILE_NAME).unlink(missing_ok=True)
@@ -84,12 +84,12 @@ def process_began_ticks(pid: int, proc: Path = PROC) -> int | None:
     """
     try:
         with (proc / str(pid) / "stat").open("rb") as stat:
-            # After the name, which is in parentheses and may contain anything: fields 3 and 22 of
-            # the line.
+            # These are fields 3 and 22 of the line, counted from the end of the name, which is in
+            # parentheses and may contain anything.
             fields = stat.read().rpartition(b")")[2].split()
         return None if fields[0] in (b"Z", b"X") else int(fields[19])
     except (FileNotFoundError, ProcessLookupError):
-        # /proc works here, so that process is gone; elsewhere its start time cannot be known.
+        # With /proc, this means that the process is gone; elsewhere, its start time is unknown.
         if (proc / "self" / "stat").exists():
             return None
     try:

@@ -78,7 +78,7 @@ def _locked_by(process: Path) -> tuple[Path, ...]:
             target = link.readlink()
         except OSError:
             continue  # closed meanwhile
-        # Each of a broker's log directories has one, which is open as long as the broker runs.
+        # Each of a broker's log directories has a lock file, which is open while the broker runs.
         if target.name == ".lock":
             found.add(target.parent)
     return tuple(sorted(found))

@@ -29,8 +29,8 @@ def secure_configs(
 ) -> tuple[SecureSetup, dict[str, str]]:
     """Secure a broker with these configs; return its setup and the secured configs.
 
-    `directory` holds certificates and passwords; None: next to the first log directory. Raises
-    ConfigError, OSError.
+    `directory` is for certificates and passwords; None means a directory next to the first log
+    directory. Raises ConfigError or OSError.
     """
     properties = without_controller_listeners(properties)
     given = {name: properties[name] for name in _LISTENERS if properties.get(name)}
@@ -55,7 +55,7 @@ def secure_configs(
         for each in filter(Path.exists, logs):
             check_directory(each)
     setup = prepare_security(where, hosts)
-    # With a ZooKeeper its nodes belong to the brokers; otherwise any client could change them
+    # With a ZooKeeper, its nodes belong to the brokers; otherwise, any client could change them
     # (SE-6).
     owning = setup.zookeeper_settings() if properties.get("zookeeper.connect") else {}
     return setup, {

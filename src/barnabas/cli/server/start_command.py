@@ -117,7 +117,7 @@ def start(words: Sequence[str]) -> int:
     if arguments.wants_help:
         sys.stdout.write(HELP)
         return 0
-    # Imported only now: --help and a wrong line do not need it.
+    # Import this late, because --help and invalid command lines do not need it.
     from barnabas.broker.main import run
     from barnabas.config import BrokerConfig, environment_warning
     from barnabas.errors import ConfigError
@@ -138,7 +138,7 @@ def start(words: Sequence[str]) -> int:
     first_directory = Path(config.log_directories()[0])
     if arguments.as_daemon:
         return _start_daemon(words, arguments.log_file, first_directory)
-    # False does not prevent the start: the broker's own lock decides who has the directory.
+    # Start even if this returns False: the broker's own lock decides who may use the directory.
     is_ours = claim(first_directory, config.str("listeners"))
     try:
         companion = _companion(arguments.test_control_port)
@@ -159,11 +159,11 @@ def properties_of(arguments: StartArguments) -> dict[str, str]:
         properties.update(profile(arguments.profile))
     if arguments.properties_file is not None:
         properties.update(load_properties(arguments.properties_file))
-    # Kafka's images set configs by the environment, which overrides the file.
+    # Kafka's images set configs through environment variables, which override the file.
     properties.update(from_environment(os.environ))
     properties.update(arguments.settings)
-    # Kafka's defaults are for a cluster. A user who names neither a file nor anything on other
-    # machines wants a broker for this machine, without a wait for more consumers.
+    # Kafka's defaults are for a cluster. A user who specifies neither a file nor anything about
+    # other machines wants a broker for this machine, whose groups do not wait for more members.
     is_for_this_machine = arguments.properties_file is None and not (
         properties.get("zookeeper.connect") or properties.get("advertised.listeners")
     )
@@ -187,7 +187,7 @@ def _listeners(arguments: StartArguments, is_for_this_machine: bool) -> str:
 
 
 def _companion(port: int | None) -> Companion | None:
-    """Return the server for faults over HTTP, if requested; only then is it imported."""
+    """Return the server that accepts faults over HTTP, if requested; import it only then."""
     if port is None:
         return None
     from barnabas.testing.faults.control import FaultControl
@@ -240,7 +240,7 @@ def parse(words: Sequence[str]) -> StartArguments:
             raise UsageError(
                 "--host and --port cannot be combined with listeners: leave out one or the other"
             )
-        # The port would be the default, not the port in the file that the user has in mind.
+        # Otherwise, the broker would use the default port, whereas the user expects the file's.
         if file is not None and port is None:
             raise UsageError("--host with a properties file needs --port, too")
     test_control_port = given.get(_TEST_CONTROL)
@@ -315,8 +315,8 @@ def _process_began_at_s() -> float:
     now_s = time.monotonic()
     try:
         with open("/proc/self/stat", "rb") as stat:
-            # After the name, which is in parentheses and may contain anything: field 22 of the
-            # line.
+            # This is field 22 of the line. It is counted from the end of the name, which is in
+            # parentheses and may contain anything.
             began_ticks = int(stat.read().rpartition(b")")[2].split()[19])
         # Ticks are counted from boot, including suspended time.
         age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - began_ticks / os.sysconf("SC_CLK_TCK")

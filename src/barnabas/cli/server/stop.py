@@ -61,8 +61,8 @@ def directory_of(properties_file: str) -> Path | None:
 
 
 def default_selection() -> Selection:
-    """Select the broker that `server start` without options has started: this user's broker on the
-    default log directory. A machine may run others, which only their own options name.
+    """Select the broker that `server start` starts without options: this user's broker on the
+    default log directory. Other brokers on the machine must be selected by options.
     """
     user_id = os.getuid() if hasattr(os, "getuid") else None
     return Selection(_log_directory({}), user_id=user_id)
@@ -96,7 +96,8 @@ def _is_meant(server: ServerProcess, selection: Selection) -> bool:
     if directory is not None:
         recorded = read_pid_file(directory)
         is_recorded = recorded is not None and recorded.pid == server.pid and recorded.is_alive
-        # Two signs: the pid file, and the open .lock, which only this user's processes show.
+        # There are two signs: the pid file, and the open .lock, which only this user's processes
+        # show.
         if not is_recorded and directory.resolve() not in server.directories:
             return False
     return (
@@ -126,7 +127,7 @@ def stop(
         raise CannotStop(f"server {server} belongs to another user") from cause
     ends_at_s = time.monotonic() + timeout_ms / 1000
     with Waiting(f"server {server} to stop"):
-        # The id may meanwhile belong to another process.
+        # By now, the id may belong to another process.
         while began_ticks is not None and process_began_ticks(server.pid) == began_ticks:
             if time.monotonic() >= ends_at_s:
                 raise CannotStop(

@@ -124,7 +124,7 @@ def create(  # noqa: PLR0913  (a command's parameters are its options)
 @as_json
 @bootstrap_server
 def list_(exclude_internal: bool, as_json: bool, servers: str) -> None:
-    """List the topics, one a line; on a terminal in a table, with their partitions and sizes.
+    """List the topics, one per line; on a terminal, in a table with their partitions and sizes.
 
     \b
     Examples:
@@ -187,9 +187,10 @@ def describe(
     servers: str,
     **filters: bool,
 ) -> None:
-    """Show partitions, leaders, replicas and configs of a topic, or of all.
+    """Show the partitions, leaders, replicas and configs of a topic, or of all topics.
 
-    On a terminal the output is a table; in a pipe or a file it is the lines that Kafka prints.
+    On a terminal, the output is a table; in a pipe or a file, it consists of the lines that Kafka
+    prints.
 
     \b
     Examples:
@@ -234,7 +235,7 @@ def alter(
 ) -> None:
     """Add partitions to a topic; their number cannot be reduced again.
 
-    Stored records stay where they are. A key may map to another partition from now on, so records
+    Existing records are not moved. From now on, a key may map to another partition, so the records
     of one key are in order only before and after the change, not across it.
 
     \b
@@ -325,7 +326,7 @@ async def _describe_sizes(
     """Return the topics, and the sizes of those that the brokers show."""
     async with Admin(servers, **client_options()) as admin:
         found = await admin.describe_topics()
-        # Filtered here: the protocol has no such filter.
+        # The topics are filtered here, because the protocol has no such filter.
         kept = [topic for topic in found if not (exclude_internal and topic.is_internal)]
         return kept, topic_sizes(await soon(admin.describe_log_dirs(), {}), kept)
 
@@ -344,11 +345,11 @@ async def _describe(
 
 async def _moving(admin: Admin) -> Moving:
     """Return the partitions that are being reassigned. Only the controller knows them; if there is
-    none, or it rejects, everything else is still shown.
+    no controller, or it rejects the request, everything else is still shown.
     """
     try:
-        # During an election no controller can be asked, and the rest of the response has already
-        # arrived.
+        # During an election, there is no controller to ask, and the rest of the response has
+        # already arrived.
         async with asyncio.timeout(_CONTROLLER_TIMEOUT_S):
             return await admin.list_partition_reassignments()
     except (TimeoutError, Unreachable, ClusterAuthorizationFailed, UnsupportedVersion):

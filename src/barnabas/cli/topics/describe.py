@@ -4,8 +4,8 @@ as values.
     Topic: test<TAB>TopicId: ...<TAB>PartitionCount: 1<TAB>ReplicationFactor: 1<TAB>Configs: k=v,k=v
     <TAB>Topic: test<TAB>Partition: 0<TAB>Leader: 0<TAB>Replicas: 0<TAB>Isr: 0<TAB>Elr: N/A<TAB>...
 
-With a filter only matching partitions are shown, without their topics' lines. A partition that is
-being reassigned counts with its former replicas, and its line lists the added and removed ones.
+With a filter, only matching partitions are shown, without their topics' lines. A partition that is
+being reassigned is counted with its former replicas; its line lists the added and removed replicas.
 Pure.
 """
 
@@ -102,7 +102,7 @@ def describe_text(described: Described, filters: Filters, moving: Moving = NOTHI
 def describe_values(
     described: Described, filters: Filters, moving: Moving = NOTHING_MOVES
 ) -> list[dict[str, Any]]:
-    """Return the same as data, for JSON; a filter leaves out topics without a matching
+    """Return the same as values for JSON; a filter leaves out topics without a matching
     partition.
     """
     values = []

@@ -1,4 +1,4 @@
-"""Implements `barnabas transactions abort`, by id through the coordinator or directly in a
+"""Implements `barnabas transactions abort`, which works through the coordinator or in a single
 partition.
 """
 
@@ -17,11 +17,11 @@ from barnabas.types import TopicPartition
 
 
 class NoTransaction(BarnabasError):
-    """There is no open transaction to abort."""
+    """Raised if there is no open transaction to abort."""
 
 
 class _Numbers(NamedTuple):
-    """The transaction's producer, and the coordinator epoch of the marker."""
+    """Holds the transaction's producer, and the coordinator epoch of the marker."""
 
     producer_id: int
     producer_epoch: int
@@ -52,11 +52,11 @@ def abort(
     servers: str,
     **numbers: int | None,
 ) -> None:
-    """Abort a transaction: as a whole by its id, or in one partition if it hangs.
+    """Abort a whole transaction by its id, or a hanging one in one partition.
 
-    By its id the coordinator aborts it as if a new producer started with that id: the running
-    producer is fenced. In a partition the marker is written past the coordinator: use that only
-    for transactions that find-hanging shows.
+    With --transactional-id, the coordinator aborts the transaction as if a new producer had started
+    with that id: the running producer is fenced. With --topic and --partition, the marker is
+    written without the coordinator; use this only for transactions that find-hanging shows.
 
     \b
     Examples:
@@ -75,7 +75,7 @@ def abort(
         raise click.UsageError(
             "name the transaction: --topic and --partition, or --transactional-id"
         )
-    # The first offset is enough to find all three numbers; without it each number must be given.
+    # The first offset is enough to find all three numbers; without it, all three must be given.
     which = _which(start_offset, numbers)
     name = TopicPartition(topic, partition)
 
@@ -108,7 +108,7 @@ def _which(start_offset: int | None, numbers: dict[str, int | None]) -> int | _N
 
 
 async def _at(admin: Admin, name: TopicPartition, start_offset: int) -> _Numbers:
-    """Return the producer whose open transaction starts there. Raises NoTransaction."""
+    """Return the producer whose open transaction starts at this offset. Raises NoTransaction."""
     for producer in (await admin.describe_producers([name]))[name]:
         if producer.transaction_start_offset == start_offset:
             return _Numbers(
@@ -121,8 +121,8 @@ async def _at(admin: Admin, name: TopicPartition, start_offset: int) -> _Numbers
 
 
 async def _fence(servers: str, transactional_id: str) -> None:
-    """Fence an existing id: fencing an unknown id would create it."""
+    """Fence an existing id. Fencing an unknown id would create it."""
     async with Admin(servers, **client_options()) as admin:
-        # Raises for an id that does not exist.
+        # This raises an error for an id that does not exist.
         await admin.describe_transactions([transactional_id])
         await admin.fence_producers([transactional_id])

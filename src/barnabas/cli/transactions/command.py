@@ -98,7 +98,7 @@ def list_(
     as_json: bool,
     servers: str,
 ) -> None:
-    """List the transactional ids of the cluster.
+    """List the cluster's transactional ids.
 
     \b
     Examples:
@@ -130,7 +130,7 @@ def list_(
 @as_json
 @bootstrap_server
 def describe(names: tuple[str, ...], named: tuple[str, ...], as_json: bool, servers: str) -> None:
-    """Show the coordinator's state of transactions, and their partitions.
+    """Show the state of transactions according to their coordinators, and their partitions.
 
     \b
     Examples:
@@ -196,10 +196,10 @@ def find_hanging(
     as_json: bool,
     servers: str,
 ) -> None:
-    """Find hanging transactions: open in a partition, unknown to their coordinator.
+    """Find hanging transactions, which are open in a partition but unknown to their coordinator.
 
-    Nothing will ever end them, and read_committed consumers stop at their first offset. `abort`
-    aborts them.
+    Nothing will ever end them, and read_committed consumers stop at their first offset. Use `abort`
+    to abort them.
 
     \b
     Examples:
@@ -218,7 +218,7 @@ def find_hanging(
                 TopicPartition(each.name, own.partition)
                 for each in described
                 for own in each.partitions
-                # Only a leader knows the open transactions of its partition.
+                # Only the leader of a partition knows the partition's open transactions.
                 if own.leader >= 0
                 and (partition is None or own.partition == partition)
                 and (broker_id is None or own.leader == broker_id)
@@ -249,14 +249,14 @@ async def _hanging(
         except TransactionalIdNotFound:
             continue  # it has expired since it was listed
     found = hanging(candidates, known)
-    # Between the two requests a transaction may have ended normally.
+    # Between the two requests, a transaction may have ended normally.
     again = await admin.describe_producers({each.partition for each in found})
     still = set(suspects(again, silent_since_ms))
     return [each for each in found if each in still]
 
 
 def _show_table(listings: Iterable[TransactionListing]) -> None:
-    """Show a row per id on a terminal; open transactions stand out."""
+    """Show a row for each id on a terminal, with open transactions highlighted."""
     from rich.console import Console
     from rich.text import Text
 

@@ -1,8 +1,8 @@
 """Finds hanging transactions: open transactions that nothing will ever end (KIP-664). Pure.
 
-The transaction is open at a partition's leader, but the coordinator does not know that partition or
-that producer, so the marker will never come. read_committed consumers wait at its first offset
-indefinitely, and so does compaction.
+Such a transaction is open at a partition's leader, but its coordinator does not know the partition
+or the producer, so its marker will never be written. read_committed consumers wait at its first
+offset indefinitely, and so does compaction.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from barnabas.types import TopicPartition
 
 
 class OpenTransaction(NamedTuple):
-    """A producer's open transaction, as the leader of one of its partitions sees it."""
+    """Describes a producer's open transaction as seen by the leader of one of its partitions."""
 
     partition: TopicPartition
     producer: ProducerState
@@ -24,7 +24,7 @@ class OpenTransaction(NamedTuple):
 def suspects(
     producers: Mapping[TopicPartition, Iterable[ProducerState]], silent_since_ms: int
 ) -> list[OpenTransaction]:
-    """Return transactions that are open and have written nothing since that instant."""
+    """Return the open transactions in which nothing has been written since that instant."""
     return [
         OpenTransaction(partition, producer)
         for partition, states in producers.items()
@@ -38,7 +38,7 @@ def hanging(
 ) -> list[OpenTransaction]:
     """Return the candidates for which no coordinator will write a marker.
 
-    `known` is the coordinators' state of the candidates' producers.
+    `known` is what the coordinators know about the candidates' producers.
     """
     expected = {
         (description.producer_id, partition)

@@ -1,11 +1,11 @@
-"""Writes the files with which a user connects: for our clients and Kafka's, and for librdkafka's.
+"""Writes the files with which a user connects: for our clients, Kafka's and librdkafka's.
 
-    alice.properties              in Kafka's names; the user's alone
-    alice.librdkafka.properties   the same in the names of librdkafka (kcat -F, confluent-kafka)
+    alice.properties              under Kafka's names; only the user may read it
+    alice.librdkafka.properties   the same under librdkafka's names (kcat -F, confluent-kafka)
     alice.ca.pem                  the certificates that both trust, which anybody may read
 
-The administrator's own copy of the authority's certificate is often in a directory closed to
-others.
+The administrator's own copy of the authority's certificate is often in a directory that others
+cannot read.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _SECURITY: Final = "security.protocol"
 _ENDPOINT: Final = "ssl.endpoint.identification.algorithm"
 _TRUST: Final = "ssl.truststore."
 _LOCATION: Final = f"{_TRUST}location"
-# Settings with the names of keys are the administrator's own secrets.
+# Settings about keys are left out, because they are the administrator's own secrets.
 _COPIED: Final = (_SECURITY, _ENDPOINT, _TRUST, "ssl.enabled.protocols", "ssl.crl.")
 _READABLE: Final = 0o644
 
 
 class PasswordLost(BarnabasError):
-    """The brokers have a new password, but its file could not be written."""
+    """Raised if the brokers have a new password, but its file could not be written."""
 
 
 class ClientFiles(NamedTuple):
@@ -50,7 +50,7 @@ class ClientFiles(NamedTuple):
         return self.path.absolute().with_name(f"{self.path.stem}.ca.pem")
 
     def write(self, wanted: UserScramCredentialUpsertion) -> str:
-        """Write all files; return a line with the purpose of each. Raises PasswordLost."""
+        """Write all files; return a line with the purpose of each file. Raises PasswordLost."""
         try:
             if self.authority is not None:
                 self.authority_path.write_bytes(self.authority)

@@ -81,19 +81,19 @@ _file = click.option(
 
 
 class UserExists(BarnabasError):
-    """A user to be added already has a password."""
+    """Raised if a user to be added already has a password."""
 
 
 class UserNeeded(BarnabasError):
-    """The cluster itself runs as a user who was to be deleted."""
+    """Raised if the user to be deleted is one that the cluster itself needs."""
 
 
 @command_group()
 def users() -> None:
-    """Add, list and delete the users that log in by SCRAM, and change their passwords.
+    """Add, list and delete the users who log in with SCRAM, and change their passwords.
 
-    A password is made unless it is given, and shown once: brokers keep only what verifies it. What
-    a user may do is up to `barnabas acls`.
+    If you do not specify a password, one is generated. It is shown only once, because brokers store
+    only what they need to verify it. Use `barnabas acls` to define what a user may do.
 
     \b
     Examples:
@@ -147,8 +147,8 @@ def rotate(
     file: Path | None,
     servers: str,
 ) -> None:
-    """Give a user a new password. Connections that are open stay, unless the brokers have
-    connections.max.reauth.ms.
+    """Give a user a new password. Open connections stay open unless connections.max.reauth.ms is
+    set on the brokers.
 
     \b
     Examples:
@@ -164,7 +164,7 @@ def rotate(
 @bootstrap_server
 @as_json
 def list_(servers: str, as_json: bool) -> None:
-    """List the users, with the mechanisms by which each can log in.
+    """List the users, with the mechanisms that each can use to log in.
 
     \b
     Examples:
@@ -192,11 +192,11 @@ def list_(servers: str, as_json: bool) -> None:
 )
 @bootstrap_server
 def delete(user: str, revoke: bool, force: bool, servers: str) -> None:
-    """Delete a user, by all mechanisms, and say what stays.
+    """Delete a user's passwords for all mechanisms, and list what remains.
 
-    Rules that name the user stay, and so do open connections, unless the brokers have
-    barnabas.connections.end.with.user: with --revoke these may do only what every user may from
-    then on. Rules that deny stay in any case.
+    The user's rules remain, and so do open connections unless barnabas.connections.end.with.user is
+    set on the brokers. With --revoke, the user's allow rules are deleted too, so that open
+    connections may do only what every user may do. Deny rules always remain.
 
     \b
     Examples:
@@ -210,7 +210,7 @@ def delete(user: str, revoke: bool, force: bool, servers: str) -> None:
 
 
 class Left(NamedTuple):
-    """The remains of a user whose passwords were deleted; None: they could not be read."""
+    """Holds what remains of a user whose passwords were deleted; None if it could not be read."""
 
     removed: list[AclBinding]
     rules: list[AclBinding] | None
@@ -242,7 +242,8 @@ class Left(NamedTuple):
 
 def _password(from_stdin: bool) -> str:
     if not from_stdin:
-        # 192 bits, in letters that no shell, JAAS line or properties file must escape.
+        # It has 192 bits, and no character that must be escaped in a shell, a JAAS line or a
+        # properties file.
         return secrets.token_urlsafe(_PASSWORD_BYTES)
     password = sys.stdin.readline().rstrip("\r\n")
     if not password:
@@ -252,8 +253,8 @@ def _password(from_stdin: bool) -> str:
 
 async def _set(servers: str, wanted: UserScramCredentialUpsertion, *, is_new: bool) -> None:
     async with Admin(servers, **client_options()) as admin:
-        # Brokers set a password for new and existing users alike: `add` must not replace one by
-        # accident.
+        # Brokers do not distinguish new users from existing ones, but `add` must not replace a
+        # password by accident.
         known = await _mechanisms_of(admin, wanted.user)
         if is_new and known:
             raise UserExists(
@@ -305,7 +306,7 @@ async def _delete(servers: str, user: str, *, revokes: bool, is_forced: bool) ->
 
 
 async def _settings(admin: Admin) -> Mapping[str, str]:
-    """Read the broker settings that say what a deletion does; empty if they are not shown."""
+    """Return the broker settings that determine the effect of a deletion; empty if hidden."""
     try:
         broker = (await admin.describe_cluster()).brokers[0]
         resource = ConfigResource(BROKER, str(broker.broker_id))

@@ -115,7 +115,7 @@ class _Rebalances(RebalanceListener):
 
 
 class _Reading:
-    """One run of the consumer, with its events."""
+    """Represents one run of the consumer, with its events."""
 
     def __init__(
         self, consumer: Consumer, max_messages: int | None, *, commits: bool, verbose: bool
@@ -136,8 +136,8 @@ class _Reading:
                         await self._on_consumed(
                             records if self._left is None else records[: self._left]
                         )
-                    # A poll that has records ready never waits, but signals need a turn of the
-                    # loop.
+                    # A poll that already has records never waits, but the loop must run to handle
+                    # signals.
                     await asyncio.sleep(0)
 
     async def _on_consumed(self, records: Sequence[ConsumerRecord]) -> None:
@@ -170,7 +170,7 @@ class _Reading:
                 for name, offsets in stretches.items()
             ],
         )
-        # After each poll, synchronously, like Kafka's tool without --enable-autocommit.
+        # Commit synchronously after each poll, like Kafka's tool without --enable-autocommit.
         if self._commits:
             await self._commit({name: offsets[-1] + 1 for name, offsets in stretches.items()})
 

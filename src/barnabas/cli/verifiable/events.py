@@ -14,7 +14,7 @@ from barnabas.clock import SystemClock
 
 
 class Events:
-    """Writes events immediately; SIGTERM, Ctrl-C or a reader that closes the pipe sets
+    """Writes events immediately. SIGTERM, Ctrl-C or a reader that closes the pipe sets
     `stopping`.
     """
 
@@ -30,7 +30,7 @@ class Events:
         try:
             sys.stdout.write(json.dumps(event, separators=(",", ":"), ensure_ascii=False) + "\n")
             sys.stdout.flush()
-        # Raised at the end: in the middle it would leave a client open.
+        # This is raised only at the end, because earlier it would leave a client open.
         except BrokenPipeError:
             self._is_broken = True
             self.stopping.set()

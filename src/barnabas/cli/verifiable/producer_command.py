@@ -21,7 +21,7 @@ _PAUSE_MS = 5  # between looks at the clock, with --throughput
 
 
 class Numbers(NamedTuple):
-    """The records to send: 0, 1, 2 and so on."""
+    """Builds the records to send: 0, 1, 2 and so on."""
 
     topic: str
     max_messages: int | None
@@ -78,8 +78,9 @@ def verifiable_producer(
     """Send 0, 1, 2, ... and print the outcome of each as a line of JSON.
 
     The events are those of Kafka's tool: startup_complete, producer_send_success or
-    producer_send_error for each record, shutdown_complete, tool_data. As there, nothing is sent
-    again (retries=0), so that every error is seen. The exit code is 1 if a record failed.
+    producer_send_error for each record, shutdown_complete, and tool_data. As with Kafka's tool,
+    nothing is retried (retries=0), so that every error is visible. The exit code is 1 if a record
+    failed.
 
     \b
     Examples:
@@ -97,7 +98,7 @@ def verifiable_producer(
 
 
 class _Sending:
-    """One run of the producer, with its events."""
+    """Represents one run of the producer, with its events."""
 
     def __init__(self, producer: Producer, wanted: Numbers) -> None:
         self._producer = producer
@@ -129,7 +130,7 @@ class _Sending:
             if self._events.stopping.is_set():
                 return
             number = self._sent
-            # Ahead of the schedule since the start.
+            # The run is ahead of schedule, counted from its start.
             if wanted.throughput is not None and number > self._due(wanted.throughput):
                 await asyncio.sleep(_PAUSE_MS / 1000)
                 continue

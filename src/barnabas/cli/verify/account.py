@@ -1,7 +1,7 @@
 """Counts, for `verify`, the rows in the outputs for each offset of a source. Pure.
 
-Each offset takes a byte, in chunks. A chunk whose bytes are all equal is kept as that one number,
-which soon happens if a topic was copied in order.
+The counts take one byte per offset, and are stored in chunks. A chunk whose bytes are all equal is
+replaced by that one number, which soon happens if a topic was copied in order.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Ledger:
         self._rows = self._earlier = self._later = 0
 
     def records(self, offsets: Offsets) -> None:
-        """Count records of the source at these offsets, each named once."""
+        """Count records of the source at these offsets, which must not contain duplicates."""
         for number, within in self._by_chunk(offsets):
             bits = self._open(number)
             bits[within] |= _EXISTS
@@ -121,7 +121,7 @@ class Ledger:
         if not len(offsets):
             return
         numbers, within = np.divmod(offsets, self._chunk)
-        # The usual case, a block of neighbouring offsets, needs no sorting.
+        # The usual case, a block of adjacent offsets, needs no sorting.
         if numbers[0] == numbers[-1] and (numbers == numbers[0]).all():
             yield int(numbers[0]), within
             return
@@ -137,7 +137,7 @@ class Ledger:
         return np.full(self._chunk, found, np.uint8) if isinstance(found, int) else found
 
     def _keep(self, number: int, bits: Chunk) -> None:
-        # A settled chunk costs only one number.
+        # A chunk whose bytes are all equal is stored as one number.
         self._chunks[number] = int(bits[0]) if (bits == bits[0]).all() else bits
 
 
@@ -149,10 +149,10 @@ def total(findings: Iterable[Findings]) -> Findings:
 
 
 class Multisets:
-    """The other comparison: how often each value occurs in the source and in the outputs.
+    """Compares how often each value occurs in the source and in the outputs.
 
-    Each value takes eight bytes, its hash: among ten million values, the probability that two are
-    confused is 1 in 300,000.
+    Only an eight-byte hash of each value is kept. Among ten million values, the probability that
+    two have the same hash is 1 in 300,000.
     """
 
     def __init__(self) -> None:
@@ -189,7 +189,7 @@ class Multisets:
 
 
 class Suspects(NamedTuple):
-    """Hashes of values, by finding."""
+    """Holds the hashes of suspicious values, by finding."""
 
     lost: npt.NDArray[np.int64]
     doubled: npt.NDArray[np.int64]

@@ -108,11 +108,11 @@ _KINDS_OF_VALUES = {
 @as_json
 @bootstrap_server
 def verify(**options: Any) -> int:
-    """Check that topics or Delta tables hold every record of a topic once.
+    """Check that topics or Delta tables contain every record of a topic exactly once.
 
-    A row names its record by three headers or columns. Where there are none, keys or whole values
-    are compared: how often each is in the source, and how often in the sinks. The exit code is 0 if
-    each record has one row, else 1.
+    A row identifies its record by three headers or columns. Without them, keys or whole values are
+    compared by how often each occurs in the source and in the sinks. The exit code is 0 if each
+    record has exactly one row, and otherwise 1.
 
     The source is read up to its present end (or --until), and then the sinks. A pipeline may keep
     running, but records that it has not processed yet count as lost.
@@ -146,7 +146,7 @@ def _make_wanted(options: dict[str, Any]) -> Wanted:
     from barnabas.cli.verify.compare import Wanted
 
     by, until = options["by"], options["until"]
-    # A sink's rows have no offset by which later ones could be left out.
+    # Without offsets, rows of later records could not be left out.
     if until is not None and by != "offset":
         raise click.UsageError("--until needs --by offset: keys and values have no time")
     try:

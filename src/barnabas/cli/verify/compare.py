@@ -106,11 +106,11 @@ class _Comparison:
 
 
 class _Offsets(_Comparison):
-    """Compares by the offset that each row names."""
+    """Compares rows by the offset that each row names."""
 
     async def verdict(self) -> Verdict:
         wanted = self._wanted
-        # Fixed before anything is read: rows for records that arrive later are counted separately.
+        # Fix the bounds before reading anything; rows of later records are counted separately.
         bounds = await self._source_bounds()
         self._ledgers = {place: Ledger(within) for place, within in bounds.items()}
         self._of_others = 0
@@ -145,7 +145,7 @@ class _Offsets(_Comparison):
             ledger = self._ledgers.get(place)
             if ledger is not None:
                 ledger.rows(offsets)
-            # It names a source, so it is not another pipeline's row.
+            # The row names a source, so it does not belong to another pipeline.
             elif place.topic in self._wanted.sources:
                 self._unmarked += len(offsets)  # a partition that the source does not have
                 self._unmarked_in.append(f"{where} ({place.topic}-{place.partition})")
@@ -163,14 +163,14 @@ class _Offsets(_Comparison):
         }
         examples["unmarked"] = list(dict.fromkeys(self._unmarked_in))[: self._wanted.most_examples]
         found = total(by_place.values())
-        # After a compaction, rows may remain whose record is gone, which is then not an error.
+        # After a compaction, rows whose record is gone may remain, which is then not an error.
         strays = 0 if self._wanted.is_compacted else found.unfounded
         is_exact = not (found.lost or found.doubled or strays or self._unmarked)
         return Verdict(found, self._unmarked, self._of_others, examples, is_exact)
 
 
 class _Values(_Comparison):
-    """Compares by the number of times that each key, or value, occurs."""
+    """Compares rows by how often each key, or each value, occurs."""
 
     async def verdict(self) -> Verdict:
         sides = Multisets()
@@ -181,7 +181,7 @@ class _Values(_Comparison):
         is_exact = not (found.lost or found.doubled or strays)
         examples: dict[str, list[str]] = {"lost": [], "doubled": [], "unfounded": []}
         if not is_exact and self._wanted.most_examples:
-            # A second pass, to find the values themselves.
+            # A second pass finds the values themselves.
             lost, doubled, unfounded = (set(each.tolist()) for each in suspects)
 
             def pick(wanted: dict[str, set[int]]) -> Callable[[str, list[bytes | None]], None]:

@@ -26,11 +26,11 @@ _BATCH_ROWS = 65_536
 
 
 class NothingComes(BarnabasError):
-    """No record arrived for a minute."""
+    """Raised if no record has arrived for a minute."""
 
 
 class Names(NamedTuple):
-    """The headers or columns that name a row's record; if no topic is named, it is the only one."""
+    """Holds the headers or columns that identify a row's record; a single source needs no topic."""
 
     topic: str | None
     partition: str
@@ -38,7 +38,7 @@ class Names(NamedTuple):
 
 
 class Origins(NamedTuple):
-    """The records that rows name, by partition."""
+    """Holds the records that rows name, by partition."""
 
     places: Mapping[TopicPartition, Offsets]
     unmarked: int
@@ -67,7 +67,7 @@ async def bounds_of(
 async def records_of(
     consumer: Consumer, bounds: Mapping[TopicPartition, range], *, with_headers: bool = False
 ) -> AsyncIterator[tuple[TopicPartition, Columns]]:
-    """Yield the records within the bounds, each once, as a consumer sees them."""
+    """Yield each record within the bounds once, as a consumer sees it."""
     left = {partition: within for partition, within in bounds.items() if within}
     consumer.assign(left)
     for partition, within in left.items():
@@ -90,7 +90,7 @@ async def records_of(
                 with_headers=with_headers,
             ):
                 yield partition, columns
-            # By position: the last offsets may be markers, or compacted.
+            # The position decides, because the last offsets may belong to markers or be compacted.
             if answer.next_offset >= within.stop:
                 del left[partition]
                 consumer.pause(partition)
@@ -124,7 +124,7 @@ def origins_by_columns(rows: pa.RecordBatch, names: Names, only: str | None) -> 
 
 
 def _numbers(texts: pa.Array) -> pa.Array:
-    """Return the texts as numbers; null if a text is not a number."""
+    """Convert the texts to numbers; a text that is not a number becomes null."""
     is_number = pc.match_substring_regex(texts, r"^\d{1,18}$")
     return pc.if_else(is_number, texts, None).cast(pa.string()).cast(pa.int64())
 
@@ -132,7 +132,7 @@ def _numbers(texts: pa.Array) -> pa.Array:
 def _origins(topics: pa.Array, partitions: pa.Array, offsets: pa.Array) -> Origins:
     marked = pc.and_(pc.and_(pc.is_valid(topics), pc.is_valid(partitions)), pc.is_valid(offsets))
     unmarked = len(marked) - (pc.sum(marked).as_py() or 0)
-    # Filtering copies, and most outputs name every record.
+    # Filtering makes a copy, and in most outputs, every row names its record.
     if unmarked:
         topics, partitions, offsets = (
             each.filter(marked) for each in (topics, partitions, offsets)
@@ -143,7 +143,7 @@ def _origins(topics: pa.Array, partitions: pa.Array, offsets: pa.Array) -> Origi
     every = offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     places: dict[TopicPartition, Offsets] = {}
     for code, name in enumerate(encoded.dictionary.to_pylist()):
-        # Headers are bytes, columns are text.
+        # Headers contain bytes, and columns contain text.
         topic = name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
         mine = codes == code
         for number in np.unique(numbers[mine]):

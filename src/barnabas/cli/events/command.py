@@ -19,7 +19,6 @@ from barnabas.cli.options import INT32, run_client
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.event_admin import BrokerEvents, by_time
 from barnabas.clock import SystemClock
-from barnabas.counted import counted
 from barnabas.events import KINDS
 
 _ANSWER_TIMEOUT_MS = 2_000  # a broker that hangs must not hide the others
@@ -134,9 +133,9 @@ class _Shown:
         elif self._problems.get(report.broker_id) != problem:
             self._problems[report.broker_id] = problem
             click.echo(problem, err=True)
-        if report.lost:
-            lost = counted(report.lost, "event")
-            click.echo(f"broker {report.broker_id} no longer has {lost} before these", err=True)
+        if report.has_gap:
+            gap = f"broker {report.broker_id} restarted, or no longer has all events before these"
+            click.echo(gap, err=True)
 
 
 async def _run(servers: str, shown: _Shown, follow: bool) -> int:

@@ -30,7 +30,8 @@ class BrokerEvents(NamedTuple):
     broker_id: int
     events: tuple[Event, ...] = ()
     after: int = 0  # for the next call: the sequence number of the broker's last event
-    lost: int = 0  # events since the last call that the broker no longer had
+    has_gap: bool = False
+    """Whether events since the last call may be missing: the broker restarted, or had too many."""
     problem: str | None = None  # why the broker reports no events
 
 
@@ -81,7 +82,7 @@ class EventAdmin(AdminCalls):
                         node.node_id,
                         tuple(found),
                         found[-1].sequence if found else answer.last_event,
-                        max(0, first - after - 1) if 0 < after <= end else 0,
+                        0 < after <= end and first > after + 1,
                     )
                 answer = await self._events_after(node, found[-1].sequence)
         except Unreachable as error:

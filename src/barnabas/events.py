@@ -44,6 +44,7 @@ Kind = Literal[
     "reassignment",
     "topic-created",
     "topic-deleted",
+    "throttle",
     "transaction-aborted",
     "truncation",
 ]

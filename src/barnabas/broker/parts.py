@@ -79,6 +79,8 @@ if TYPE_CHECKING:
     from barnabas.broker.inter_broker.controlled_shutdown import ControlledShutdown
     from barnabas.broker.network.request_faults import RequestFaults
     from barnabas.broker.quotas.ip_quotas import IpQuotas
+    from barnabas.broker.quotas.measures import Windows
+    from barnabas.broker.quotas.throttle_events import ThrottleEvents
     from barnabas.broker.replication.alter_partition import AlterPartition, IsrApproval
     from barnabas.broker.security.sasl_listener import SaslListener
     from barnabas.broker.security.server_tls import ServerTls
@@ -286,7 +288,7 @@ class NetworkParts:
             from barnabas.broker.security.server_tls import certificate_families
 
             ground.metrics.declare(partial(certificate_families, self.tls))
-        self.quotas = ClientQuotas(config.value, clock)
+        self.quotas = ClientQuotas(config.value, clock, partial(_throttle_events, ground))
         ip_quotas = self.connections.ip_quotas
         ground.metrics.declare(partial(_quota_families, self.quotas, ip_quotas, clock))
         stored_quotas = StoredQuotas(store, self.quotas, ip_quotas)
@@ -439,6 +441,12 @@ def _quota_families(
     from barnabas.broker.quotas.quota_families import quota_families  # few brokers need it
 
     return quota_families(quotas, ip_quotas, clock.monotonic_ms())
+
+
+def _throttle_events(ground: Ground, windows: Windows) -> ThrottleEvents:
+    from barnabas.broker.quotas.throttle_events import ThrottleEvents  # few brokers need it
+
+    return ThrottleEvents(ground.events, ground.clock, windows, ground.metrics)
 
 
 def _new_session_id(random: Random) -> int:

@@ -535,6 +535,7 @@ class Server:
             acceptor.close()
         for router in parts.network.routers:
             router.close()
+        parts.network.quotas.close()
 
     async def _leave_cluster(self, parts: Parts) -> None:
         if self._pulse is not None:

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from barnabas.broker.quotas.client_quotas import ClientQuotas
+from barnabas.broker.quotas.throttle_events import ThrottleEvents
+from barnabas.clock import SystemClock
+from barnabas.config import BrokerConfig
+from barnabas.events import EventLog
+from barnabas.metrics import Registry
 from barnabas.protocol.api import (
     ALTER_CLIENT_QUOTAS,
     CREATE_TOPICS,
@@ -35,6 +41,16 @@ from barnabas.protocol.messages.metadata import (
 from tests.kit.raw_client import RawClient
 
 Parts = dict[str, str | None]
+
+
+def client_quotas() -> ClientQuotas:
+    """The quotas of a broker without any."""
+    clock, metrics = SystemClock(), Registry()
+    events = EventLog(clock.wall_ms, metrics)
+    return ClientQuotas(
+        BrokerConfig({}), clock, lambda windows: ThrottleEvents(events, clock, windows, metrics)
+    )
+
 
 RAW: Parts = {"client-id": "raw"}
 """The entity of a RawClient."""

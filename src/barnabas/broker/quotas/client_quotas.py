@@ -10,6 +10,7 @@ maximum, the oldest entries are dropped, so that invented client ids cannot use 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.quotas.entity import Entity, encode_name
@@ -17,6 +18,7 @@ from barnabas.broker.quotas.measures import Average, Rate, TokenBucket, Windows
 from barnabas.cluster.config_changes import DEFAULT
 
 if TYPE_CHECKING:
+    from barnabas.broker.quotas.throttle_events import ThrottleEvents
     from barnabas.clock import Clock
     from barnabas.config import BrokerConfig
 
@@ -83,11 +85,22 @@ def _places(user: str, client_id: str) -> Iterator[tuple[Entity, Entity]]:
 class RateMeter:
     """A meter for the usage of clients that share a limit."""
 
-    __slots__ = ("_most_ms", "_rate", "_windows", "last_used_ms", "limit", "throttle_times")
+    __slots__ = (
+        "_most_ms",
+        "_on_throttled",
+        "_rate",
+        "_windows",
+        "last_used_ms",
+        "limit",
+        "throttle_times",
+    )
 
-    def __init__(self, windows: Windows, most_ms: int | None = None) -> None:
+    def __init__(
+        self, windows: Windows, on_throttled: OnThrottled, most_ms: int | None = None
+    ) -> None:
         """`most_ms` is the longest throttle time; None means no maximum."""
         self._rate = Rate(windows)
+        self._on_throttled = on_throttled
         self._windows = windows
         self._most_ms = most_ms
         self.throttle_times = Average(windows)
@@ -105,6 +118,7 @@ class RateMeter:
         throttle_ms = self.throttle_ms(now_ms)
         if throttle_ms:
             self.throttle_times.record(throttle_ms, now_ms)
+            self._on_throttled(self, throttle_ms)
         return throttle_ms
 
     def count(self, value: float, now_ms: int) -> None:
@@ -131,10 +145,11 @@ class RateMeter:
 class MutationMeter:
     """A meter for the partitions that clients sharing a limit have created or deleted."""
 
-    __slots__ = ("_bucket", "_rate", "last_used_ms", "limit", "throttle_times")
+    __slots__ = ("_bucket", "_on_throttled", "_rate", "last_used_ms", "limit", "throttle_times")
 
-    def __init__(self, windows: Windows) -> None:
+    def __init__(self, windows: Windows, on_throttled: OnThrottled) -> None:
         self._bucket = TokenBucket(windows)
+        self._on_throttled = on_throttled
         self._rate = Rate(windows)
         self.throttle_times = Average(windows)
         self.limit = 0.0
@@ -155,6 +170,15 @@ class MutationMeter:
     def throttle_ms(self, now_ms: int) -> int:
         """Return the time until partitions may be created or deleted again."""
         return self._bucket.throttle_ms(self.limit, now_ms)
+
+    def record_throttle(self, throttle_ms: int, now_ms: int) -> None:
+        """Note that a client has to wait for this time."""
+        self.throttle_times.record(throttle_ms, now_ms)
+        self._on_throttled(self, throttle_ms)
+
+
+OnThrottled = Callable[["RateMeter | MutationMeter", int], None]
+"""Is called for each throttled request with its meter and the throttle time in ms."""
 
 
 class ClientLimits:
@@ -183,15 +207,25 @@ class ClientQuotas:
         "_known",
         "_limits",
         "_listeners",
+        "_make_throttles",
         "_meters",
         "_mutation_windows",
         "_sweep_at_ms",
+        "_throttles",
         "_windows",
         "is_active",
     )
 
-    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        make_throttles: Callable[[Windows], ThrottleEvents],
+    ) -> None:
+        """`make_throttles` is called for the first client with a quota."""
         self._clock = clock
+        self._make_throttles = make_throttles
+        self._throttles: ThrottleEvents | None = None
         self._windows = Windows(
             config.int("quota.window.num"), 1_000 * config.int("quota.window.size.seconds")
         )
@@ -220,12 +254,23 @@ class ClientQuotas:
         self._known.clear()
         if not self.is_active:
             self._meters.clear()
+        if self._throttles is not None:
+            self._throttles.on_limits_changed(self._limit_of)
         for callback in self._listeners:
             callback()
+
+    def _limit_of(self, kind: str, sharing: Entity) -> float | None:
+        found = self._limits[kind].of(*sharing)
+        return None if found is None or found[0] != sharing else found[1]
 
     def has(self, entity: Entity) -> bool:
         """Return whether an entity has its own limit."""
         return any(entity in table for table in self._limits.values())
+
+    def close(self) -> None:
+        """Stop following which clients are throttled."""
+        if self._throttles is not None:
+            self._throttles.close()
 
     def meters(self) -> Iterator[tuple[str, Entity, RateMeter | MutationMeter]]:
         """Yield all meters, each with its kind of limit and the entity that shares it."""
@@ -276,17 +321,21 @@ class ClientQuotas:
         if meter is None:
             if len(self._meters) >= _MOST_CLIENTS:
                 del self._meters[next(iter(self._meters))]
-            meter = self._meters[key] = self._new_meter(kind)
+            meter = self._meters[key] = self._new_meter(kind, sharing)
             meter.last_used_ms = self._clock.monotonic_ms()
         # The limit may have changed; keep the measured values.
         meter.limit = limit
         return meter
 
-    def _new_meter(self, kind: str) -> RateMeter | MutationMeter:
+    def _new_meter(self, kind: str, sharing: Entity) -> RateMeter | MutationMeter:
+        if self._throttles is None:
+            self._throttles = self._make_throttles(self._windows)
+        on_throttled = partial(self._throttles.add, kind, sharing)
         if kind == MUTATION:
-            return MutationMeter(self._mutation_windows)
+            return MutationMeter(self._mutation_windows, on_throttled)
         # Kafka throttles for at most one window where time is limited (KIP-124).
-        return RateMeter(self._windows, self._windows.length_ms if kind == REQUEST else None)
+        most_ms = self._windows.length_ms if kind == REQUEST else None
+        return RateMeter(self._windows, on_throttled, most_ms)
 
     def _forget_inactive(self, now_ms: int) -> None:
         self._sweep_at_ms = now_ms + _INACTIVE_MS // 4

@@ -67,7 +67,7 @@ class MutationQuota:
     def _throttle(self, meter: MutationMeter) -> None:
         self.throttle_ms = meter.throttle_ms(self._now_ms)
         if self.throttle_ms:
-            meter.throttle_times.record(self.throttle_ms, self._now_ms)
+            meter.record_throttle(self.throttle_ms, self._now_ms)
 
 
 def mutation_quota(context: Context, *, strict_from: int | None = None) -> MutationQuota:

@@ -7,19 +7,16 @@ import sys
 import pytest
 
 from barnabas import Broker
-from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.entity import Entity
 from barnabas.broker.quotas.ip_quotas import IpQuotas
 from barnabas.broker.quotas.measures import Windows
 from barnabas.broker.quotas.quota_families import MOST_SHOWN, quota_families
-from barnabas.clock import SystemClock
 from barnabas.cluster.config_changes import DEFAULT
-from barnabas.config import BrokerConfig
 from barnabas.net.metrics_page import text
 from barnabas.protocol.api import PRODUCE
 from tests.kit.broker.metric_pages import samples_of
 from tests.kit.broker.produces import produce_request
-from tests.kit.broker.quota_calls import RAW, Parts, created_strictly, set_quotas
+from tests.kit.broker.quota_calls import RAW, Parts, client_quotas, created_strictly, set_quotas
 from tests.kit.broker.topics import create
 from tests.kit.raw_client import RawClient, batch
 
@@ -65,7 +62,7 @@ def test_se_5_rates_and_throttle_times_are_seen_once_there_is_a_quota() -> None:
 
 
 def test_se_5_invented_client_ids_do_not_make_series_without_end() -> None:
-    quotas, ip_quotas = ClientQuotas(BrokerConfig({}), SystemClock()), IpQuotas(Windows())
+    quotas, ip_quotas = client_quotas(), IpQuotas(Windows())
     quotas.set(Entity("", DEFAULT), {"producer_byte_rate": 1.0})
     ip_quotas.set(DEFAULT, 1.0)
     for number in range(MOST_SHOWN + 10):

@@ -11,10 +11,9 @@ from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.ip_quotas import IpQuotas
 from barnabas.broker.quotas.measures import Windows
 from barnabas.broker.quotas.stored_quotas import StoredQuotas
-from barnabas.clock import SystemClock
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.store import Create, Set
-from barnabas.config import BrokerConfig
+from tests.kit.broker.quota_calls import client_quotas
 
 BASE = ("/config", "/config/users", "/config/clients", "/config/ips")
 
@@ -30,7 +29,7 @@ async def loaded(**nodes: bytes | None) -> tuple[EmbeddedStore, StoredQuotas, Cl
     await store.commit([Create(path) for path in BASE])
     for path, data in nodes.items():
         await store.commit([Create(f"/config/{path.replace('__', '/')}", data)])
-    quotas = ClientQuotas(BrokerConfig({}), SystemClock())
+    quotas = client_quotas()
     stored = StoredQuotas(store, quotas, IpQuotas(Windows()))
     await stored.load()
     return store, stored, quotas

@@ -1,7 +1,8 @@
 """Renders a self-contained HTML page, which needs neither a network nor scripts.
 
 Each pipeline has a template that extends `base.html` (the style sheet and the frame) and uses
-`parts.html`, both in the folder `templates` next to this file.
+`parts.html`, both in the folder `templates` next to this file. The part of the style sheet that the
+web console shares is its `static/base.css`.
 """
 
 from __future__ import annotations
@@ -33,8 +34,13 @@ def render(package: str, template: str, options: PageOptions, values: Mapping[st
 
     `package`: the package whose folder `templates` contains `template`.
     """
+    loaders = [
+        PackageLoader(package),
+        PackageLoader("barnabas_pipeline.page"),
+        PackageLoader("barnabas.console", "static"),  # base.css
+    ]
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader(package), PackageLoader("barnabas_pipeline.page")]),
+        loader=ChoiceLoader(loaders),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -1,0 +1,117 @@
+/** Draws the frame around all pages, and chooses the page for the address. */
+
+import { retryNow, usePoll } from "./api.js";
+import * as format from "./format.js";
+import { html, render, useEffect, useState } from "./html.js";
+import { PAGES } from "./pages.js";
+import { useAddress } from "./router.js";
+
+const LINKS = [
+  ["", "Overview"],
+  ["events", "Events"],
+  ["topics", "Topics"],
+  ["groups", "Groups"],
+  ["transactions", "Transactions"],
+  ["brokers", "Brokers"],
+  ["security", "Security"],
+];
+
+function App() {
+  const { path, filters } = useAddress();
+  const poll = usePoll("api/overview");
+  const { view, title, key } = PAGES.choose(path);
+  const cluster = poll.data?.title ?? "";
+  useEffect(() => {
+    document.title = [title, cluster, "Barnabas"].filter(Boolean).join(" · ");
+  }, [title, cluster]);
+  useEffect(() => {
+    scrollTo(0, 0);
+  }, [key]);
+  return html`
+    <a class="skip" href="#content" onClick=${skip}>Skip to the content</a>
+    <div class="bar">
+      <a class="brand" href="#/"><${Pulse} poll=${poll} />Barnabas <span><bdi>${cluster}</bdi></span></a>
+      <nav aria-label="Pages of the console">
+        ${LINKS.map(
+          ([name, label]) => html`<a
+            key=${name}
+            href=${`#/${name}`}
+            aria-current=${(path[0] ?? "") === name ? "page" : undefined}
+            >${label}</a
+          >`,
+        )}
+      </nav>
+    </div>
+    <main id="content" tabindex="-1">
+      <${Banner} poll=${poll} />
+      ${view({ filters, overview: poll.data, key })}
+      <footer>
+        ${poll.data?.looked_at
+          ? html`The cluster was last asked at ${format.clock(poll.data.looked_at)}. This page only reads.`
+          : "This page only reads."}
+        ${" "}<span class="keyboard"><kbd>/</kbd> goes to the search.</span>
+      </footer>
+    </main>
+  `;
+}
+
+function skip(event) {
+  event.preventDefault(); // "#content" is not an address of ours
+  document.getElementById("content").focus();
+}
+
+/** Draws a dot with the state of the cluster. */
+function Pulse({ poll }) {
+  const findings = poll.data?.findings ?? [];
+  const worst = ["critical", "warning"].find((each) => findings.some(({ severity }) => severity === each));
+  const state = !poll.data || poll.error || poll.data.error ? "unknown" : (worst ?? "well");
+  const words = { unknown: "state not known", critical: "critical", warning: "needs attention", well: "well" };
+  return html`<i class=${`pulse pulse-${state}`} role="img" aria-label=${`Cluster: ${words[state]}.`} title=${words[state]}></i>`;
+}
+
+/** Says quietly that figures are old, why, and when it tries again. */
+function Banner({ poll }) {
+  const { error, data, at, nextAt } = poll;
+  const said = error?.message ?? (data?.error ? `The last look at the cluster failed: ${data.error}` : "");
+  const seconds = useSecondsUntil(error ? nextAt : 0);
+  if (!said) return null;
+  const goodAt = error ? at : data.looked_at;
+  return html`<div class="banner" role="status">
+    <p>
+      ${said}${" "}
+      ${goodAt ? `The figures are from ${format.clock(goodAt)}.` : "There are no figures yet."}
+    </p>
+    ${error && html`<p class="retry">
+      <span aria-hidden="true">${seconds > 0 ? `Tries again in ${seconds} s.` : "Trying again …"}</span>
+      <button type="button" onClick=${retryNow}>Try now</button>
+    </p>`}
+  </div>`;
+}
+
+function useSecondsUntil(at) {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    if (!at) return undefined;
+    setNow(Date.now());
+    const timer = setInterval(() => setNow(Date.now()), 500);
+    return () => clearInterval(timer);
+  }, [at]);
+  return Math.max(0, Math.ceil((at - now) / 1000));
+}
+
+/** "/" goes to the search of the page, or to that of the topics where a page has none. */
+function onKey(event) {
+  const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]");
+  if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  const find = () => document.querySelector("[data-search]");
+  if (find()) {
+    find().focus();
+    return;
+  }
+  location.hash = "#/topics";
+  requestAnimationFrame(() => requestAnimationFrame(() => find()?.focus()));
+}
+
+addEventListener("keydown", onKey);
+render(html`<${App} />`, document.getElementById("app"));

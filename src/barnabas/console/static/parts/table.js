@@ -1,0 +1,102 @@
+/** Draws tables: their heads sort, and on a narrow screen the less important columns leave. */
+
+import * as format from "../format.js";
+import { html } from "../html.js";
+import { setFilters } from "../router.js";
+
+/**
+ * @typedef {object} Column
+ * @property {string} title
+ * @property {string} [about] shown when one points at the title
+ * @property {string} [sort] the name by which the server sorts, "" for none
+ * @property {boolean} [isNumeric] aligned to the right
+ * @property {boolean} [isRoomy] left out on a narrow screen
+ * @property {(row: any) => any} cell
+ */
+
+/**
+ * @param {{caption: string, columns: Column[], rows: any[], keyOf: (row: any) => string | number,
+ *     sort?: string, isDescending?: boolean, empty?: any}} props
+ */
+export function Table({ caption, columns, rows, keyOf, sort, isDescending, empty }) {
+  if (!rows.length && empty) return html`<div class="empty">${empty}</div>`;
+  const classOf = ({ isNumeric, isRoomy }) =>
+    `${isNumeric ? "numeric" : ""} ${isRoomy ? "roomy-cell" : ""}`.trim() || undefined;
+  return html`<div class="scroll">
+    <table>
+      <caption class="unseen">${caption}</caption>
+      <thead>
+        <tr>
+          ${columns.map(
+            (column) => html`<${HeadCell}
+              key=${column.title}
+              column=${column}
+              class=${classOf(column)}
+              isSorted=${Boolean(column.sort) && column.sort === sort}
+              isDescending=${isDescending}
+            />`,
+          )}
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map(
+          (row) => html`<tr key=${keyOf(row)}>
+            ${columns.map(
+              (column, index) =>
+                index === 0
+                  ? html`<th scope="row" class=${classOf(column)}>${column.cell(row)}</th>`
+                  : html`<td class=${classOf(column)}>${column.cell(row)}</td>`,
+            )}
+          </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+function HeadCell({ column, isSorted, isDescending, ...rest }) {
+  const { title, about, sort, isNumeric } = column;
+  if (!sort) return html`<th scope="col" title=${about} ...${rest}>${title}</th>`;
+  const order = isSorted ? (isDescending ? "descending" : "ascending") : "none";
+  // Figures are asked for from the largest, names from A.
+  const next = isSorted ? !isDescending : Boolean(isNumeric);
+  const choose = () => setFilters({ sort, descending: next ? 1 : "", page: "" });
+  return html`<th scope="col" aria-sort=${order} ...${rest}>
+    <button class="sorter" type="button" title=${about} onClick=${choose}>
+      ${title}<span aria-hidden="true">${isSorted ? (isDescending ? " ↓" : " ↑") : ""}</span>
+    </button>
+  </th>`;
+}
+
+/** Draws the field that "/" goes to. */
+export function Search({ value, label, onInput }) {
+  return html`<input
+    type="search"
+    data-search
+    aria-label=${label}
+    placeholder=${label}
+    title="Press / to come here"
+    maxlength="249"
+    spellcheck=${false}
+    autocomplete="off"
+    value=${value}
+    onInput=${(event) => onInput(event.target.value)}
+  />`;
+}
+
+/** Draws the pages of a list, of which the server sends one. */
+export function Paging({ page, matching, size, noun }) {
+  const pages = Math.max(1, Math.ceil(matching / size));
+  if (pages === 1) return html`<p class="note after">${format.counted(matching, noun)}</p>`;
+  const from = (page - 1) * size + 1;
+  const to = Math.min(matching, page * size);
+  return html`<nav class="paging" aria-label="Pages">
+    <button type="button" disabled=${page <= 1} onClick=${() => setFilters({ page: page - 1 })}>
+      Previous
+    </button>
+    <span>${format.number(from)} to ${format.number(to)} of ${format.counted(matching, noun)}</span>
+    <button type="button" disabled=${page >= pages} onClick=${() => setFilters({ page: page + 1 })}>
+      Next
+    </button>
+  </nav>`;
+}

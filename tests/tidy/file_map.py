@@ -12,6 +12,7 @@ from tests.tidy.source import Source, sources
 
 # From the top of the layers to the bottom.
 PACKAGES = (
+    "src/barnabas/console",
     "src/barnabas/cli",
     "src/barnabas_pipeline",
     "src/barnabas/testing",

@@ -48,6 +48,7 @@ _COMMANDS = {
     "report": "Write a page about log files, without a broker and without Spark.",
     "formats": "List the known formats of logs, and try them on a file.",
     "alerts": "Find incidents in logs by rules, and send them.",
+    "console": "Serve a web page that shows a cluster, and what needs a person.",
     "verify": "Check that outputs hold every record of a topic once.",
     "perf": "Measure how fast a cluster accepts and serves records.",
     "install-scripts": "Write Kafka's scripts, such as kafka-topics.sh.",
@@ -60,7 +61,9 @@ _KAFKA_TOOLS = ("kafka-*.sh", "Kafka's own command lines; --explain prints our e
 
 
 _MOST_SUGGESTED = 3
-_CLI, _PIPELINE = "barnabas.cli.", "barnabas_pipeline."
+_CLI = "barnabas.cli."
+_EXTRAS = {"barnabas_pipeline.": "pipeline", "barnabas.console.": "console"}
+"""The packages of other commands, with the extras that they need."""
 
 _MODULES = {
     "elect-leaders": "partitions.elect_command",
@@ -75,6 +78,7 @@ _MODULES = {
     "report": "barnabas_pipeline.report_command",
     "formats": "barnabas_pipeline.formats_command",
     "alerts": "barnabas_pipeline.alerts.command",
+    "console": "barnabas.console.command",
     "log-dirs": "log_dirs.command",
     "verifiable-producer": "verifiable.producer_command",
     "verifiable-consumer": "verifiable.consumer_command",
@@ -110,7 +114,8 @@ class _Commands(CommandGroup):
             return None
         # The import happens only now, so that no command loads the libraries of other commands.
         name = _MODULES.get(cmd_name, f"{cmd_name}.command")
-        module = _of_pipeline(name) if name.startswith(_PIPELINE) else import_module(_CLI + name)
+        extra = next((each for own, each in _EXTRAS.items() if name.startswith(own)), None)
+        module = import_module(_CLI + name) if extra is None else _of_extra(name, extra)
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
@@ -119,12 +124,12 @@ class _Commands(CommandGroup):
             formatter.write_dl([*_COMMANDS.items(), _KAFKA_TOOLS])
 
 
-def _of_pipeline(name: str) -> ModuleType:
-    """Import one of the pipeline's commands, which need the libraries of an extra."""
+def _of_extra(name: str, extra: str) -> ModuleType:
+    """Import a command that needs the libraries of an extra."""
     try:
         return import_module(name)
     except ImportError as error:
-        raise ConfigError(f"{error}: {install_line('pipeline')}") from None
+        raise ConfigError(f"{error}: {install_line(extra)}") from None
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

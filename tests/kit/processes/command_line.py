@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Those that connect to brokers.
 _CONNECTING = re.compile(
     "topics|offsets|log-dirs|partitions|elect-leaders|reassign|produce|consume|collect|dead-letters"
-    "|events|groups|transactions|records|configs|acls|users|perf|verify|verifiable"
+    "|events|groups|transactions|records|configs|acls|users|console|perf|verify|verifiable"
 )
 COMMAND = str(Path(sys.executable).parent / "barnabas")
 

@@ -1,0 +1,88 @@
+"""Assembles the web application: addresses, errors and the guard before them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from barnabas.console.api import Api
+from barnabas.console.guard import Guard
+from barnabas.console.json_response import problem_response
+from barnabas.console.problem import WebProblem, problem_of
+from barnabas.console.static_files import StaticFiles
+from barnabas.console.watch import ClusterWatch
+from barnabas.errors import BarnabasError
+
+Answer = Callable[[Request], Awaitable[ASGIApp]]
+
+
+def application(watch: ClusterWatch, closing: asyncio.Event, names: Collection[str]) -> ASGIApp:
+    """Return the application; `names` are the hosts by which it may be addressed."""
+    api, files = Api(watch, closing), StaticFiles()
+
+    async def index(request: Request) -> Response:
+        return files.respond(request, "index.html")
+
+    async def file(request: Request) -> Response:
+        return files.respond(request, request.path_params["name"])
+
+    answers: dict[str, Answer] = {
+        "/api/overview": api.overview,
+        "/api/events": api.events,
+        "/api/events/stream": api.event_stream,
+        "/api/brokers": api.brokers,
+        "/api/brokers/{id}": api.broker,
+        "/api/topics": api.topics,
+        "/api/topics/{name}": api.topic,
+        "/api/topics/{name}/messages": api.messages,
+        "/api/topics/{name}/messages/stream": api.message_stream,
+        "/api/topics/{name}/messages/{partition}/{offset}": api.message,
+        "/api/groups": api.groups,
+        "/api/groups/{id:path}": api.group,
+        "/api/transactions": api.transactions,
+        "/api/security": api.security,
+        "/": index,
+        "/static/{name:path}": file,
+    }
+    routes = [Route(path, _Endpoint(answer, watch)) for path, answer in answers.items()]
+    app = Starlette(
+        routes=routes,
+        exception_handlers={
+            HTTPException: _not_found,
+            WebProblem: _failed,
+            BarnabasError: _failed,
+            OSError: _failed,
+            TimeoutError: _failed,
+        },
+    )
+    app.router.redirect_slashes = False
+    return Guard(app, names)
+
+
+class _Endpoint:
+    """Calls one answer, and notes that somebody is watching."""
+
+    def __init__(self, answer: Answer, watch: ClusterWatch) -> None:
+        self._answer = answer
+        self._watch = watch
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._watch.viewers.ask()
+        response = await self._answer(Request(scope, receive))
+        await response(scope, receive, send)
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    return problem_response(WebProblem(status, f"there is nothing at {request.url.path[:100]!r}"))
+
+
+async def _failed(_: Request, error: Exception) -> Response:
+    return problem_response(problem_of(error))

@@ -1,0 +1,159 @@
+"""Asks brokers for what only one page shows, and keeps the answers for a few seconds.
+
+The functions that turn answers into shapes are pure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.configs import (
+    BROKER,
+    DEFAULT_CONFIG,
+    DYNAMIC_BROKER_CONFIG,
+    DYNAMIC_BROKER_LOGGER_CONFIG,
+    DYNAMIC_DEFAULT_BROKER_CONFIG,
+    DYNAMIC_TOPIC_CONFIG,
+    STATIC_BROKER_CONFIG,
+    TOPIC,
+    ConfigEntry,
+    ConfigResource,
+)
+from barnabas.console.problem import reason_of
+from barnabas.console.shapes import AclRow, ConfigRow, Security, UserRow
+from barnabas.console.topics import Ends
+from barnabas.errors import BarnabasError
+from barnabas.security.acl_binding import AclBinding, PermissionType, pascal_name
+from barnabas.types import TopicPartition
+
+_FAILURES: Final = (BarnabasError, OSError, TimeoutError)
+_KEPT_S: Final = 10.0
+_MOST_KEPT: Final = 50
+_PATIENCE_S: Final = 2.0
+
+_SOURCES: Final = {
+    DYNAMIC_TOPIC_CONFIG: "dynamic topic",
+    DYNAMIC_BROKER_CONFIG: "dynamic broker",
+    DYNAMIC_DEFAULT_BROKER_CONFIG: "dynamic default broker",
+    STATIC_BROKER_CONFIG: "static broker",
+    DEFAULT_CONFIG: "default",
+    DYNAMIC_BROKER_LOGGER_CONFIG: "dynamic broker logger",
+}
+
+
+class _Answer(NamedTuple):
+    at_s: float
+    value: Any
+
+
+class Details:
+    """Answers questions about single topics, brokers and users."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._answers: dict[object, _Answer] = {}
+
+    async def topic_configs(self, name: str) -> list[ConfigRow] | None:
+        """Return a topic's configs, or None if no broker tells them in time."""
+        return await self._configs(ConfigResource(TOPIC, name))
+
+    async def broker_configs(self, broker_id: int) -> list[ConfigRow] | None:
+        """Return a broker's configs, or None if it does not tell them in time."""
+        return await self._configs(ConfigResource(BROKER, str(broker_id)))
+
+    async def _configs(self, resource: ConfigResource) -> list[ConfigRow] | None:
+        async def ask() -> list[ConfigRow]:
+            return config_rows(await self._admin.describe_configs(resource))
+
+        try:
+            rows: list[ConfigRow] = await self._kept(resource, ask)
+        except _FAILURES:
+            return None
+        return rows
+
+    async def replica_ends(self, replicas: Mapping[TopicPartition, Sequence[int]]) -> Ends:
+        """Return the ends of replicas; those that are not known in time are left out."""
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                return await self._admin.replica_ends(replicas)
+        except _FAILURES:
+            return {}
+
+    async def security(self) -> Security:
+        """Return the rules of access control and the users, or why they cannot be shown."""
+        acls: list[AclRow] = []
+        users: list[UserRow] = []
+        errors: list[str] = []
+        try:
+            acls = await self._kept("acls", self._acls)
+        except _FAILURES as error:
+            errors.append(f"rules: {reason_of(error)}")
+        try:
+            users = await self._kept("users", self._users)
+        except _FAILURES as error:
+            errors.append(f"users: {reason_of(error)}")
+        return Security(error="; ".join(errors), acls=acls, users=users)
+
+    async def _acls(self) -> list[AclRow]:
+        return acl_rows(await self._admin.describe_acls())
+
+    async def _users(self) -> list[UserRow]:
+        return user_rows(await self._admin.describe_user_scram_credentials())
+
+    async def _kept(self, key: object, ask: Callable[[], Awaitable[Any]]) -> Any:
+        """Return the answer, which is asked for again only after some seconds."""
+        now_s = time.monotonic()
+        kept = self._answers.get(key)
+        if kept is not None and now_s - kept.at_s < _KEPT_S:
+            return kept.value
+        async with asyncio.timeout(_PATIENCE_S):
+            value = await ask()
+        self._answers.pop(key, None)
+        self._answers[key] = _Answer(now_s, value)
+        while len(self._answers) > _MOST_KEPT:
+            del self._answers[next(iter(self._answers))]
+        return value
+
+
+def config_rows(entries: Iterable[ConfigEntry]) -> list[ConfigRow]:
+    """Return the rows of configs, by name."""
+    return [
+        ConfigRow(
+            name=each.name,
+            # A broker sends no sensitive value; this is a second lock on the same door.
+            value=None if each.is_sensitive else each.value or "",
+            source=_SOURCES.get(each.source, f"unknown source {each.source}"),
+            is_default=each.source == DEFAULT_CONFIG,
+            is_read_only=each.is_read_only,
+        )
+        for each in sorted(entries, key=lambda entry: entry.name)
+    ]
+
+
+def acl_rows(rules: Iterable[AclBinding]) -> list[AclRow]:
+    """Return rules in Kafka's words, by principal and resource."""
+    rows = [
+        AclRow(
+            principal=entry.principal,
+            permission="deny" if entry.permission is PermissionType.DENY else "allow",
+            operation=pascal_name(entry.operation),
+            resource_type=pascal_name(pattern.resource_type),
+            pattern_type=pascal_name(pattern.pattern_type),
+            resource=pattern.name,
+            host=entry.host,
+        )
+        for pattern, entry in rules
+    ]
+    return sorted(rows, key=lambda row: (row["principal"], row["resource_type"], row["resource"]))
+
+
+def user_rows(users: Mapping[str, Iterable[str]]) -> list[UserRow]:
+    """Return users by name, with the mechanisms by which each can log in."""
+    return [
+        UserRow(name=name, mechanisms=sorted(mechanisms))
+        for name, mechanisms in sorted(users.items())
+    ]

@@ -1,0 +1,119 @@
+"""Keeps the last events of all brokers, each once, and selects some of them. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Final, NamedTuple
+
+from barnabas.client.admin.event_admin import BrokerEvents, by_time
+from barnabas.console.shapes import EventRow, Events
+from barnabas.events import KINDS, ROLES, Event
+
+KEPT: Final = 10_000
+_MOST_CHARACTERS: Final = 8_000_000
+
+
+class EventFilter(NamedTuple):
+    """Selects events; an empty field selects all. `broker` is the reporter or the subject."""
+
+    kind: str = ""
+    topic: str = ""
+    group: str = ""
+    broker: int | None = None
+    since_ms: int = 0
+    with_roles: bool = False
+
+    def has(self, row: EventRow) -> bool:
+        """Return whether to show this event; ROLES are shown only `with_roles` or by kind."""
+        return (
+            row["at"] >= self.since_ms
+            and (row["kind"] == self.kind if self.kind else self._has_by_default(row))
+            and (not self.topic or row["topic"] == self.topic)
+            and (not self.group or row["group"] == self.group)
+            and (self.broker is None or self.broker in (row["reporter"], row["broker"]))
+        )
+
+    def _has_by_default(self, row: EventRow) -> bool:
+        return self.with_roles or row["kind"] not in ROLES
+
+
+class EventBook:
+    """The last events that were read, in the order in which they were found."""
+
+    def __init__(self) -> None:
+        self._rows: deque[tuple[int, EventRow]] = deque()
+        self._characters = 0
+        self._last = 0
+        self.after: dict[int, int] = {}
+        """For the next call of `Admin.events`."""
+        self.silent: list[int] = []
+
+    @property
+    def last(self) -> int:
+        """The number of the newest event; a later one has a higher number."""
+        return self._last
+
+    def add(self, reports: Mapping[int, BrokerEvents]) -> bool:
+        """Add what the brokers reported, and return whether anything was new."""
+        before = self._last
+        for broker_id, event in by_time(reports):
+            row = event_row(broker_id, event)
+            self._last += 1
+            self._rows.append((self._last, row))
+            self._characters += _size(row)
+        while len(self._rows) > KEPT or self._characters > _MOST_CHARACTERS:
+            self._characters -= _size(self._rows.popleft()[1])
+        self.after |= {each.broker_id: each.after for each in reports.values()}
+        self.silent = sorted(
+            each.broker_id for each in reports.values() if each.problem and not each.after
+        )
+        return self._last > before
+
+    def newer(self, number: int, wanted: EventFilter) -> list[tuple[int, EventRow]]:
+        """Return the events after this number with their own numbers, oldest first."""
+        first = bisect_right(self._rows, number, key=lambda one: one[0])
+        return [one for one in islice(self._rows, first, None) if wanted.has(one[1])]
+
+    def latest(self, wanted: EventFilter, limit: int) -> list[EventRow]:
+        """Return the last events, the latest first by the brokers' clocks."""
+        found = [row for _, row in self._rows if wanted.has(row)]
+        found.sort(key=lambda row: (row["at"], row["reporter"], row["sequence"]), reverse=True)
+        return found[:limit]
+
+    def find(self, is_wanted: Callable[[EventRow], bool]) -> EventRow | None:
+        """Return the latest event that is wanted, ROLES included."""
+        return next(self._matching(is_wanted), None)
+
+    def _matching(self, is_wanted: Callable[[EventRow], bool]) -> Iterator[EventRow]:
+        return (row for _, row in reversed(self._rows) if is_wanted(row))
+
+    def shape(self, wanted: EventFilter, limit: int) -> Events:
+        """Return the answer of `/api/events`."""
+        return Events(events=self.latest(wanted, limit), kinds=list(KINDS), silent=self.silent)
+
+
+def event_row(broker_id: int, event: Event) -> EventRow:
+    """Return an event that a broker has reported."""
+    return EventRow(
+        at=event.at_ms,
+        reporter=broker_id,
+        sequence=event.sequence,
+        kind=event.kind,
+        text=event.text,
+        cause=event.cause,
+        topic=event.topic,
+        partition=event.partition,
+        group=event.group,
+        broker=event.broker,
+        harmless=event.is_harmless,
+        advice=event.advice,
+        severity="WARNING" if event.is_warning else "INFO",
+    )
+
+
+def _size(row: EventRow) -> int:
+    texts = (row["text"], row["cause"], row["topic"], row["group"], row["advice"])
+    return 500 + sum(map(len, texts))

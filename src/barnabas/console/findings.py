@@ -1,0 +1,221 @@
+"""Finds what needs a person, with the cause where an event of a broker states it. Pure.
+
+A finding states only what was seen. Its cause is the text of an event about the same partition,
+broker or group; where there is none, it stays empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from barnabas.client.lag.group_lag import GroupLag
+from barnabas.client.lag.verdict import State, Verdict
+from barnabas.client.view import PartitionView
+from barnabas.console.event_book import EventBook
+from barnabas.console.shapes import EventRow, Finding, Severity
+from barnabas.console.snapshot import ClusterLook, DiskLook, GroupLook, TransactionLook
+from barnabas.console.topics import is_under_replicated
+from barnabas.console.transactions import hanging
+from barnabas.counted import counted
+from barnabas.types import TopicPartition
+
+MOST_OF_A_KIND: Final = 20
+_NAMED: Final = 3
+_RANKS: Final[dict[Severity, int]] = {"critical": 0, "warning": 1, "info": 2}
+_PARTITION_KINDS: Final = ("election", "isr-shrink", "directory-lost")
+
+_START_BROKER: Final = "Start the broker again, or move its replicas with `barnabas reassign`."
+_READ_LOG: Final = "Look at the log and at the record of that group's consumers."
+_BEHIND: Final[dict[State, tuple[Severity, str]]] = {
+    State.STUCK: ("critical", _READ_LOG),
+    State.STOPPED: ("warning", "Start the group's consumers, or delete the group."),
+    State.FALLING_BEHIND: ("warning", "Add consumers, up to one for each partition."),
+}
+
+
+class Known(NamedTuple):
+    """Holds what is known about a cluster, from looks of different kinds."""
+
+    look: ClusterLook
+    disks: DiskLook
+    groups: GroupLook
+    transactions: TransactionLook
+    events: EventBook
+
+
+def findings(known: Known, now_ms: int) -> list[Finding]:
+    """Return what needs a person, the most severe first."""
+    found = [
+        *_controller(known),
+        *_brokers(known),
+        *_directories(known),
+        *_partitions(known),
+        *_groups(known.groups.lags.values()),
+        *_transactions(known.transactions, now_ms),
+    ]
+    return sorted(found, key=lambda finding: _RANKS[finding["severity"]])
+
+
+def topic_link(name: str) -> str:
+    """Return the address of a topic's page."""
+    return f"#/topics/{quote(name, safe='')}"
+
+
+def _controller(known: Known) -> Iterator[Finding]:
+    if known.look.cluster.controller_id not in known.look.live:
+        yield Finding(
+            severity="critical",
+            what="No broker is the controller",
+            why="",
+            advice="No leader is elected until there is one: check the metadata store.",
+            link="#/brokers",
+        )
+
+
+def _brokers(known: Known) -> Iterator[Finding]:
+    """Yield the brokers that have replicas but are not in the cluster."""
+    assigned = {broker for _, each in known.look.partitions() for broker in each.replicas}
+    for broker in islice(sorted(assigned - known.look.live), MOST_OF_A_KIND):
+        event = known.events.find(
+            lambda row, broker=broker: (  # type: ignore[misc]
+                row["kind"] == "broker-failed" and row["broker"] == broker
+            )
+        )
+        yield Finding(
+            severity="critical",
+            what=f"Broker {broker} has replicas, but is not in the cluster",
+            why=_cause(event),
+            advice=_START_BROKER,
+            link="#/brokers",
+        )
+
+
+def _directories(known: Known) -> Iterator[Finding]:
+    for broker, directories in known.disks.directories.items():
+        for each in directories:
+            if each.error is None:
+                continue
+            event = known.events.find(
+                lambda row, broker=broker, path=each.path: (  # type: ignore[misc]
+                    row["kind"] == "directory-lost"
+                    and row["broker"] == broker
+                    and path in row["text"]
+                )
+            )
+            yield Finding(
+                severity="critical",
+                what=f"Log directory {each.path} of broker {broker} is offline: {each.error}",
+                why=_cause(event),
+                advice="" if event is None else event["advice"],
+                link=f"#/brokers/{broker}",
+            )
+
+
+def _partitions(known: Known) -> Iterator[Finding]:
+    views = dict(known.look.partitions())
+    leaderless = [name for name, each in views.items() if each.leader < 0]
+    short = [name for name, each in views.items() if each.leader >= 0 and is_under_replicated(each)]
+    if leaderless:
+        yield Finding(
+            severity="critical",
+            what=f"{_have(leaderless, 'no leader')}: {_named(leaderless)}",
+            why=_partition_cause(known.events, leaderless, views),
+            advice="Nothing can be read or written there until a replica in the ISR is back.",
+            link=topic_link(leaderless[0].topic),
+        )
+    if short:
+        yield Finding(
+            severity="warning",
+            what=f"{_have(short, 'fewer replicas in sync than assigned')}: {_named(short)}",
+            why=_partition_cause(known.events, short, views),
+            advice="",
+            link=topic_link(short[0].topic),
+        )
+
+
+def _have(names: list[TopicPartition], what: str) -> str:
+    return f"{counted(len(names), 'partition')} {'has' if len(names) == 1 else 'have'} {what}"
+
+
+def _named(names: Iterable[TopicPartition]) -> str:
+    every = list(names)
+    more = f" and {len(every) - _NAMED} more" if len(every) > _NAMED else ""
+    return ", ".join(map(str, every[:_NAMED])) + more
+
+
+def _partition_cause(
+    events: EventBook, names: Iterable[TopicPartition], views: dict[TopicPartition, PartitionView]
+) -> str:
+    """Return the cause of the last change of one of these partitions, if a broker stated it."""
+    wanted = set(names)
+
+    def is_about(row: EventRow) -> bool:
+        return (
+            row["kind"] in _PARTITION_KINDS
+            and TopicPartition(row["topic"], row["partition"]) in wanted
+        )
+
+    event = events.find(is_about)
+    if event is None:
+        return ""
+    name = TopicPartition(event["topic"], event["partition"])
+    # The cause of one partition is not that of the others.
+    return _cause(event) if len(wanted) == 1 else f"{name}: {_cause(event)}"
+
+
+def _cause(event: EventRow | None) -> str:
+    return "" if event is None else event["cause"] or event["text"]
+
+
+def _groups(lags: Iterable[GroupLag]) -> Iterator[Finding]:
+    """Yield the groups that need a person; of each state at most some."""
+    by_state: dict[State, list[GroupLag]] = {}
+    for lag in lags:
+        by_state.setdefault(lag.together.state, []).append(lag)
+    for state, (severity, advice) in _BEHIND.items():
+        own = by_state.get(state, [])
+        for lag in own[:MOST_OF_A_KIND]:
+            group_id = lag.group.group_id
+            name, verdict = _worst(lag)
+            yield Finding(
+                severity=severity,
+                what=f"Group {group_id} {_STATES[state]}: {name}: {verdict.reason}",
+                why="",
+                advice=advice,
+                link=f"#/groups/{quote(group_id, safe='')}",
+            )
+        if len(own) > MOST_OF_A_KIND:
+            yield Finding(
+                severity=severity,
+                what=f"{counted(len(own) - MOST_OF_A_KIND, 'more group')}: {state.value}",
+                why="",
+                advice="",
+                link="#/groups",
+            )
+
+
+_STATES: Final = {
+    State.STUCK: "is stuck",
+    State.STOPPED: "has stopped with unread records",
+    State.FALLING_BEHIND: "is falling behind",
+}
+
+
+def _worst(lag: GroupLag) -> tuple[TopicPartition, Verdict]:
+    return max(lag.verdicts.items(), key=lambda one: (one[1].state.severity, one[1].records or 0))
+
+
+def _transactions(look: TransactionLook, now_ms: int) -> Iterator[Finding]:
+    for each in islice(hanging(look, now_ms), MOST_OF_A_KIND):
+        seconds = (now_ms - each.started_at_ms) // 1000
+        yield Finding(
+            severity="warning",
+            what=f"Transaction {each.transactional_id} has been open for {seconds} s, longer than "
+            f"its timeout of {each.timeout_ms / 1000:g} s",
+            why="",
+            advice="Readers of committed records wait for it: see `barnabas transactions`.",
+            link="#/transactions",
+        )

@@ -1,0 +1,110 @@
+"""Guards the console's addresses: what it refuses, and the headers that each response gets.
+
+The console has no log-in, and shows what its user may see. A page of another origin must not read
+it: its name may point to this machine (DNS rebinding), so only known names are answered. Addresses
+of IP are always answered, since nobody can make a name of his own of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from ipaddress import ip_address
+from typing import Final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from barnabas.console.json_response import problem_response
+from barnabas.console.problem import WebProblem
+
+LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "::1")
+MOST_ADDRESS_BYTES: Final = 4_096
+"""The most bytes of a path with its parameters."""
+_METHODS: Final = ("GET", "HEAD")
+_POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+_HEADERS: Final = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+class Guard:
+    """Refuses requests before the application sees them, and adds headers to all responses."""
+
+    def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
+        """`names` are the hosts, without ports, by which the console may be addressed."""
+        self._app = app
+        self._names = frozenset(name.casefold() for name in (*LOCAL_NAMES, *names))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return  # there are no WebSockets, and no lifespan
+        is_api = scope["path"].startswith("/api/")
+
+        async def send_with_headers(sent: Message) -> None:
+            if sent["type"] == "http.response.start":
+                headers = MutableHeaders(scope=sent)
+                headers.update(_HEADERS)
+                if is_api:
+                    headers["cache-control"] = "no-store"
+            await send(sent)
+
+        problem = self._problem(scope)
+        if problem is None:
+            await self._app(scope, receive, send_with_headers)
+            return
+        response = problem_response(problem)
+        if problem.status == 405:
+            response.headers["allow"] = ", ".join(_METHODS)
+        await response(scope, receive, send_with_headers)
+
+    def _problem(self, scope: Scope) -> WebProblem | None:
+        headers = Headers(scope=scope)
+        if not self._is_known(headers.get("host", "")):
+            return WebProblem(
+                403,
+                f"this console is not {headers.get('host', '')[:100]!r}: use the address that "
+                "`barnabas console` printed, or start it with --host and this name",
+            )
+        if headers.get("sec-fetch-site") == "cross-site" and scope["path"].startswith("/api/"):
+            return WebProblem(403, "a page of another site may not read this console")
+        if scope["method"] not in _METHODS:
+            return WebProblem(405, f"{scope['method'][:20]}: the console only reads; use GET")
+        size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+        if size > MOST_ADDRESS_BYTES:
+            return WebProblem(
+                400, f"the address has {size} bytes; at most {MOST_ADDRESS_BYTES} are read"
+            )
+        return None
+
+    def _is_known(self, host: str) -> bool:
+        name = host_name(host)
+        return name in self._names or _is_ip(name)
+
+
+def host_name(host: str) -> str:
+    """Return the name in a Host header, in lower case, without its port and brackets."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].casefold()
+    return host.partition(":")[0].casefold().rstrip(".")
+
+
+def _is_ip(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,75 @@
+"""Looks up where many logs begin or end, with one request to each leader.
+
+A leader that does not answer costs only its own partitions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from barnabas.client.channel import BrokerAddress, system_seams
+from barnabas.client.cluster import Cluster
+from barnabas.client.config import ClientConfig, configure, split
+from barnabas.client.errors import Unreachable
+from barnabas.client.offsets import READ_UNCOMMITTED, OffsetFinder
+from barnabas.console.snapshot import ClusterLook
+from barnabas.errors import KafkaError
+from barnabas.types import TopicPartition
+
+
+class LogEnds:
+    """Asks leaders, over connections of its own; call `start` and `close`."""
+
+    def __init__(self, servers: str, settings: Mapping[str, Any]) -> None:
+        names, given = split(servers, settings)
+        config, _ = configure(ClientConfig, given)
+        self._cluster = Cluster(names, config, system_seams())
+        self._finder = OffsetFinder(self._cluster, READ_UNCOMMITTED)
+
+    async def start(self) -> None:
+        """Connect. Raises NoBrokersAvailable."""
+        await self._cluster.start()
+
+    async def close(self) -> None:
+        """Disconnect."""
+        await self._cluster.close()
+
+    async def at(
+        self, look: ClusterLook, names: Iterable[TopicPartition], when_ms: int
+    ) -> dict[TopicPartition, int]:
+        """Return the offset of each partition at a time, or at EARLIEST or LATEST.
+
+        An offset of -1 means that all records are older. Partitions without a leader, or whose
+        leader does not answer, are left out.
+        """
+        nodes = {
+            each.broker_id: BrokerAddress(each.broker_id, each.host, each.port)
+            for each in look.cluster.brokers
+        }
+        by_leader: dict[BrokerAddress, dict[TopicPartition, int]] = {}
+        for name in names:
+            node = nodes.get(_leader(look, name))
+            if node is not None:
+                by_leader.setdefault(node, {})[name] = when_ms
+        found: dict[TopicPartition, int] = {}
+
+        async def ask(node: BrokerAddress, times: dict[TopicPartition, int]) -> None:
+            try:
+                answers = await self._finder.ask(node, times)
+            except (Unreachable, KafkaError):
+                return
+            for name, at in answers.items():
+                if not isinstance(at, KafkaError):
+                    found[name] = at.offset
+
+        await asyncio.gather(*(ask(node, times) for node, times in by_leader.items()))
+        return found
+
+
+def _leader(look: ClusterLook, name: TopicPartition) -> int:
+    topic = look.topics.get(name.topic)
+    if topic is None or name.partition >= len(topic.partitions):
+        return -1
+    return topic.partitions[name.partition].leader

@@ -1,0 +1,52 @@
+"""Defines the errors of the console's addresses, and which status each error of a client gets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.cli.complaint import explain
+from barnabas.client.errors import (
+    AUTHENTICATION_ERRORS,
+    NoAnswer,
+    UnknownPartition,
+    Unreachable,
+)
+from barnabas.errors import (
+    BarnabasError,
+    ClusterAuthorizationFailed,
+    GroupAuthorizationFailed,
+    GroupIdNotFound,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
+
+_STATUSES: Final[tuple[tuple[tuple[type[Exception], ...], int], ...]] = (
+    ((UnknownTopicOrPartition, UnknownPartition, GroupIdNotFound), 404),
+    ((ClusterAuthorizationFailed, GroupAuthorizationFailed, TopicAuthorizationFailed), 403),
+    (AUTHENTICATION_ERRORS, 403),
+    ((NoAnswer, TimeoutError), 504),
+    ((Unreachable, BarnabasError, OSError), 502),
+)
+
+
+class WebProblem(Exception):
+    """A request that is refused, or that failed; the text is the `Problem` that it is answered."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+def problem_of(error: Exception) -> WebProblem:
+    """Return the problem that an error of a client, or a time limit, means for a web request."""
+    if isinstance(error, WebProblem):
+        return error
+    status = next((status for kinds, status in _STATUSES if isinstance(error, kinds)), 502)
+    return WebProblem(status, reason_of(error))
+
+
+def reason_of(error: Exception) -> str:
+    """Return the text of an error, with advice if there is any."""
+    if isinstance(error, TimeoutError) and not str(error):
+        return "the brokers did not answer in time; `barnabas cluster health` shows who is missing"
+    return " ".join(explain(error).split())

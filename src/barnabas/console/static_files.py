@@ -1,0 +1,46 @@
+"""Serves the files of the page, which are part of the package."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from barnabas.console.problem import WebProblem
+
+DIRECTORY: Final = Path(__file__).parent / "static"
+_TYPES: Final = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain",
+}
+
+
+class StaticFiles:
+    """Knows the files that were there at the start; no other name is looked up on the disk."""
+
+    def __init__(self, directory: Path = DIRECTORY) -> None:
+        found = [*directory.glob("*"), *directory.glob("vendor/*")]
+        self._paths = {
+            path.relative_to(directory).as_posix(): path for path in found if path.is_file()
+        }
+
+    def respond(self, request: Request, name: str) -> Response:
+        """Return a file, or only that the browser's copy is the same. Raises a `WebProblem`."""
+        path = self._paths.get(name)
+        if path is None:
+            raise WebProblem(404, f"there is no file {name[:100]!r}")
+        data = path.read_bytes()
+        tag = f'"{sha256(data).hexdigest()[:32]}"'
+        headers = {"etag": tag, "cache-control": "no-cache"}
+        if tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        media_type = _TYPES.get(path.suffix, "application/octet-stream")
+        return Response(data, media_type=media_type, headers=headers)

@@ -1,0 +1,120 @@
+"""Describes topics and their partitions for `/api/topics`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from barnabas.client.admin.admin import TopicDescription
+from barnabas.client.admin.replica_admin import ReplicaEnd
+from barnabas.client.view import PartitionView
+from barnabas.console.query import Paging
+from barnabas.console.rates import Growth, total
+from barnabas.console.shapes import PartitionRow, Replica, TopicRow, Topics
+from barnabas.console.snapshot import ClusterLook, DiskLook
+from barnabas.types import TopicPartition
+
+Ends = Mapping[TopicPartition, Mapping[int, ReplicaEnd]]
+"""The ends of replicas, by broker; brokers that did not answer are left out."""
+
+
+class Sources(NamedTuple):
+    """Holds what is known about topics, from looks of different kinds."""
+
+    look: ClusterLook
+    disks: DiskLook
+    growth: Growth
+
+
+def topic_row(topic: TopicDescription, known: Sources) -> TopicRow:
+    """Return the row of one topic."""
+    names = [TopicPartition(topic.name, each.partition) for each in topic.partitions]
+    look, sizes = known.look, known.disks.sizes
+    return TopicRow(
+        name=topic.name,
+        is_internal=topic.is_internal,
+        partitions=len(names),
+        replication_factor=max((len(each.replicas) for each in topic.partitions), default=0),
+        leaderless=sum(each.leader < 0 for each in topic.partitions),
+        under_replicated=sum(map(is_under_replicated, topic.partitions)),
+        records=total(
+            look.ends[name] - look.starts[name]
+            for name in names
+            if name in look.ends and name in look.starts
+        ),
+        size=total(size for name in names for size in sizes.get(name, {}).values()),
+        records_in=known.growth.of_topic(topic.name),
+    )
+
+
+def is_under_replicated(partition: PartitionView) -> bool:
+    """Return whether a replica of the partition is not in sync."""
+    return len(partition.isr) < len(partition.replicas)
+
+
+_KEYS: Final[Mapping[str, Callable[[TopicRow], Any]]] = {
+    "name": lambda row: row["name"],
+    "partitions": lambda row: row["partitions"],
+    "records": lambda row: row["records"],
+    "size": lambda row: row["size"],
+    "rate": lambda row: row["records_in"],
+}
+SORTS: Final = tuple(_KEYS)
+
+
+def topic_list(known: Sources, wanted: Paging, *, with_internal: bool) -> Topics:
+    """Return one page of the topics."""
+    rows = [
+        topic_row(topic, known)
+        for topic in known.look.topics.values()
+        if wanted.search in topic.name.casefold() and (with_internal or not topic.is_internal)
+    ]
+    rows = in_order(rows, _KEYS[wanted.sort], descending=wanted.descending)
+    return Topics(topics=list(wanted.rows(rows)), matching=len(rows), page=wanted.page)
+
+
+def in_order(
+    rows: Iterable[TopicRow], key: Callable[[TopicRow], Any], *, descending: bool
+) -> list[TopicRow]:
+    """Return the rows by key and then by name; those whose key is unknown are the last."""
+    by_name = sorted(rows, key=lambda row: row["name"])
+    known = [row for row in by_name if key(row) is not None]
+    known.sort(key=key, reverse=descending)
+    return known + [row for row in by_name if key(row) is None]
+
+
+def partition_rows(topic: TopicDescription, known: Sources, ends: Ends) -> list[PartitionRow]:
+    """Return a row for each partition of a topic."""
+    return [
+        _partition_row(TopicPartition(topic.name, each.partition), each, known, ends)
+        for each in topic.partitions
+    ]
+
+
+def _partition_row(
+    name: TopicPartition, view: PartitionView, known: Sources, ends: Ends
+) -> PartitionRow:
+    look, live = known.look, known.look.live
+    sizes, own_ends = known.disks.sizes.get(name, {}), ends.get(name, {})
+
+    def replica(broker: int) -> Replica:
+        end = own_ends.get(broker)
+        return Replica(
+            broker=broker,
+            is_leader=broker == view.leader,
+            in_sync=broker in view.isr,
+            is_alive=broker in live and broker not in view.offline,
+            end=None if end is None else end.end_offset,
+            size=sizes.get(broker),
+        )
+
+    return PartitionRow(
+        partition=view.partition,
+        leader=None if view.leader < 0 else view.leader,
+        leader_epoch=None if view.leader_epoch < 0 else view.leader_epoch,
+        replicas=[replica(broker) for broker in view.replicas],
+        start=look.starts.get(name),
+        high_watermark=look.ends.get(name),
+        size=total(sizes.values()),
+        records_in=known.growth.of_partition(name),
+    )

@@ -1,0 +1,233 @@
+"""Looks at a cluster repeatedly while somebody watches, and keeps what it saw last.
+
+Several loops run side by side, so that what is slow delays nothing else: one for the brokers,
+topics, ends and events, one for the groups and, less often, those for the log directories, the
+starts and the transactions. A page is always served from the last looks, together with the reason
+why a later one failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from barnabas.client.admin.admin import Admin
+from barnabas.client.errors import Unreachable
+from barnabas.client.lag.looker import LagLooker
+from barnabas.client.lag.verdict import PATIENCE_MS
+from barnabas.client.offsets import EARLIEST, LATEST
+from barnabas.clock import Clock, SystemClock
+from barnabas.console.event_book import EventBook
+from barnabas.console.findings import Known
+from barnabas.console.log_ends import LogEnds
+from barnabas.console.problem import reason_of
+from barnabas.console.race import race
+from barnabas.console.rates import Growth, SeriesBook
+from barnabas.console.snapshot import (
+    NO_DISKS,
+    NO_GROUPS,
+    NO_TRANSACTIONS,
+    ClusterLook,
+    GroupLook,
+    TransactionLook,
+    disk_look,
+)
+from barnabas.console.transactions import OPEN
+from barnabas.console.viewers import News, Viewers
+from barnabas.errors import BarnabasError, KafkaError
+from barnabas.types import TopicPartition
+
+_PATIENCE: Final[Mapping[str, Any]] = {
+    "client_id": "barnabas-console",
+    "request_timeout_ms": 3_000,
+    "default_api_timeout_ms": 5_000,
+}
+"""A look that a hanging broker delays must fail soon, and say so. The user's own settings override
+these."""
+_FAILURES: Final = (BarnabasError, OSError, TimeoutError)
+_PAUSE_S: Final = 2.0
+_SLOW_PAUSE_S: Final = 10.0
+_LONGEST_S: Final = 15.0
+"""A look that takes longer has failed."""
+_MOST_ENDS: Final = 20_000
+_MOST_GROUPS: Final = 200
+_MOST_OPEN: Final = 200
+_COUNTED_RECORDS: Final = 1_000
+
+TOPIC, GROUP = "topic:", "group:"
+"""The prefixes of what `Viewers` note."""
+
+
+class ClusterWatch:
+    """Watches one cluster; use it with `start` and `close`, and `run` in a task."""
+
+    def __init__(self, servers: str, options: Mapping[str, Any]) -> None:
+        self.settings = {**_PATIENCE, **options}
+        self.servers = servers
+        self.admin = Admin(servers, **self.settings)
+        self.log_ends = LogEnds(servers, self.settings)
+        self.viewers = Viewers()
+        self.events = EventBook()
+        self.events_found = News()
+        self.growth = Growth()
+        self.group_lags = SeriesBook()
+        self._clock: Clock = SystemClock()
+        self._look: ClusterLook | None = None
+        self._disks = NO_DISKS
+        self._groups = NO_GROUPS
+        self._transactions = NO_TRANSACTIONS
+
+    @property
+    def known(self) -> Known:
+        """What the last looks have shown."""
+        assert self._look is not None, "start has looked at the cluster"
+        return Known(self._look, self._disks, self._groups, self._transactions, self.events)
+
+    def now_ms(self) -> int:
+        """Return the time on the wall."""
+        return self._clock.wall_ms()
+
+    async def start(self) -> None:
+        """Connect, and look at the cluster once. Raises NoBrokersAvailable, KafkaError, ..."""
+        await self.admin.start()
+        try:
+            await self.log_ends.start()
+            async with asyncio.timeout(_LONGEST_S):
+                await self._look_at_cluster()
+        except TimeoutError as error:
+            await self.close()
+            raise Unreachable(f"{self.servers}: {reason_of(error)}") from None
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Disconnect."""
+        await self.log_ends.close()
+        await self.admin.close()
+
+    async def run(self) -> None:
+        """Look again and again, until it is cancelled."""
+        await race(
+            self._repeat(self._look_at_cluster, _PAUSE_S, self._cluster_failed),
+            self._watch_groups(),
+            self._repeat(self._look_at_disks, _SLOW_PAUSE_S, _is_shown_elsewhere),
+            self._repeat(self._look_at_starts, _SLOW_PAUSE_S, _is_shown_elsewhere),
+            self._repeat(self._look_at_transactions, _SLOW_PAUSE_S, self._transactions_failed),
+        )
+
+    async def _repeat(
+        self,
+        look: Callable[[], Awaitable[None]],
+        pause_s: float,
+        failed: Callable[[str], None],
+    ) -> None:
+        while True:
+            await self.viewers.wait()
+            try:
+                async with asyncio.timeout(_LONGEST_S):
+                    await look()
+            except _FAILURES as error:
+                failed(reason_of(error))
+            await asyncio.sleep(pause_s)
+
+    # ---- brokers, topics, ends and events ----
+
+    async def _look_at_cluster(self) -> None:
+        before = self._look
+        cluster = await self.admin.describe_cluster()
+        topics = {each.name: each for each in await self.admin.describe_topics()}
+        starts = {} if before is None else before.starts
+        look = ClusterLook(self.now_ms(), cluster, topics, {}, starts)
+        names = self._counted(look)
+        ends = await self.log_ends.at(look, names, LATEST)
+        if before is None:
+            look = look._replace(starts=await self.log_ends.at(look, names, EARLIEST))
+        self._look = look._replace(ends=ends, at_ms=self.now_ms())
+        self.growth.add(self._look.at_ms, ends)
+        await self._read_events()
+
+    def _counted(self, look: ClusterLook) -> list[TopicPartition]:
+        """Return the partitions whose ends are looked up: if there are many, those on view."""
+        viewed = [name for name in self.viewers.on_view(TOPIC) if name in look.topics]
+        names = dict.fromkeys([*viewed, *look.topics])
+        found = [
+            TopicPartition(name, each.partition)
+            for name in names
+            for each in look.topics[name].partitions
+        ]
+        return found[:_MOST_ENDS]
+
+    def _cluster_failed(self, reason: str) -> None:
+        if self._look is not None:
+            self._look = self._look._replace(error=reason)
+
+    async def _read_events(self) -> None:
+        try:
+            reports = await self.admin.events(self.events.after)
+        except KafkaError:  # the user may not see them
+            self.events.silent = sorted(self.known.look.live)
+            return
+        if self.events.add(reports):
+            self.events_found.tell()
+
+    # ---- groups ----
+
+    async def _watch_groups(self) -> None:
+        while True:
+            await self.viewers.wait()
+            looker = LagLooker(
+                self.servers,
+                self.settings,
+                isolation_level="read_uncommitted",
+                patience_ms=PATIENCE_MS,
+                most=_COUNTED_RECORDS,
+            )
+            try:
+                async with looker:
+                    await self._repeat(
+                        lambda looker=looker: self._look_at_groups(looker),  # type: ignore[misc]
+                        _PAUSE_S,
+                        self._groups_failed,
+                    )
+            except _FAILURES as error:  # it could not connect
+                self._groups_failed(reason_of(error))
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _look_at_groups(self, looker: LagLooker) -> None:
+        listings = {each.group_id: each for each in await self.admin.list_groups()}
+        names = list(listings)
+        if len(names) > _MOST_GROUPS:
+            viewed = [name for name in self.viewers.on_view(GROUP) if name in listings]
+            names = list(dict.fromkeys([*reversed(viewed), *names]))[:_MOST_GROUPS]
+        lags = {each.group.group_id: each for each in await looker.look(names)}
+        self._groups = GroupLook(listings, lags)
+        sums = {group_id: float(each.together.records) for group_id, each in lags.items()}
+        self.group_lags.add(self.now_ms(), sums)
+
+    def _groups_failed(self, reason: str) -> None:
+        self._groups = self._groups._replace(error=f"groups: {reason}")
+
+    # ---- what is looked at less often ----
+
+    async def _look_at_disks(self) -> None:
+        self._disks = disk_look(await self.admin.describe_log_dirs())
+
+    async def _look_at_starts(self) -> None:
+        look = self.known.look
+        starts = await self.log_ends.at(look, self._counted(look), EARLIEST)
+        self._look = self.known.look._replace(starts=starts)
+
+    async def _look_at_transactions(self) -> None:
+        listings = await self.admin.list_transactions()
+        ids = [each.transactional_id for each in listings if each.state in OPEN][:_MOST_OPEN]
+        details = await self.admin.describe_transactions(ids) if ids else {}
+        self._transactions = TransactionLook(tuple(listings), details, self.now_ms())
+
+    def _transactions_failed(self, reason: str) -> None:
+        self._transactions = self._transactions._replace(error=reason)
+
+
+def _is_shown_elsewhere(_: str) -> None:
+    """Drop the reason: the sizes stay as they were, and a broker that is missing is a finding."""

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.quotas.entity import Entity, encode_name
 from barnabas.broker.quotas.measures import Average, Rate, TokenBucket, Windows
 from barnabas.cluster.config_changes import DEFAULT
 
 if TYPE_CHECKING:
-    from barnabas.broker.quotas.throttle_events import ThrottleEvents
     from barnabas.clock import Clock
     from barnabas.config import BrokerConfig
 
@@ -199,6 +198,22 @@ class ClientLimits:
         self.mutation = mutation
 
 
+class Throttles(Protocol):
+    """Follows which clients are throttled (`throttle_events`)."""
+
+    def add(
+        self, kind: str, entity: Entity, meter: RateMeter | MutationMeter, throttle_ms: int
+    ) -> None:
+        """Count a throttled request."""
+        ...
+
+    def on_limits_changed(self, limit_of: Callable[[str, Entity], float | None]) -> None:
+        """Compare the limits of the throttled entities with those that apply now."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class ClientQuotas:
     """The limits of users and client ids, and the meters of clients with limits."""
 
@@ -220,12 +235,12 @@ class ClientQuotas:
         self,
         config: BrokerConfig,
         clock: Clock,
-        make_throttles: Callable[[Windows], ThrottleEvents],
+        make_throttles: Callable[[Windows], Throttles],
     ) -> None:
         """`make_throttles` is called for the first client with a quota."""
         self._clock = clock
         self._make_throttles = make_throttles
-        self._throttles: ThrottleEvents | None = None
+        self._throttles: Throttles | None = None
         self._windows = Windows(
             config.int("quota.window.num"), 1_000 * config.int("quota.window.size.seconds")
         )

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
+from barnabas.counted import counted
 from barnabas.metrics import Family, Registry, Sample, counter
 from barnabas.named_tuple import NamedTuple
 from barnabas.printable import printable
@@ -26,12 +27,13 @@ KEPT_CHARACTERS: Final = 1_000_000
 MOST_CHARACTERS: Final = 2_000
 """The most characters of a line or of a cause."""
 
-ROLES: Final = ("leader", "follower")
-"""Kinds that repeat, for each replica, what the controller decided and reported with its cause."""
+ROUTINE: Final = ("compaction", "follower", "leader", "retention")
+"""Kinds that have an event for each replica, so many that tools show them only when asked."""
 Kind = Literal[
     "access-denied",
     "broker-failed",
     "broker-registered",
+    "compaction",
     "controller-elected",
     "directory-lost",
     "election",
@@ -42,6 +44,7 @@ Kind = Literal[
     "leader",
     "partitions-added",
     "reassignment",
+    "retention",
     "topic-created",
     "topic-deleted",
     "throttle",
@@ -52,6 +55,8 @@ KINDS: Final = get_args(Kind)
 
 _INFO, _WARNING = 20, 30  # the levels of `logging`
 _PER_MS = 1_000
+_PER_MINUTE = 100
+_MINUTE_MS = 60_000
 
 
 class Event(NamedTuple):
@@ -88,7 +93,7 @@ class Event(NamedTuple):
 class EventLog:
     """The last events of one broker, in order, bounded in number and in size."""
 
-    __slots__ = ("_characters", "_counts", "_events", "_now_ms", "first", "last")
+    __slots__ = ("_characters", "_counts", "_events", "_now_ms", "_shares", "first", "last")
 
     def __init__(self, now_ms: Callable[[], int], metrics: Registry) -> None:
         """`now_ms` returns the wall time."""
@@ -96,6 +101,7 @@ class EventLog:
         self._events: deque[Event] = deque()
         self._characters = 0
         self._counts: dict[str, int] = {}
+        self._shares: dict[Kind, _Share] = {}
         # After a restart, a tool asks with a number from before it.
         self.last = now_ms() * _PER_MS
         """The sequence number of the last event."""
@@ -120,6 +126,28 @@ class EventLog:
             self._drop_oldest()
         if log is not None:
             log.log(_WARNING if is_warning else _INFO, "%s", text)
+
+    def add_routine(self, event: Event, log: logging.Logger) -> None:
+        """Keep an event unless its kind has used up its share of the current minute.
+
+        The line is logged, and the event counted, in any case. So the work on ten thousand
+        partitions does not push everything else out.
+        """
+        kind, minute = event.kind, self._now_ms() // _MINUTE_MS
+        share = self._shares.get(kind)
+        if share is None or share.minute != minute:
+            if share is not None and share.left_out:
+                more = counted(share.left_out, "more event")
+                text = f"{more} in an earlier minute; see the broker's log"
+                self.add(Event(kind, text, "each kind of routine event has a share of the log"))
+            share = self._shares[kind] = _Share(minute)
+        if share.count < _PER_MINUTE:
+            share.count += 1
+            self.add(event, log)
+            return
+        share.left_out += 1
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        log.info("%s", _one_line(event.text))
 
     def _drop_oldest(self) -> None:
         events = self._events
@@ -146,6 +174,18 @@ class EventLog:
         return (
             counter("barnabas_events_total", "Decisions that clients can see, by kind", samples),
         )
+
+
+class _Share:
+    """Counts the events of one routine kind in one minute."""
+
+    __slots__ = ("count", "left_out", "minute")
+
+    def __init__(self, minute: int) -> None:
+        self.minute = minute
+        self.count = 0
+        self.left_out = 0
+        """The number of events that were only logged and counted."""
 
 
 def _one_line(text: str) -> str:

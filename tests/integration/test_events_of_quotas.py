@@ -14,7 +14,7 @@ from barnabas.types import TopicPartition
 from tests.kit.processes.broker_process import COMMAND, broker_process
 from tests.kit.processes.reported_events import the_event
 
-pytestmark = pytest.mark.secured
+pytestmark = [pytest.mark.secured, pytest.mark.slow]
 
 LIMIT = 10_000
 

@@ -297,7 +297,7 @@ class LogMachine(RuleBasedStateMachine):
         before = self.log.size_bytes
         is_whole = self.start == self.log.segments[0].base_offset
         self.log.config = self.config._replace(retention_bytes=retention_bytes, retention_ms=-1)
-        removed = self.log.enforce_retention(0, stable, 0)
+        removed = self.log.enforce_retention(0, stable, 0).segments
         self.log.config = self.config
         assert (removed == 0) == (self.log.size_bytes == before)
         # (What lies below the log start goes in any case.)

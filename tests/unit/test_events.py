@@ -85,6 +85,28 @@ def test_names_from_outside_stay_on_their_line(name: str, caplog: pytest.LogCapt
     assert [(each.levelname, each.message) for each in caplog.records] == [("INFO", event.text)]
 
 
+def test_in_1_routine_events_have_a_share_of_each_minute(caplog: pytest.LogCaptureFixture) -> None:
+    """IN-1: the work on many partitions does not push everything else out of the log."""
+    now_ms = 600_000
+    metrics = Registry()
+    log = EventLog(lambda: now_ms, metrics)
+    with caplog.at_level(logging.INFO):
+        for number in range(250):
+            log.add_routine(Event("retention", f"r{number}"), logging.getLogger("t"))
+    log.add_routine(Event("compaction", "c"), logging.getLogger("t"))
+    assert [each.text for each in log.after(0, 1_000)] == [*(f"r{n}" for n in range(100)), "c"]
+    assert [each.message for each in caplog.records][:250] == [f"r{n}" for n in range(250)]
+    now_ms += 60_000
+    log.add_routine(Event("retention", "next"), logging.getLogger("t"))
+    assert [each.text for each in log.after(0, 1_000)][101:] == [
+        "150 more events in an earlier minute; see the broker's log",
+        "next",
+    ]
+    (read,) = metrics
+    counts = {each.labels[0][1]: each.value for each in read()[0].samples}  # type: ignore[index]
+    assert counts == {"retention": 252, "compaction": 1}
+
+
 def test_events_are_counted_by_kind() -> None:
     """IN-1: events that are no longer kept count too."""
     metrics = Registry()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.security.authorization import ASKED, REQUIRED, SHOWN, TRIED, Audit, Needs
+from barnabas.printable import printable
 from barnabas.security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from barnabas.broker.node import Node
     from barnabas.cluster.image import BrokerImage
     from barnabas.protocol.api import Api
+
+
+_LONGEST_NAME = 249  # the longest topic name; a client id can have 32 KiB
 
 
 class Context:
@@ -77,6 +81,17 @@ class Context:
         (KIP-679).
         """
         return self.node.authorizer.allows_somewhere(self, Needs(operation, resource_type))
+
+    @property
+    def origin(self) -> str:
+        """Describes the request and who sent it, as the cause of an event."""
+        client = self.client
+        principal = printable(str(client.principal)[:_LONGEST_NAME])
+        client_id = (self.client_id or "")[:_LONGEST_NAME]  # printed with escapes
+        return (
+            f"{self.api.name} by principal {principal}, client id {client_id!r}, "
+            f"host {client.address}"
+        )
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int]:
         """Return the host and port at which this client reaches a broker, through its own listener.

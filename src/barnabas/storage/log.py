@@ -32,7 +32,7 @@ from barnabas.storage.loaded_log import LoadedLog
 from barnabas.storage.log_health import LogHealth
 from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.producers import Producers
-from barnabas.storage.retention import Bounds, Retention
+from barnabas.storage.retention import Bounds, Removal, Retention
 from barnabas.storage.roll_rule import RollRule
 from barnabas.storage.segment import NO_TIMESTAMP, Segment
 from barnabas.storage.segments import NO_END, Segments
@@ -419,8 +419,8 @@ class Log:
             self.log_start_offset = offset
             self.epochs.truncate_from_start(offset)
 
-    def enforce_retention(self, now_ms: int, high_watermark: int, wall_ms: int | None) -> int:
-        """Remove the segments beyond the topic's retention (ST-6), and return their number.
+    def enforce_retention(self, now_ms: int, high_watermark: int, wall_ms: int | None) -> Removal:
+        """Remove the segments beyond the topic's retention (ST-6), and return which these were.
 
         Their age is measured against `wall_ms`; if that is None, the time is unknown and age is
         ignored. Their files are renamed; `remove_discarded` removes them after
@@ -431,16 +431,16 @@ class Log:
         )  # drops transactions that ended long ago
         with self._failing(is_resumable=True):
             bounds = Bounds(self.log_start_offset, high_watermark, self.log_end_offset)
-            count = self._retention.count(bounds, self._config, wall_ms)
+            removal = self._retention.removal(bounds, self._config, wall_ms)
             self._segments.close_searched()
-            if count == 0:
-                return 0
+            if (count := removal.segments) == 0:
+                return removal
             if count == len(self._segments):
                 self.roll()  # because the active segment is removed too, and a log always has one
             self.raise_log_start(self._segments[count].base_offset)
             # From here on, no descriptor is needed, so this cannot fail half-way.
             self._retention.remove(count, now_ms + self._config.file_delete_delay_ms)
-        return count
+        return removal
 
     def truncate(self, offset: int, *, settles: bool = True) -> None:
         """Remove everything from `offset` on, including the whole batch that contains it.

@@ -26,6 +26,23 @@ class Bounds(NamedTuple):
     log_end_offset: int
 
 
+class Removal(NamedTuple):
+    """The oldest segments that a log no longer keeps, by the limit that each of them exceeds.
+
+    The first limit that applies counts: the log start offset, then the size, then the age.
+    """
+
+    by_start: int = 0
+    by_size: int = 0
+    by_age: int = 0
+    size_bytes: int = 0
+
+    @property
+    def segments(self) -> int:
+        """The number of segments."""
+        return self.by_start + self.by_size + self.by_age
+
+
 class Retention:
     """Removes the oldest segments of a log."""
 
@@ -39,8 +56,8 @@ class Retention:
         self._durability = durability
         self._swaps = swaps
 
-    def count(self, bounds: Bounds, config: LogConfig, wall_ms: int | None) -> int:
-        """Count the oldest segments that can be removed now, including the active one.
+    def removal(self, bounds: Bounds, config: LogConfig, wall_ms: int | None) -> Removal:
+        """Decide which of the oldest segments can be removed now, including the active one.
 
         Without `wall_ms`, no segment is removed by age.
         """
@@ -51,22 +68,29 @@ class Retention:
             excess_bytes = segments.size_bytes - config.retention_bytes
         if by_rules and config.retention_ms >= 0 and wall_ms is not None:
             oldest_ms = wall_ms - config.retention_ms
+        by_start = by_size = by_age = size_bytes = 0
         for i, segment in enumerate(segments):
             following = segments[i + 1] if i + 1 < len(segments) else None
             end_offset = following.base_offset if following else bounds.log_end_offset
             # Keep everything above the high watermark, which the log start must not exceed. Keep an
             # empty active segment, which would only be replaced by another one.
             if end_offset > bounds.high_watermark or (following is None and not segment.size_bytes):
-                return i
+                break
             # As in Kafka, remove a segment by size only if the rest of the log has at least
             # `retention.bytes`.
             excess_bytes -= segment.size_bytes
             # DeleteRecords has raised the log start above the segment, so remove it regardless
             # of the policy.
-            is_deleted = following is not None and end_offset <= bounds.log_start_offset
-            if not (is_deleted or excess_bytes >= 0 or self._newest_ms(segment) < oldest_ms):
-                return i
-        return len(segments)
+            if following is not None and end_offset <= bounds.log_start_offset:
+                by_start += 1
+            elif excess_bytes >= 0:
+                by_size += 1
+            elif self._newest_ms(segment) < oldest_ms:
+                by_age += 1
+            else:
+                break
+            size_bytes += segment.size_bytes
+        return Removal(by_start, by_size, by_age, size_bytes)
 
     def remove(self, count: int, due_ms: int) -> None:
         """Take the `count` oldest segments out of the log; their files are removed at `due_ms`.

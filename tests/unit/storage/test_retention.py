@@ -41,8 +41,8 @@ def _names(directory: Path, suffix: str) -> list[int]:
 def test_st_6_whole_segments_go_by_the_age_of_their_youngest_record(tmp_path: Path) -> None:
     log = _filled(tmp_path, _config(retention_ms=2 * HOUR_MS))
     # The youngest record of the second segment is 2 h old and one ms more.
-    assert log.enforce_retention(T0, 10, T0 + 3 * HOUR_MS + 2 * HOUR_MS) == 1
-    assert log.enforce_retention(T0, 10, T0 + 3 * HOUR_MS + 2 * HOUR_MS + 1) == 1
+    assert log.enforce_retention(T0, 10, T0 + 3 * HOUR_MS + 2 * HOUR_MS).segments == 1
+    assert log.enforce_retention(T0, 10, T0 + 3 * HOUR_MS + 2 * HOUR_MS + 1).segments == 1
     assert log.log_start_offset == 4
     assert [segment.base_offset for segment in log.segments] == [4, 6, 8]
     with pytest.raises(OffsetOutOfRange, match="4 to 10"):
@@ -53,9 +53,9 @@ def test_st_6_whole_segments_go_by_the_age_of_their_youngest_record(tmp_path: Pa
 
 def test_st_6_a_log_that_is_old_altogether_rolls_and_is_empty(tmp_path: Path) -> None:
     log = _filled(tmp_path, _config(retention_ms=HOUR_MS))
-    assert log.enforce_retention(T0, 10, T0 + 100 * HOUR_MS) == 5
+    assert log.enforce_retention(T0, 10, T0 + 100 * HOUR_MS).segments == 5
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (10, 10, 0)
-    assert log.enforce_retention(T0, 10, T0 + 100 * HOUR_MS) == 0
+    assert log.enforce_retention(T0, 10, T0 + 100 * HOUR_MS).segments == 0
     assert append(log, batch(1, 100, timestamp=T0, producer=(9, 0, 10))).base_offset == 10
     log.close()
     assert open_at(tmp_path).log_start_offset == 10
@@ -91,12 +91,12 @@ def test_st_6_either_rule_is_enough(tmp_path: Path) -> None:
 def test_st_6_a_compacted_log_forgets_only_what_was_asked(tmp_path: Path) -> None:
     config = _config(cleanup_policy="compact", retention_ms=0, retention_bytes=0)
     log = _filled(tmp_path, config)
-    assert log.enforce_retention(T0, 10, T0 + 100 * HOUR_MS) == 0
+    assert log.enforce_retention(T0, 10, T0 + 100 * HOUR_MS).segments == 0
     log.raise_log_start(5)
     assert log.log_start_offset == 5
-    assert log.enforce_retention(T0, 10, T0) == 2
+    assert log.enforce_retention(T0, 10, T0).segments == 2
     log.config = _config(cleanup_policy="compact,delete", retention_bytes=0)
-    assert log.enforce_retention(T0, 10, T0) == 3
+    assert log.enforce_retention(T0, 10, T0).segments == 3
 
 
 def test_st_10_a_raised_log_start_outlives_the_log(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_st_10_a_raised_log_start_outlives_the_log(tmp_path: Path) -> None:
     log = _filled(tmp_path, _config())
     log.raise_log_start(10)
     log.raise_log_start(3)
-    assert log.enforce_retention(T0, 10, T0) == 4
+    assert log.enforce_retention(T0, 10, T0).segments == 4
     assert (log.log_start_offset, len(log.segments)) == (10, 1)
     assert log.read(10, 100, 10) == []
     assert offset_for_timestamp(log, 0, 10) is None
@@ -116,12 +116,12 @@ def test_st_10_a_raised_log_start_outlives_the_log(tmp_path: Path) -> None:
 def test_st_6_without_a_time_that_is_trusted_nothing_goes_for_its_age(tmp_path: Path) -> None:
     """What is too large goes, and what was deleted."""
     log = _filled(tmp_path, _config(retention_ms=0))
-    assert log.enforce_retention(T0, 10, None) == 0
+    assert log.enforce_retention(T0, 10, None).segments == 0
     log.raise_log_start(2)
-    assert log.enforce_retention(T0, 10, None) == 1
+    assert log.enforce_retention(T0, 10, None).segments == 1
     log.config = _config(retention_ms=0, retention_bytes=4 * SIZE)
-    assert log.enforce_retention(T0, 10, None) == 2
-    assert log.enforce_retention(T0, 10, T0 + 100 * HOUR_MS) == 2
+    assert log.enforce_retention(T0, 10, None).segments == 2
+    assert log.enforce_retention(T0, 10, T0 + 100 * HOUR_MS).segments == 2
 
 
 def test_records_without_a_time_are_as_old_as_their_file(tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ def test_records_without_a_time_are_as_old_as_their_file(tmp_path: Path) -> None
     for _ in range(3):
         append(log, batch(1, 100, timestamp=-1))
     os.utime(log.segments[0].paths()[0], (1000, 1000))
-    assert log.enforce_retention(T0, 3, 1_000_000 + 1000) == 0
-    assert log.enforce_retention(T0, 3, 1_000_000 + 1001) == 1
+    assert log.enforce_retention(T0, 3, 1_000_000 + 1000).segments == 0
+    assert log.enforce_retention(T0, 3, 1_000_000 + 1001).segments == 1
     assert log.log_start_offset == 2
 
 
@@ -169,7 +169,7 @@ def test_retention_looks_at_no_record(tmp_path: Path) -> None:
     log = open_at(tmp_path, _config(retention_ms=HOUR_MS * 1000), files=files)
     files.bytes_read.clear()
     before = open_files_below(tmp_path)
-    assert log.enforce_retention(T0, 10, T0 + 20 * HOUR_MS) == 0
+    assert log.enforce_retention(T0, 10, T0 + 20 * HOUR_MS).segments == 0
     assert not [name for name in files.bytes_read if name.endswith(".log")]
     assert open_files_below(tmp_path) <= before + 1
 

@@ -129,7 +129,7 @@ def truncate(log: Log) -> None:
 
 def retain(log: Log) -> None:
     log.config = CONFIG._replace(cleanup_policy="compact,delete", retention_bytes=1)
-    assert log.enforce_retention(T0, log.log_end_offset, T0)
+    assert log.enforce_retention(T0, log.log_end_offset, T0).segments
 
 
 @pytest.mark.parametrize("change", [truncate, retain, Log.close])

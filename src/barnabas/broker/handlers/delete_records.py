@@ -9,11 +9,13 @@ start at or above the offset.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
+from barnabas.broker.partitions.log_events import deletion_event
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.runtime.slices import Pace, Slices, run_slices
 from barnabas.cluster.layout import INTERNAL_TOPICS
@@ -34,6 +36,8 @@ from barnabas.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+
+_log = logging.getLogger(__name__)
 
 _UP_TO_HIGH_WATERMARK = -1
 _NO_LOW_WATERMARK = -1
@@ -162,10 +166,13 @@ def _delete_below(context: Context, replica: Replica, offset: int) -> int:
             f"offset {offset} is not between 0 and {high_watermark}, the high watermark of "
             f"{replica.topic_partition}"
         )
+    before = log.log_start_offset
     try:
         log.raise_log_start(offset)
     except OSError as error:
         replica.fail(error)
         raise KafkaStorageError(str(error)) from error
     replica.log_start_moved()
+    if log.log_start_offset > before:
+        context.node.replicas.events.add_routine(deletion_event(replica, context.origin), _log)
     return offset

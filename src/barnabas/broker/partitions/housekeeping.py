@@ -39,6 +39,8 @@ from barnabas.storage.store import LogStore
 
 if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica
+    from barnabas.storage.log import Log
+    from barnabas.storage.retention import Removal
 
 _log = logging.getLogger(__name__)
 
@@ -207,15 +209,22 @@ class Housekeeping:
                 wall_ms = self._clock.trusted_wall_ms()
                 # Without a trusted wall clock nothing is removed by age; removal by size and log
                 # start continues (ST-6).
-                if log.enforce_retention(now_ms, replica.high_watermark, wall_ms):
+                removal = log.enforce_retention(now_ms, replica.high_watermark, wall_ms)
+                if removal.segments:
                     # Followers learn the new log start with their next response, and readers below
                     # it get OFFSET_OUT_OF_RANGE.
                     replica.log_start_moved()
+                    self._report(removal, log)
             except OSError as error:
                 replica.fail(error)
             except CorruptData as error:
                 _log.error("cannot delete old segments of %s: %s", replica.topic_partition, error)
             await asyncio.sleep(0)  # a thousand partitions must not keep a client waiting
+
+    def _report(self, removal: Removal, log: Log) -> None:
+        from barnabas.broker.partitions.log_events import retention_event  # rarely needed
+
+        self._replicas.events.add_routine(retention_event(removal, log), _log)
 
     async def _purge_deleted(self) -> None:
         await self._in_lane(self._logs.directories.purge_deleted)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.partitions.cleaner_process import CleanerProcess
+from barnabas.broker.partitions.log_events import compaction_event
 from barnabas.broker.runtime.disk_threads import run_in
 from barnabas.counted import counted
 from barnabas.errors import CorruptData
@@ -184,7 +185,7 @@ class LogCleaner:
                         break
                     # Its files have their final names, so the checkpoint may include it.
                     log.first_dirty_offset = event.first_dirty_offset
-                    self._log_success(log, job, event, self._clock.monotonic_ms() - began_ms)
+                    self._report(cleanable, job, event, self._clock.monotonic_ms() - began_ms)
                     return True
                 elif isinstance(event, Failed):
                     self._on_failure(log, event)
@@ -266,18 +267,10 @@ class LogCleaner:
 
     # --- what is logged --------------------------------------------------------------------------
 
-    def _log_success(self, log: Log, job: Job, event: Finished, took_ms: int) -> None:
+    def _report(self, cleanable: Cleanable, job: Job, event: Finished, took_ms: int) -> None:
+        log = cleanable.log
         self._logged.pop(log.topic_partition, None)
-        _log.info(
-            "%s: compacted up to offset %d in %d ms, keeping %d records of %d and %d bytes of %d",
-            log.topic_partition,
-            event.first_dirty_offset,
-            took_ms,
-            event.records_kept,
-            event.records_read,
-            event.bytes_kept,
-            event.bytes_read,
-        )
+        self._replicas.events.add_routine(compaction_event(cleanable, event, took_ms), _log)
         if event.unopened_batches:
             _log.warning(
                 "%s: could not compact %s, which would decompress to more than %d MiB each; the "

@@ -61,9 +61,9 @@ _PAUSE_S = 1.0
 )
 @click.option(
     "--all",
-    "with_roles",
+    "with_routine",
     is_flag=True,
-    help="Also show the kinds leader and follower: each replica's part in a decision.",
+    help="Also show the routine kinds: leader and follower, compaction and retention.",
 )
 @click.option(
     "--since",
@@ -79,7 +79,7 @@ def events(  # noqa: PLR0913  (a command's parameters are its options)
     groups: tuple[str, ...],
     brokers: tuple[int, ...],
     kinds: tuple[str, ...],
-    with_roles: bool,
+    with_routine: bool,
     since: str | None,
     as_json: bool,
     servers: str,
@@ -96,7 +96,7 @@ def events(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas events --since 10m --kind isr-shrink --kind election
       barnabas events --group billing --json
     """
-    selection = Selection(topics, groups, brokers, kinds, _since_ms(since), with_roles)
+    selection = Selection(topics, groups, brokers, kinds, _since_ms(since), with_routine)
     shown = _Shown(selection, as_json)
     return run_client(_run(servers, shown, follow), None if follow else "the brokers' events")
 

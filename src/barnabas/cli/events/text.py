@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from barnabas.cli.groups.instants import instant_text
-from barnabas.events import ROLES, Event
+from barnabas.events import ROUTINE, Event
 
 
 class Selection(NamedTuple):
     """Selects the events to show; an option that was not given selects all.
 
-    Only `with_roles` or their own kinds select `ROLES`, of which there is one for each replica.
+    Only `with_routine` or their own kinds select `ROUTINE`, of which there are very many.
     """
 
     topics: tuple[str, ...] = ()
@@ -25,7 +25,7 @@ class Selection(NamedTuple):
     brokers: tuple[int, ...] = ()
     kinds: tuple[str, ...] = ()
     since_ms: int = 0
-    with_roles: bool = False
+    with_routine: bool = False
 
     def has(self, broker_id: int, event: Event) -> bool:
         """Return whether to show this event, which was reported by this broker."""
@@ -39,7 +39,7 @@ class Selection(NamedTuple):
         )
 
     def _has_by_default(self, event: Event) -> bool:
-        return self.with_roles or event.kind not in ROLES
+        return self.with_routine or event.kind not in ROUTINE
 
 
 def event_lines(broker_id: int, event: Event) -> Iterator[str]:

@@ -66,7 +66,7 @@ def test_json_has_null_where_a_field_does_not_apply() -> None:
         (Selection(brokers=(1,)), [SHRINK, GROUP]),  # broker 1 reports them
         (Selection(since_ms=6), [SHRINK]),
         (Selection(topics=("t",), groups=("g",)), []),
-        (Selection(with_roles=True), [SHRINK, GROUP, LEADER]),
+        (Selection(with_routine=True), [SHRINK, GROUP, LEADER]),
         (Selection(kinds=("leader",)), [LEADER]),
     ],
 )

@@ -41,7 +41,9 @@ def test_a_killed_leader_and_its_return(cluster: ClusterProcess) -> None:
         elected = the_event(admin, of_broker("controller-elected", controller))
         assert elected.cause.startswith("there was no controller")
         admin.create_topics(NewTopic("led", assignment={0: [victim, other]}))
-        assert the_event(admin, about("topic-created", "led")).text.endswith("led with 1 partition")
+        created = the_event(admin, about("topic-created", "led"))
+        assert created.text.endswith(f"led with 1 partition: {created.cause}")
+        assert created.cause.startswith("CreateTopics by principal User:ANONYMOUS, client id '")
         cluster.brokers[victim].kill()
         election = the_event(admin, about("election", "led"))
         failed = the_event(admin, of_broker("broker-failed", victim))
@@ -89,7 +91,8 @@ def test_a_controlled_shutdown_a_move_and_a_deletion(cluster: ClusterProcess) ->
 
         admin.create_topics(NewTopic("going", assignment={0: [other]}))
         admin.delete_topics("going")
-        assert the_event(admin, about("topic-deleted", "going")).cause.startswith("its deletion")
+        deleted = the_event(admin, about("topic-deleted", "going"))
+        assert deleted.cause.startswith("DeleteTopics by principal User:ANONYMOUS, client id '")
 
 
 def test_a_leader_that_comes_back_truncates(cluster: ClusterProcess) -> None:

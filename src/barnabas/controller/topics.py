@@ -39,6 +39,8 @@ class NewTopic(NamedTuple):
     replication_factor: int = 1
     assignment: Assignment | None = None
     configs: Mapping[str, str] = _NO_CONFIGS
+    cause: str = ""
+    """The request that needs the topic, for the controller's event."""
 
 
 def may_collide(name: str) -> bool:

@@ -66,7 +66,8 @@ async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
         check_new_partitions(len(allowed) * partitions)
     except PolicyViolation as error:  # for all topics together, as in CreateTopics
         return failures | dict.fromkeys(allowed, error.with_traceback(None))
-    new = [NewTopic(name, partitions, replication_factor) for name in allowed]
+    cause = f"auto.create.topics.enable is true, and {context.origin} named it"
+    new = [NewTopic(name, partitions, replication_factor, cause=cause) for name in allowed]
     try:
         outcomes = await within(_CREATION_MS, context.node.controller.auto_create_topics(new))
     except NotController:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.controller.broker_channels import Deliver
+from barnabas.broker.controller.topic_causes import TopicCauses
 from barnabas.clock import Random
 from barnabas.cluster.image import ClusterImage
 from barnabas.cluster.loading import LatestEpochOf
@@ -60,3 +61,5 @@ class ControllerContext(NamedTuple):
     new_machine: NewMachine
     unclean_elections: Counter
     events: EventLog
+    causes: TopicCauses
+    """The requests for which this broker changes topics."""

@@ -420,7 +420,7 @@ class ControllerTerm:
         self._machine.topic_nodes_read(self._topics.take_versions())
         if added:
             await self._carry_out(lambda machine: machine.topics_added(list(added.values())))
-            log_topics(self._context.events, self.image, "topic-created", added)
+            log_topics(self._context, self.image, "topic-created", added)
 
     async def _process_changed_topics(self) -> None:
         """Read new partitions of topics whose nodes have changed."""
@@ -435,7 +435,7 @@ class ControllerTerm:
         if grown:
             await self._carry_out(lambda machine: machine.partitions_added(grown))
             names = [each.name for each in grown]
-            log_topics(self._context.events, self.image, "partitions-added", names)
+            log_topics(self._context, self.image, "partitions-added", names)
 
     async def _process_configs(self) -> None:
         names, self.events.changed_configs = self.events.changed_configs, {}
@@ -529,7 +529,7 @@ class ControllerTerm:
         if paths:
             await self._carry_out(lambda machine: machine.replicas_deleted(names, paths))
         self._deletions.on_removed(names)
-        log_topics(self._context.events, self.image, "topic-deleted", names)
+        log_topics(self._context, self.image, "topic-deleted", names)
 
     async def _carry_out(self, decide: Callable[[Controller], Decision]) -> Decision:
         """Decide, commit, apply and send, in this order; if the commit fails, change nothing.

@@ -21,6 +21,7 @@ from barnabas.broker.controller.controller_settings import (
 from barnabas.broker.controller.election import ControllerElection, Registered
 from barnabas.broker.controller.registration import ensure_base
 from barnabas.broker.controller.stray_logs import StrayLogs
+from barnabas.broker.controller.topic_causes import TopicCauses
 from barnabas.broker.inter_broker import log_dir_event_notifications as log_dir_notifications
 from barnabas.clock import Clock, Random
 from barnabas.cluster import layout
@@ -109,6 +110,7 @@ class ControllerRunner:
             new_machine,
             unclean_elections,
             EventLog(clock.wall_ms, metrics) if events is None else events,
+            TopicCauses(),
         )
         self._election = ControllerElection(self._context, clock, settings, registered)
         self._topic_admin: TopicAdmin | None = None
@@ -236,9 +238,7 @@ class ControllerRunner:
         if self._topic_admin is None:
             from barnabas.broker.controller.topic_admin import TopicAdmin  # for the first topic
 
-            self._topic_admin = TopicAdmin(
-                self._store, self._random, self._context.view, self._election.term
-            )
+            self._topic_admin = TopicAdmin(self._context, self._election.term)
         return self._topic_admin
 
     async def create_topic(self, topic: NewTopic, *, validate_only: bool = False) -> TopicImage:
@@ -278,6 +278,7 @@ class ControllerRunner:
         assignment: Sequence[Sequence[int]] | None = None,
         *,
         validate_only: bool = False,
+        cause: str = "",
     ) -> TopicImage:
         """Increase a topic to `total` partitions, and return it once the new ones have leaders
         (TP-5).
@@ -287,10 +288,10 @@ class ControllerRunner:
         the result is the same. Raises what `TopicWriter.grow` raises.
         """
         return await self._topics.create_partitions(
-            topic, total, assignment, validate_only=validate_only
+            topic, total, assignment, "" if validate_only else cause, validate_only=validate_only
         )
 
-    async def delete_topics(self, names: Sequence[str]) -> list[KafkaError | None]:
+    async def delete_topics(self, names: Sequence[str], cause: str = "") -> list[KafkaError | None]:
         """Delete topics with all of their records, in one commit and one round.
 
         Returns when the topics are removed from the store. Failures are returned, topic by topic:
@@ -298,7 +299,7 @@ class ControllerRunner:
         failed log directory (the replica is deleted when the broker or directory is back). Raises
         NotController.
         """
-        return await self._topics.delete(names)
+        return await self._topics.delete(names, cause)
 
     # --- partitions ------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.controller.topic_causes import Key, deletion_key, growth_key
 from barnabas.broker.state_changes import election_line, election_lines, reassignment_lines
 from barnabas.broker.state_events import MOST_EVENTS, report
 from barnabas.cluster.image import NO_LEADER, ClusterImage, PartitionImage
@@ -17,6 +18,7 @@ from barnabas.counted import counted
 from barnabas.events import Event
 
 if TYPE_CHECKING:
+    from barnabas.broker.controller.controller_settings import ControllerContext
     from barnabas.controller.decision import Decision, PartitionChange
     from barnabas.events import EventLog, Kind
 
@@ -94,25 +96,51 @@ def log_changes(events: EventLog, controller_id: int, decision: Decision) -> Non
     report(events, _log, lines, elected, partial(_election_event, who))
 
 
-def log_topics(events: EventLog, image: ClusterImage, kind: Kind, names: Iterable[str]) -> None:
-    """Report topics that were created, got more partitions, or were deleted."""
-    names = list(names)
-    what, cause = _TOPICS[kind]
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    _log.info("[Controller id=%d] %s: %s", image.controller_id, what, shown)
-    for name in names[:MOST_EVENTS]:
-        topic = image.topics.get(name)
-        size = f" with {counted(len(topic.partitions), 'partition')}" if topic else ""
-        text = f"[Controller id={image.controller_id}] {what}: {name}{size}"
-        events.add(Event(kind, text, cause, topic=name, is_harmless=kind != "topic-deleted"))
+def log_topics(
+    context: ControllerContext, image: ClusterImage, kind: Kind, names: Iterable[str]
+) -> None:
+    """Report topics that were created, got more partitions, or were deleted.
+
+    The topics of one request share a line of the log.
+    """
+    what, unknown = _TOPICS[kind]
+    by_cause: dict[str, list[str]] = {}
+    for name in names:
+        cause = context.causes.take(_key(kind, name, image)) or unknown
+        by_cause.setdefault(cause, []).append(name)
+    left = MOST_EVENTS
+    for cause, some in by_cause.items():
+        shown = ", ".join(some[:3]) + (f" and {len(some) - 3} more" if len(some) > 3 else "")
+        _log.info("[Controller id=%d] %s: %s: %s", image.controller_id, what, shown, cause)
+        for name in some[:left]:
+            topic = image.topics.get(name)
+            size = f" with {counted(len(topic.partitions), 'partition')}" if topic else ""
+            text = f"[Controller id={image.controller_id}] {what}: {name}{size}: {cause}"
+            event = Event(kind, text, cause, topic=name, is_harmless=kind != "topic-deleted")
+            context.events.add(event)
+        left -= min(left, len(some))
+
+
+def _key(kind: Kind, name: str, image: ClusterImage) -> Key:
+    topic = image.topics.get(name)
+    if topic is None or kind == "topic-deleted":
+        return deletion_key(name)
+    is_new = kind == "topic-created"
+    return topic.topic_id if is_new else growth_key(name, len(topic.partitions))
 
 
 _TOPICS = {
-    "topic-created": ("New topics", "its node was created in the metadata store"),
-    "partitions-added": ("New partitions of topics", "its node lists more partitions"),
+    "topic-created": (
+        "New topics",
+        "another broker or a tool created its node in the metadata store",
+    ),
+    "partitions-added": (
+        "New partitions of topics",
+        "another broker or a tool changed its node in the metadata store",
+    ),
     "topic-deleted": (
         "Deleted topics",
-        "its deletion was requested, and all live replicas are deleted",
+        "another broker, a tool or an earlier controller requested its deletion",
     ),
 }
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
+from typing import TYPE_CHECKING
 
-from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.controller.event_loop import ControllerTerm
+from barnabas.broker.controller.topic_causes import TopicCauses, deletion_key, growth_key
 from barnabas.broker.controller.topic_writer import TopicWriter
-from barnabas.clock import Random
 from barnabas.cluster import layout
 from barnabas.cluster.image import NO_LEADER, ClusterImage, PartitionImage, TopicImage
-from barnabas.cluster.store import MetadataStore
 from barnabas.controller.placement import Assignment
 from barnabas.controller.topics import NewTopic
 from barnabas.counted import counted
@@ -28,6 +27,10 @@ from barnabas.errors import (
     RequestTimedOut,
     UnknownTopicOrPartition,
 )
+from barnabas.events import Event
+
+if TYPE_CHECKING:
+    from barnabas.broker.controller.controller_settings import ControllerContext
 
 _log = logging.getLogger(__name__)
 
@@ -40,20 +43,17 @@ Outcome = TopicImage | KafkaError
 class TopicAdmin:
     """Creates, enlarges and deletes topics on one broker."""
 
-    __slots__ = ("_any_writer", "_term", "_view", "_writer")
+    __slots__ = ("_any_writer", "_causes", "_events", "_term", "_view", "_writer")
 
-    def __init__(
-        self,
-        store: MetadataStore,
-        random: Random,
-        view: ClusterView,
-        term: Callable[[], ControllerTerm],
-    ) -> None:
+    def __init__(self, context: ControllerContext, term: Callable[[], ControllerTerm]) -> None:
         """`term` returns this broker's term as controller, or raises NotController."""
-        self._view = view
+        self._view = context.view
+        self._events = context.events
+        self._causes = context.causes
         self._term = term
-        self._writer = TopicWriter(store, random, self._controllers_image)
-        self._any_writer = TopicWriter(store, random, self._brokers_image)
+        store, random, causes = context.store, context.random, context.causes
+        self._writer = TopicWriter(store, random, causes, self._controllers_image)
+        self._any_writer = TopicWriter(store, random, TopicCauses(), self._brokers_image)
 
     def _controllers_image(self) -> ClusterImage:
         return self._term().image
@@ -92,6 +92,7 @@ class TopicAdmin:
         """
         checked = self._any_writer.check(topics)
         failures = await self._any_writer.create(_acceptable(topics, checked))
+        self._report_written(topics, checked, failures)
         outcomes: list[Outcome] = []
         for topic, assignment in zip(topics, checked, strict=True):
             if isinstance(assignment, KafkaError):
@@ -99,6 +100,21 @@ class TopicAdmin:
             else:
                 outcomes.append(failures.get(topic.name) or await self._once_led(topic.name))
         return outcomes
+
+    def _report_written(
+        self,
+        topics: Sequence[NewTopic],
+        checked: Sequence[Assignment | KafkaError],
+        failures: Container[str],
+    ) -> None:
+        """Report the topics that this broker created: the controller does not know the cause."""
+        for topic, assignment in zip(topics, checked, strict=True):
+            if not isinstance(assignment, KafkaError) and topic.name not in failures:
+                partitions = counted(len(assignment), "partition")
+                text = f"[Broker id={self._view.broker_id}] Created topic {topic.name} with "
+                text += f"{partitions}: {topic.cause}"
+                event = Event("topic-created", text, topic.cause, topic.name, is_harmless=True)
+                self._events.add(event, _log)
 
     async def _once_led(self, name: str) -> Outcome:
         def is_led(image: ClusterImage) -> bool:
@@ -119,14 +135,16 @@ class TopicAdmin:
         topic: str,
         total: int,
         assignment: Sequence[Sequence[int]] | None,
+        cause: str,
         *,
         validate_only: bool,
     ) -> TopicImage:
         """Increase a topic to `total` partitions; raises what `TopicWriter.grow` raises."""
         term = self._term()
-        existing, added = await self._writer.grow(
-            topic, total, assignment, validate_only=validate_only
-        )
+        with self._causes.noted([growth_key(topic, total)], cause):
+            existing, added = await self._writer.grow(
+                topic, total, assignment, validate_only=validate_only
+            )
         if validate_only:
             known = term.image.topics.get(topic) or _not_yet(NewTopic(topic), {})
             return known._replace(partitions={**known.partitions, **_never_led(added)})
@@ -144,12 +162,13 @@ class TopicAdmin:
             raise grown
         return grown
 
-    async def delete(self, names: Sequence[str]) -> list[KafkaError | None]:
+    async def delete(self, names: Sequence[str], cause: str) -> list[KafkaError | None]:
         """Delete topics in one commit and one round; return None for each deleted topic."""
         term = self._term()
         known = [name for name in dict.fromkeys(names) if name in term.image.topics]
         if known:
-            await self._writer.delete(known)
+            with self._causes.noted(map(deletion_key, known), cause):
+                await self._writer.delete(known)
             term.events.path_changed(layout.DELETE_TOPICS)
             await term.events.whole_round()
         outcomes: list[KafkaError | None] = []

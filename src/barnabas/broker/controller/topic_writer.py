@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from barnabas.broker.controller.topic_causes import TopicCauses
 from barnabas.clock import Random
 from barnabas.cluster import layout
 from barnabas.cluster.image import ClusterImage
@@ -62,12 +63,17 @@ _READS = 3  # attempts to remove what remains of a deleted topic before creating
 class TopicWriter:
     """Checks and writes topics."""
 
-    __slots__ = ("_image", "_random", "_store")
+    __slots__ = ("_causes", "_image", "_random", "_store")
 
     def __init__(
-        self, store: MetadataStore, random: Random, image: Callable[[], ClusterImage]
+        self,
+        store: MetadataStore,
+        random: Random,
+        causes: TopicCauses,
+        image: Callable[[], ClusterImage],
     ) -> None:
         """`image` returns the cluster as known to this broker, or raises NotController."""
+        self._causes = causes
         self._store = store
         self._random = random
         self._image = image
@@ -134,7 +140,10 @@ class TopicWriter:
                 # An administrator may have removed a topic by hand but not its config.
                 left_over = await self._read(path)
                 operations.append(Create(path, config) if left_over is None else Set(path, config))
-                node = layout.encode_topic(self._random.uuid(), assignment)
+                topic_id = self._random.uuid()
+                # The controller may read the topic before this commit returns.
+                self._causes.note(topic_id, topic.cause)
+                node = layout.encode_topic(topic_id, assignment)
                 operations.append(Create(layout.topic_path(topic.name), node))
             try:
                 await self.commit(operations)

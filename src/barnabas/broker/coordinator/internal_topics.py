@@ -51,22 +51,28 @@ class InternalTopics:
         self._making: dict[str, asyncio.Task[None]] = {}
         self._refused: dict[str, str] = {}  # the last reason logged: clients ask every second
 
-    async def make(self, name: str, config: BrokerConfig, charge: Callable[[int], None]) -> None:
+    async def make(
+        self, name: str, config: BrokerConfig, charge: Callable[[int], None], origin: str
+    ) -> None:
         """Wait until the topic exists. Raises CoordinatorNotAvailable with the reason if it cannot
         be created.
 
-        `charge` is called with the number of partitions if this call creates the topic.
+        `charge` is called with the number of partitions if this call creates the topic, and
+        `origin` is the request that needs it.
         """
         task = self._making.get(name)
         # Clients that ask at the same time share one creation, because they retry every second.
         if task is None:
-            task = asyncio.get_running_loop().create_task(self._make(name, config, charge))
+            task = asyncio.get_running_loop().create_task(self._make(name, config, charge, origin))
             self._making[name] = task
             task.add_done_callback(lambda _: self._making.pop(name, None))
         await shielded(task)
 
-    async def _make(self, name: str, config: BrokerConfig, charge: Callable[[int], None]) -> None:
+    async def _make(
+        self, name: str, config: BrokerConfig, charge: Callable[[int], None], origin: str
+    ) -> None:
         topic = offsets_topic(config) if name == GROUP_TOPIC else transactions_topic(config)
+        topic = topic._replace(cause=f"the first {origin}")
         # Do not create a topic on which no transaction could ever complete.
         if reason := _unwritable(topic, config):
             raise self._refusal(name, reason)

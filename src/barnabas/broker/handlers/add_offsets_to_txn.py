@@ -47,7 +47,8 @@ async def _create_topic_and_ask(context: Context, request: AddOffsetsToTxnReques
     """Create `__consumer_offsets` if needed: the producer looks up the group coordinator later."""
     node = context.node
     try:
-        await node.internal_topics.make(GROUP_TOPIC, node.config, mutation_quota(context).take)
+        charge = mutation_quota(context).take
+        await node.internal_topics.make(GROUP_TOPIC, node.config, charge, context.origin)
         outcome = _ask(context, request)
     except KafkaError as error:
         return add_offsets_failed(error, context.version)

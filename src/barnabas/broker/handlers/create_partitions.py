@@ -74,6 +74,7 @@ async def _create(
         topic.count,
         None if assignments is None else [each.broker_ids for each in assignments],
         validate_only=request.validate_only,
+        cause=context.origin,
     )
     if request.validate_only:
         await growth

@@ -169,6 +169,7 @@ def _new_topic(context: Context, topic: CreatableTopic) -> NewTopic:
         replication_factor=_or_default(topic.replication_factor, replication_factor),
         assignment=_assignment(topic),
         configs={entry.name: entry.value for entry in topic.configs if entry.value is not None},
+        cause=context.origin,
     )
 
 

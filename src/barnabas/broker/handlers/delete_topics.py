@@ -136,7 +136,9 @@ def _why_not(context: Context, name: str | None, *, is_by_id: bool) -> KafkaErro
 
 async def _delete(context: Context, names: list[str], timeout_ms: int) -> list[KafkaError | None]:
     try:
-        outcomes = await within(timeout_ms, context.node.controller.delete_topics(names))
+        outcomes = await within(
+            timeout_ms, context.node.controller.delete_topics(names, context.origin)
+        )
     except KafkaError as error:
         return [error] * len(names)
     # As for CreateTopics: with a timeout of 0, Kafka returns this error while the work

@@ -64,7 +64,8 @@ async def _create_topic_and_answer(
     try:
         if topic not in node.image.topics:
             charge = mutation_quota(context).take
-            await within(_CREATION_MS, node.internal_topics.make(topic, node.config, charge))
+            made = node.internal_topics.make(topic, node.config, charge, context.origin)
+            await within(_CREATION_MS, made)
     except KafkaError as error:
         # The client gets COORDINATOR_NOT_AVAILABLE, which is retriable; the message contains the
         # reason.

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from barnabas.broker.controller.topic_causes import TopicCauses
 from barnabas.broker.controller.topic_writer import TopicWriter
 from barnabas.clock import SystemRandom
 from barnabas.cluster import layout
@@ -52,7 +53,7 @@ def test_a_writer_that_was_overtaken_reads_again() -> None:
 
     async def scenario() -> None:
         store = await _store()
-        writer = TopicWriter(store, SystemRandom(), lambda: IMAGE)
+        writer = TopicWriter(store, SystemRandom(), TopicCauses(), lambda: IMAGE)
         outcomes = await asyncio.gather(
             *(writer.grow("t", total, None, validate_only=False) for total in (3, 3, 2, 6)),
             return_exceptions=True,
@@ -78,7 +79,7 @@ def test_a_topic_whose_node_has_lost_its_id_keeps_it() -> None:
         await store.commit([Set("/brokers/topics/t", b'{"version":1,"partitions":{"0":[0]}}')])
         known = TopicImage("t", b"\1" * 16, {}, {})
         image = IMAGE._replace(topics={"t": known})
-        await TopicWriter(store, SystemRandom(), lambda: image).grow(
+        await TopicWriter(store, SystemRandom(), TopicCauses(), lambda: image).grow(
             "t", 2, None, validate_only=False
         )
         node = await store.read("/brokers/topics/t")
@@ -97,7 +98,7 @@ def test_a_namesake_whose_deletion_ends_meanwhile_leaves_a_topic_to_be_made() ->
         await store.commit(
             [Create("/config"), Create("/config/topics"), Create("/config/topics/u", b"{}")]
         )
-        writer = TopicWriter(store, SystemRandom(), lambda: IMAGE)
+        writer = TopicWriter(store, SystemRandom(), TopicCauses(), lambda: IMAGE)
         made = asyncio.ensure_future(writer.create([(NewTopic("u"), {0: [0]})]))
         await asyncio.sleep(0)  # it has seen the config of the topic that goes
         await store.commit([Delete("/config/topics/u")])
@@ -112,7 +113,7 @@ def test_a_namesake_whose_deletion_ends_meanwhile_leaves_a_topic_to_be_made() ->
 def test_a_topic_that_goes_while_one_looks_is_unknown() -> None:
     async def scenario() -> None:
         store = await _store()
-        writer = TopicWriter(store, SystemRandom(), lambda: IMAGE)
+        writer = TopicWriter(store, SystemRandom(), TopicCauses(), lambda: IMAGE)
         growth = asyncio.ensure_future(writer.grow("t", 3, None, validate_only=False))
         await asyncio.sleep(0)  # it has asked whether the topic is being deleted
         await asyncio.sleep(0)  # ... and has its node
@@ -130,7 +131,7 @@ def test_without_a_session_a_client_is_sent_to_another_broker() -> None:
     async def scenario() -> None:
         store = await _store()
         session = store.session()
-        writer = TopicWriter(session, SystemRandom(), lambda: IMAGE)
+        writer = TopicWriter(session, SystemRandom(), TopicCauses(), lambda: IMAGE)
         session.expire()
         with pytest.raises(NotController):
             await writer.create([(NewTopic("u"), {0: [0]})])
@@ -148,7 +149,7 @@ def test_a_broker_that_knows_of_no_broker_yet_places_nothing() -> None:
 
     async def scenario() -> None:
         store = await _store()
-        writer = TopicWriter(store, SystemRandom(), ClusterImage.empty)
+        writer = TopicWriter(store, SystemRandom(), TopicCauses(), ClusterImage.empty)
         (outcome,) = writer.check([NewTopic("u")])
         assert isinstance(outcome, InvalidReplicationFactor)
         await store.close()

@@ -1,0 +1,61 @@
+"""Remembers which request made this broker change a topic, until the controller reports it (IN-1).
+
+A change travels through the metadata store: the handler of a request writes it, and the controller
+reads it when its watch fires. A cause is therefore kept under a key that both know and that only
+this change has. Changes that another broker or a tool wrote have no cause here, and none is
+guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+MOST_CAUSES: Final = 10_000
+
+Key = bytes | tuple[str, int]
+
+
+def growth_key(topic: str, partitions: int) -> Key:
+    """Return the key of a topic's growth to this number of partitions."""
+    return topic, partitions
+
+
+def deletion_key(topic: str) -> Key:
+    """Return the key of a topic's deletion. The key of a creation is the new topic's id."""
+    return topic, 0
+
+
+class TopicCauses:
+    """The causes of this broker's changes to topics; the oldest are dropped if there are many."""
+
+    __slots__ = ("_causes",)
+
+    def __init__(self) -> None:
+        self._causes: dict[Key, str] = {}
+
+    def note(self, key: Key, cause: str) -> None:
+        """Keep the cause of a change that is about to be written; the first one counts."""
+        if not cause:
+            return
+        self._causes.setdefault(key, cause)
+        if len(self._causes) > MOST_CAUSES:
+            del self._causes[next(iter(self._causes))]
+
+    def take(self, key: Key) -> str:
+        """Return the cause of a change and forget it; return "" if it is unknown."""
+        return self._causes.pop(key, "")
+
+    @contextmanager
+    def noted(self, keys: Iterable[Key], cause: str) -> Iterator[None]:
+        """Note the cause of changes while they are written, and forget it if that fails."""
+        keys = tuple(keys)
+        for key in keys:
+            self.note(key, cause)
+        try:
+            yield
+        except BaseException:
+            for key in keys:
+                self.take(key)
+            raise

@@ -41,7 +41,7 @@ help:
 	@echo '            FORMATS=file with formats of your own'
 	@echo '            SERVERS=localhost:9092 into a cluster that runs, instead of a broker of its own;'
 	@echo '            with INPUT=none for what others send to its topic'
-	@echo 'make test   every kind of test (what is not installed here skips, and says what to install)'
+	@echo 'make test   tests of every kind (a test that needs more software skips, and says what to install)'
 	@echo 'make test-all the rest: the slow tests, which make test leaves out'
 	@echo 'make check  under a minute: format, lint, types, layers, unit and quick property tests'
 	@echo 'make lint   the first four of these, and the documentation'

@@ -166,7 +166,7 @@ class WatchedLogs:
             self._binary.update(new)
 
     def present(self) -> tuple[set[str], set[str]]:
-        """Return the ids of the files found by the last looks, and the logs that were looked at."""
+        """Return the ids of the files that the latest looks found, and the logs they covered."""
         files: set[str] = set()
         logs: set[str] = set()
         for watched in self._watched.values():

@@ -128,7 +128,7 @@ class Tables:
         if version is None:
             return schema.empty_table()
         stored = self.dataset(name, version).to_table()
-        # A column that a later version of the pipeline added is null in rows written before.
+        # A column that a later version of the pipeline added is null in older rows.
         for field in schema:
             if field.name not in stored.schema.names:
                 stored = stored.append_column(field, pa.nulls(stored.num_rows, field.type))

@@ -393,7 +393,7 @@ class NetworkParts:
             router.end_sessions(principal, mechanism)
 
     def inject(self, faults: RequestFaults | None) -> None:
-        """Ask `faults` about every request on all listeners; None stops this."""
+        """Consult `faults` for every request on all listeners; None stops this."""
         for router in self.routers:
             router.inject(faults)
 

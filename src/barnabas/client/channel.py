@@ -86,7 +86,7 @@ async def _addresses(host: str, port: int) -> list[str]:
         return [host]  # this is already an IPv6 or IPv4 address
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except RuntimeError:  # at interpreter exit, asyncio cannot start a thread for the look-up
+    except RuntimeError:  # at interpreter exit, asyncio cannot start a thread for the lookup
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
 

@@ -23,8 +23,8 @@ from barnabas.types import TopicPartition
 
 
 class _Balance(NamedTuple):
-    """The partitions whose preferred leader is one broker: all of them, and those that it does not
-    lead.
+    """Holds the number of partitions whose preferred leader is one broker, and the partitions that
+    it does not lead.
     """
 
     total: list[int]

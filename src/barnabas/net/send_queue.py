@@ -45,7 +45,7 @@ class Sender(Protocol):
 
 
 class SendQueue:
-    """The unsent parts of one connection, which must call `open` before anything is sent."""
+    """The unsent parts of one connection. Call `open` before anything is sent."""
 
     __slots__ = (
         "_file_socket",

@@ -1,4 +1,4 @@
-"""Compiles the decoder of one message in one version to straight-line code without look-ups.
+"""Compiles the decoder of one message in one version to straight-line code without lookups.
 
 For example, this is the code for a list of FetchPartition in version 12:
 

@@ -1,4 +1,4 @@
-"""Compiles the encoder of one message in one version to straight-line code without look-ups.
+"""Compiles the encoder of one message in one version to straight-line code without lookups.
 
 For example, this is the code for DescribeConfigsRequest version 4:
 

@@ -101,7 +101,7 @@ class Cut:
         return kept
 
     def find_producers(self, segments: Segments, snapshots: list[int], offset: int) -> None:
-        """Let `learn` find the producers at the new end, `offset`, from remaining `snapshots`."""
+        """Find the producers at the new end, `offset`, with `learn` and `snapshots` that remain."""
         self.replay = partial(
             find_in_steps, self._files, self._directory, segments, snapshots, offset
         )

@@ -7,7 +7,7 @@ that looks like a value is blank: masks, words with digits, dotted names, quoted
 after `user` and the like. Messages with the same outline share a template. If outlines differ in
 one word only, and this word has had `_MANY` values, then it is a value as well.
 
-All look-ups are by key, so the time for a message does not grow with the number of templates.
+All lookups are by key, so the time for a message does not grow with the number of templates.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
 def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: str) -> str:
     """Return the page as HTML.
 
-    `made`: the sheets in its files, to which the page links in the folder `data`.
+    `made`: the figures in the files next to the page, which links to them in the folder `data`.
     """
     systems = figures.known_systems  # raw lines have no times
     nothing = "no known format" if figures.raw_lines else words.nothing(figures.accounts.read)

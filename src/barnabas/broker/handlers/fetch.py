@@ -178,7 +178,7 @@ class _Fetch:
         found = self._new_pass()
         yield from self._read(found)
         if found.budget.cold:
-            # Data is available; only a thread has to read it first.
+            # Data is available, but a thread has to read it first.
             return self._wait(found, None)
         if (
             self._is_enough(found)

@@ -120,7 +120,7 @@ class Router:
         node.quotas.add_listener(self._repeated.clear)
 
     def inject(self, faults: RequestFaults | None) -> None:
-        """Ask `faults` about every request from now on, also on open connections; None stops this.
+        """Consult `faults` for every request from now on, on all connections; None stops this.
 
         With faults, every Produce request is decoded.
         """

@@ -61,7 +61,7 @@ def path_of(parts: Sequence[tuple[str, str | None]]) -> str:
 
 
 def _check_address(name: str | None) -> None:
-    """Reject host names, which Kafka looks up, as they would need repeated look-ups."""
+    """Reject host names, which Kafka looks up, as they would need repeated lookups."""
     if name is None:
         return
     try:

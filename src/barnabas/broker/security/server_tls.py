@@ -345,7 +345,7 @@ def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
 
 
 def certificate_families(tls: Sequence[ServerTls]) -> Iterator[Family]:
-    """Yield the metric for certificates, which Kafka does not have."""
+    """Yield the metric for certificates. Kafka has no such metric."""
     yield gauge(
         "barnabas_certificate_days_left",
         "Days until a listener's certificate expires; negative after its expiry",

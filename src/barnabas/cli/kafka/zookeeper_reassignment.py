@@ -86,8 +86,8 @@ async def execute(given: Given, plan: Plan) -> int:
         if rate is not None:
             await throttle(admin, moves(moving, {} if moving else wanted, before), rate)
         if own_rate is not None:
-            # 2.3.1 limits moves between directories on all brokers in the plan, before and after
-            # it.
+            # 2.3.1 limits moves between directories on every broker that has one of the replicas
+            # before or after the reassignment.
             brokers = {each.broker_id for each in plan.log_dirs}
             brokers |= {each for ids in (*wanted.values(), *before.values()) for each in ids}
             await throttle_log_dirs(admin, brokers, own_rate)

@@ -50,7 +50,7 @@ def find_servers(proc: Path = PROC) -> list[ServerProcess]:
 
 
 def is_server_command(words: Sequence[str]) -> bool:
-    """Recognize `[python [-m]] barnabas server start ...`."""
+    """Return whether these words are `[python [-m]] barnabas server start ...`."""
     # A virtual environment's python, its options and -m may come before the program.
     for i in range(min(len(words), 8)):
         if list(words[i + 1 : i + 3]) == ["server", "start"]:

@@ -387,8 +387,8 @@ class Admin(
             return_exceptions=True,
         )
         found = {}
-        # Gather all results before raising the first error, because the other deletions have been
-        # made in any case.
+        # Gather all results before raising the first error, because the other deletions take effect
+        # anyway.
         for name, begin in zip(offsets, begins, strict=True):
             if isinstance(begin, BaseException):
                 raise begin

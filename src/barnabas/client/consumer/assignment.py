@@ -78,7 +78,7 @@ class AssignedPartition:
         self.reset = None
 
     def seek_by(self, reset: str) -> None:
-        """Require a look-up of the position by this rule before the next fetch."""
+        """Require a lookup of the position by this rule before the next fetch."""
         self._go_to(-1, -1)
         self.reset = reset
 

@@ -332,7 +332,7 @@ class Consumer(Polls):
 
         Each position has the leader epoch of the last record, as in `commit_sync()`. This method is
         meant for `send_offsets_to_transaction`: with the epoch, a consumer that starts there
-        recognizes a leader that has been replaced, and waits for its successor (KIP-320).
+        recognises a leader that has been replaced, and waits for its successor (KIP-320).
         """
         from barnabas.client.consumer.commits import (
             positions,  # imported only if needed, as in the constructor

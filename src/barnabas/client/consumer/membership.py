@@ -5,7 +5,7 @@ protocol).
     then:  Heartbeat every heartbeat.interval.ms, independent of the user's calls
 
 Invariant: a generation is valid until the coordinator ends it. The coordinator rejects commits and
-heartbeats from an ended generation, so it never recognizes two readers of a partition. `group`
+heartbeats from an ended generation, so it never recognises two readers of a partition. `group`
 revokes partitions and calls the listener. With the eager protocol, a member owns nothing while it
 joins. With the cooperative protocol, it keeps its partitions until an assignment removes them
 (KIP-429). If such a member's membership ends during a join, those partitions are lost; the join

@@ -108,7 +108,7 @@ class Accumulator:
         self._most_in_flight = config.max_in_flight_requests_per_connection
         if config.enable_idempotence:
             # A sixth batch in flight would make the broker forget the first, and then a repetition
-            # of the first could not be recognized (PR-6).
+            # of the first could not be recognised (PR-6).
             self._most_in_flight = min(self._most_in_flight, _REMEMBERED_BATCHES)
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._active: dict[TopicPartition, PartitionQueue] = {}  # partitions with a waiting batch

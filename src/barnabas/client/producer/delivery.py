@@ -32,7 +32,7 @@ D = TypeVar("D", bound=Placed)
 
 
 class RecordMetadata(NamedTuple):
-    """A record's location, as the broker acknowledged it."""
+    """The location of a record that a broker has acknowledged."""
 
     topic: str
     partition: int

@@ -112,5 +112,5 @@ class SyncDelivery:
         await done
 
     def call_back(self, callback: Callable[[SyncDelivery], Any]) -> None:
-        """Have the callback called in the callback thread."""
+        """Arrange for the callback to be called in the callback thread."""
         call_back(callback, self)

@@ -322,7 +322,7 @@ class SyncProducer(BlockingClient[Producer]):
             )
 
     def call_at_end(self, delivery: SyncDelivery, callback: Callable[[SyncDelivery], Any]) -> None:
-        """Have `callback` called once the outcome of a just settled record is known.
+        """Arrange for `callback` to be called once the outcome of a record is known.
 
         On the loop.
         """

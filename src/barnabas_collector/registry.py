@@ -48,7 +48,7 @@ class Registry(KnownFiles):
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ConfigError(
                     f"{path} is not a valid registry of sent files ({error}); remove it: "
-                    "everything is then sent once more and recognized as sent twice"
+                    "everything is then sent once more and recognised as sent twice"
                 ) from None
 
     def _load(self, stored: dict[str, Any]) -> None:

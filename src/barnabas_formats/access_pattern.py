@@ -176,8 +176,8 @@ def check_names(names: Sequence[str]) -> None:
         hints = [f"; {name}: {near}" for name in unknown if (near := _near(name))]
         known = ", ".join(NAMES)
         raise ConfigError(
-            f"{', '.join(unknown)}: no such field of an access log{''.join(hints)}; there are"
-            f" {known} (and, in a pattern, {{{IGNORED}}} for a column to be ignored)"
+            f"{', '.join(unknown)}: no such field of an access log{''.join(hints)}; the"
+            f" fields are {known} (and, in a pattern, {{{IGNORED}}} for a column to be ignored)"
         )
     missing = [name for name in ("client", "time", "status") if name not in names]
     if "request" not in names:
@@ -189,7 +189,7 @@ def check_names(names: Sequence[str]) -> None:
     if "request" in names and (double := [name for name in _OF_REQUEST if name in names]):
         raise ConfigError(f"request already contains {', '.join(double)}")
     if len(times := [name for name in UNITS_US if name in names]) > 1:
-        raise ConfigError(f"{', '.join(times)}: a line has one response time")
+        raise ConfigError(f"{', '.join(times)}: a line can have only one response time")
 
 
 def _near(name: str) -> str:

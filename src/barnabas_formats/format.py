@@ -137,7 +137,7 @@ def json_keys(entry: Mapping[str, Any]) -> JsonKeys:
     unit = entry.get("unit")
     if unit is not None and unit not in TIME_UNITS_US:
         raise ConfigError(
-            f"json: {unit!r} is not a unit of time; there are {', '.join(TIME_UNITS_US)}"
+            f"json: {unit!r} is not a unit of time; the units are {', '.join(TIME_UNITS_US)}"
         )
     return JsonKeys(
         MappingProxyType({name: tuple(keys) for name, keys in columns.items()}),

@@ -157,7 +157,7 @@ def _no_field(brace: str, pattern: str) -> str:
     written = re.sub("[^a-z_]+", "_", name.lower()).strip("_")
     hint = f"; write {{{written}}}" if written else ""
     return (
-        f"{{{name}}} is no field: a name consists of lower-case letters and underscores{hint},"
+        f"{{{name}}} is not a field: a name consists of lower-case letters and underscores{hint},"
         f" or {{{{{name}}}}} for these characters themselves"
     )
 

@@ -103,18 +103,18 @@ def _format(path: Path, number: int, entry: dict[str, Any]) -> Format:
     if unknown := sorted(entry.keys() - set(_KEYS)):
         hints = [f"; {key}: {near}" for key in unknown if (near := did_you_mean(key, _KEYS))]
         raise ConfigError(
-            f"{where}: {', '.join(unknown)}: no such key{''.join(hints)}; there are name, kind,"
-            " zone and one of pattern, json and w3c (unit and required are keys within json)"
+            f"{where}: {', '.join(unknown)}: no such key{''.join(hints)}; the keys are name,"
+            " kind, zone and one of pattern, json and w3c (unit and required are keys within json)"
         )
     _check_text(where, entry, "name", "a format needs one")
     if not any(way in entry for way in _WAYS):
-        _check_text(where, entry, "pattern", "a format has a pattern, json or w3c")
+        _check_text(where, entry, "pattern", "a format needs a pattern, json or w3c")
     if entry["name"] == RAW:
         raise ConfigError(f"{where}: {RAW!r} is the name of lines that match no format")
     kind = entry.get("kind", ACCESS if is_of_nginx(str(entry.get("pattern"))) else _SYSTEM)
     if kind not in (ACCESS, _SYSTEM):
         near = did_you_mean(str(kind), (ACCESS, _SYSTEM))
-        hint = f"; {near}" if near else "; there are access and system"
+        hint = f"; {near}" if near else "; use access or system"
         raise ConfigError(f"{where}: {kind!r} is not a kind{hint}")
     try:
         if "w3c" in entry:
@@ -187,7 +187,7 @@ def _own_keys(json: Any, kind: str) -> JsonKeys:
         nears = [(name, did_you_mean(name, _SYSTEM_NAMES)) for name in unknown]
         hints = [f"; {name}: {near}" for name, near in nears if near]
         raise ConfigError(
-            f"json: {', '.join(unknown)}: no such field{''.join(hints)}; there are {known}"
+            f"json: {', '.join(unknown)}: no such field{''.join(hints)}; the fields are {known}"
         )
     return keys
 
@@ -217,5 +217,5 @@ def access_formats(
     """Return the formats for access logs among the formats of a file; see `read_access_formats`."""
     found = of_kind(formats, ACCESS)
     if not found:
-        raise ConfigError(f'{path}: no format of access logs; such a format has kind = "access"')
+        raise ConfigError(f'{path}: no format for access logs; such a format has kind = "access"')
     return found if zone is None else in_zone(found, zone)

@@ -87,7 +87,7 @@ def _named(found: Sequence[Format], name: str) -> Format:
         if each.name == name:
             return each
     names = dict.fromkeys(each.name for each in found)
-    there = did_you_mean(name, names) or f"there are {', '.join(names)}"
+    there = did_you_mean(name, names) or f"the formats are {', '.join(names)}"
     raise ConfigError(f"there is no format {name}; {there}")
 
 

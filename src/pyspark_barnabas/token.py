@@ -63,7 +63,7 @@ def is_committed(
             f"{wanted.batch}: the query ran without exactlyOnce before, or its staging topic was "
             "deleted, or it was stopped for longer than offsets.retention.minutes and its "
             "progress has expired. If all batches before it are in the topic, set "
-            f"exactlyOnceBegins={wanted.batch}; if batch {wanted.batch} is there, too, set "
+            f"exactlyOnceBegins={wanted.batch}; if batch {wanted.batch} is there as well, set "
             f"exactlyOnceBegins={wanted.batch + 1}"
         )
     if wanted.batch == found.batch + 1:
@@ -76,7 +76,7 @@ def is_committed(
             f"with transactional.id {transactional_id!r}: the topic is older than the checkpoint "
             "(another cluster's, or restored), or the query ran without exactlyOnce in between. If "
             f"all batches before it are in the topic, set exactlyOnceBegins={wanted.batch};"
-            f" if batch {wanted.batch} is there, too, set exactlyOnceBegins={wanted.batch + 1}"
+            f" if batch {wanted.batch} is there as well, set exactlyOnceBegins={wanted.batch + 1}"
         )
     if wanted.batch < found.batch:
         raise NotExactlyOnce(

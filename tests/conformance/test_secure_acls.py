@@ -186,8 +186,8 @@ def test_se_4_a_rule_for_another_host_is_near(run: Commands) -> None:
     run("acls add --user fay --operation alter --topic far --host 10.0.0.7")
     ask = "acls explain --user fay --operation describe --topic far"
     denied = run(ask)
-    assert "Of the rules about topic far, 1, none allows it.\n" in denied
-    assert "Near: allow User:fay Alter on topic far, from 10.0.0.7.\n" in denied
+    assert "No rule about topic far allows it (1 rule checked).\n" in denied
+    assert "Similar: allow User:fay Alter on topic far, from 10.0.0.7.\n" in denied
     allowed = run(f"{ask} --host 10.0.0.7")
     assert "Allowed: " in allowed and "Alter implies Describe, and no rule denies it.\n" in allowed
 

@@ -129,13 +129,13 @@ def test_users_are_added_changed_and_deleted(
     said = run(capsys, f"users add alice --file {alice} {option}")
     of_librdkafka, authority = tmp_path / "alice.librdkafka.properties", tmp_path / "alice.ca.pem"
     assert said == (
-        f"Added user alice; {alice} has what a client needs, {of_librdkafka} the same for kcat and "
-        f"confluent-kafka; both name {authority}.\n"
+        f"Added user alice; {alice} has the settings for a client, {of_librdkafka} those for kcat "
+        f"and confluent-kafka; both refer to {authority}.\n"
     )
     modes = [path.stat().st_mode & 0o777 for path in (alice, of_librdkafka, authority)]
     assert modes == [0o600, 0o600, 0o644]
     assert connects_by_librdkafka(of_librdkafka)
-    assert "has a password already" in run(capsys, f"users add alice {option}", 1)
+    assert "already has a password" in run(capsys, f"users add alice {option}", 1)
     assert "alice\tSCRAM-SHA-512 (4,096 iterations)\n" in run(capsys, f"users list {option}")
     run(capsys, f"topics list --command-config {alice}")
     before = alice.read_text()
@@ -198,7 +198,7 @@ def test_se_4_what_stays_of_a_deleted_user_is_said_and_can_be_taken_away(
     run(capsys, f"acls add --user carol --deny --operation write --topic left {option}")
     said = run(capsys, f"users delete carol {option}").splitlines()
     assert said[1] == (
-        "Rules that name carol stay, for a later user of this name too "
+        "Rules that name carol remain, and will apply to a later user of this name "
         "(`barnabas acls delete --user carol`):"
     )
     allowed = "  allow User:carol Read on topic left, from any host"
@@ -207,7 +207,7 @@ def test_se_4_what_stays_of_a_deleted_user_is_said_and_can_be_taken_away(
     run(capsys, f"users add carol --file {carol} {option}")
     said = run(capsys, f"users delete carol --revoke {option}").splitlines()
     assert said[1:3] == ["Deleted 1 rule:", allowed]
-    assert said[3].startswith("Rules that name carol stay") and said[4] == denied
+    assert said[3].startswith("Rules that name carol remain") and said[4] == denied
     run(capsys, f"acls delete --user carol {option}")
 
 

@@ -59,7 +59,7 @@ def test_a_reader_that_has_gone_is_no_error(broker: Broker, line: str, unbuffere
         ("topics frobnicate", 2, "; see barnabas topics --help"),
         ("topics describe ordes", 1, "did you mean orders"),
         ("consume order-line --exit-at-end", 1, "did you mean order-lines"),
-        ("topics delete nothing-like-it", 1, "`barnabas topics list` shows what there is"),
+        ("topics delete nothing-like-it", 1, "`barnabas topics list` shows the topics"),
     ],
 )
 def test_what_a_mistyped_name_may_have_meant(

@@ -94,7 +94,7 @@ def test_profiles_are_kept_shown_and_removed(run: Run, tmp_path: Path) -> None:
     ("line", "code", "problem"),
     [
         ("topics list --profile her", 2, "--profile her: there is no such profile; did you mean"),
-        ("profile remove gone", 1, "profile gone: there is no such profile; there are here"),
+        ("profile remove gone", 1, "profile gone: there is no such profile; the profiles are here"),
         ("profile add x --bootstrap-server nothing", 2, "'nothing' is not HOST:PORT"),
         ("profile add a/b --bootstrap-server a:1", 2, "is not a valid profile name"),
         ("profile add x", 2, "--bootstrap-server"),

@@ -169,10 +169,10 @@ def test_sp_3_values_are_compared_where_nothing_else_is(
     assert setup.verify("--sink", "sink", "--by", "value") == 1
     out = capfd.readouterr().out.splitlines()
     assert out[0] == "1,000 records of source, 1,000 rows"
-    assert out[1].startswith("lost: 2 records whose value is missing, or occurs too rarely (")
+    assert out[1].startswith("lost: 2 records whose value is missing or occurs too rarely (")
     assert "'0' in source-0" in out[1] and "'1' in source-1" in out[1]
     assert out[2] == (
-        "doubled: 1 different value that occurs more often than in the source ('5' in source-1)"
+        "doubled: 1 distinct value that occurs more often than in the source ('5' in source-1)"
     )
     assert out[3].startswith(
         'unfounded: 1 row whose value no record of the source has ("nobody\'s"'

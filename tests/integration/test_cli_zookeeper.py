@@ -178,7 +178,7 @@ def test_offsets_of_old_consumers(root: str, broker: Broker, capfd: Capture) -> 
     rows = [line.split() for line in run(capfd, *described)[0].splitlines() if "orders" in line]
     assert {(row[1], row[2]): row[3] for row in rows}["old", "0"] == "3"
     stderr = run(capfd, *command, "--group", "orders", "--execute")[1]
-    assert stderr.count("where it committed") == 2
+    assert stderr.count("where it has since committed") == 2
     table = run(capfd, *command, "--group", "orders", "--execute", "--overwrite")[0]
     assert table.count("orders ") == 2
     for path, data in nodes.items():

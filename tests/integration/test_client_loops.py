@@ -120,5 +120,5 @@ def test_no_loop_at_all_is_refused_in_words(
 ) -> None:
     """As under trio, which runs coroutines without an asyncio loop."""
     start = client(broker.bootstrap_servers).start()
-    with pytest.raises(ClientClosed, match="no asyncio event loop runs here"):
+    with pytest.raises(ClientClosed, match="no asyncio event loop is running here"):
         start.send(None)

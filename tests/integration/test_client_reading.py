@@ -203,7 +203,7 @@ def test_naive_misuse_is_refused_with_what_to_do(broker: Broker) -> None:
             consumer.pause([("naive", 1)])
         with pytest.raises(ValueError, match="partition naive-1 is not assigned"):
             consumer.getmany(("naive", 1))
-        with pytest.raises(ValueError, match="max_records: 0 is not in 1 to"):
+        with pytest.raises(ValueError, match="max_records: 0 is not between 1 and"):
             consumer.poll(0, max_records=0)
     for call in (consumer.poll, consumer.topics, consumer.assignment):
         with pytest.raises(ClientClosed):

@@ -170,7 +170,7 @@ def test_a_line_that_is_too_long_is_cut_and_says_so(collecting: Collecting) -> N
     [
         (["missing.log"], "cannot read {here}/missing.log: there is no such file"),
         (["a.log", "--record-start", "("], "'(' is not a regular expression: missing )"),
-        (["a.log", "--bootstrap-server", "127.0.0.1:1"], "is --bootstrap-server right?"),
+        (["a.log", "--bootstrap-server", "127.0.0.1:1"], "is --bootstrap-server correct?"),
     ],
 )
 def test_what_cannot_be_is_one_clear_line_ux_4(

@@ -115,7 +115,7 @@ def test_tk_4_disk_and_clock_are_spoilt_and_mended(broker: BrokerProcess, contro
         ("POST", "/disk", {"ful": True}, 400, "/disk takes full"),
         ("POST", "/clock", {}, 400, "does nothing"),
         ("GET", "/faults/99?hits=x", None, 404, "no fault '99'"),
-        ("GET", "/nothing", None, 404, "there are /faults"),
+        ("GET", "/nothing", None, 404, "the paths are /faults"),
         ("PUT", "/faults", None, 405, "not one of GET, POST, DELETE"),
     ],
 )
@@ -137,7 +137,7 @@ def test_tk_4_what_is_no_request_or_comes_from_a_browser_is_refused(control: Con
 def test_tk_4_it_is_off_by_default_and_warns_when_it_is_on(
     broker: BrokerProcess, tmp_path: Path
 ) -> None:
-    assert "without authentication: for tests alone" in broker.log.read_text()
+    assert "without authentication: use this only in tests" in broker.log.read_text()
     taken = BrokerProcess(tmp_path)
     taken.words = broker.words
     assert f"--test-control {broker.words[1]}: the port cannot be bound" in taken.refuse()

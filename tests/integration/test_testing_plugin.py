@@ -143,7 +143,7 @@ def test_tk_2_a_scope_that_is_none_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("marker", "message"),
     [
-        ('{"num.partitions": 3}', "this marker has arguments by name"),
+        ('{"num.partitions": 3}', "this marker takes only keyword arguments"),
         ("prodution_defaults=True", "prodution_defaults: Broker has no such argument"),
         ("brokers=0", "brokers: Broker has no such argument"),
     ],

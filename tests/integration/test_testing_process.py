@@ -44,7 +44,7 @@ def test_tk_1_a_process_of_its_own_is_used_as_a_thread() -> None:
         assert (broker.port, topic.values()) == (port, [b"a"])
         with broker.snapshot() as snapshot, Broker(snapshot=snapshot) as copy:
             assert copy.topic("t").values() == [b"a"]
-        with pytest.raises(ConfigError, match=f"runs in process {broker.pid}: its inside is not"):
+        with pytest.raises(ConfigError, match=f"runs in process {broker.pid}, so its objects are"):
             _ = broker.server
         pid, directory = broker.pid, broker.data_dir
     assert not psutil.pid_exists(pid) and not directory.exists()

@@ -19,27 +19,27 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
 )
 
-_RULES = "`barnabas acls explain` tells an administrator why, and which rule lets the user in"
+_RULES = "`barnabas acls explain` tells an administrator why, and which rule would allow it"
 
 _ADVICE: tuple[tuple[type[Exception], str], ...] = (
-    (NoBrokersAvailable, "is --bootstrap-server right? `barnabas server start` runs a broker"),
+    (NoBrokersAvailable, "is --bootstrap-server correct? `barnabas server start` runs a broker"),
     (
         UnknownTopicOrPartition,
-        "`barnabas topics list` shows what there is, `barnabas topics create` makes one",
+        "`barnabas topics list` shows the topics, `barnabas topics create` creates one",
     ),
-    (TopicAlreadyExists, "to accept that, give --if-not-exists"),
+    (TopicAlreadyExists, "to accept an existing topic, give --if-not-exists"),
     (InvalidReplicationFactor, "a topic cannot have more replicas than there are brokers"),
-    (GroupIdNotFound, "`barnabas groups list` shows what there is"),
+    (GroupIdNotFound, "`barnabas groups list` shows the groups"),
     (NonEmptyGroup, "stop its members first: `barnabas groups describe --members` shows them"),
     (GroupSubscribedToTopic, "stop the members that read it first"),
     (TopicAuthorizationFailed, _RULES),
     (GroupAuthorizationFailed, _RULES),
     (
         SecurityDisabled,
-        "the brokers have no authorizer: `barnabas server start --secure` runs one that has, and "
-        "authorizer.class.name sets it for others",
+        "the brokers have no authorizer: `barnabas server start --secure` runs a broker that has "
+        "one, and authorizer.class.name adds one to other brokers",
     ),
-    (TransactionalIdNotFound, "`barnabas transactions list` shows what there is"),
+    (TransactionalIdNotFound, "`barnabas transactions list` shows the transactional ids"),
 )
 
 

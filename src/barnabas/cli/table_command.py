@@ -98,10 +98,10 @@ def checkpoint(path: str, storage_pairs: tuple[str, ...]) -> int:
     "--retain-hours",
     type=click.IntRange(0),
     metavar="N",
-    help="Keep younger files, which readers may be using and writers may not have committed yet; "
-    "by default those of the table's own retention (delta.deletedFileRetentionDuration), or of a "
-    "week without one. "
-    "Less than the longest batch or query takes is safe only while the table is not in use.",
+    help="Keep younger files, which readers may be using and writers may not have committed yet. "
+    "The default is the table's own retention (delta.deletedFileRetentionDuration), or a week. A "
+    "value below the duration of the longest batch or query is safe only while the table is not "
+    "in use.",
 )
 @click.option("--dry-run", is_flag=True, help="List the files without removing them.")
 @storage

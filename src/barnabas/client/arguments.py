@@ -44,7 +44,7 @@ class Offset(NamedTuple):
 def topic_name(topic: object, argument: str = "topic") -> str:
     """Return the topic name if it is valid under Kafka's rules."""
     if not isinstance(topic, str):
-        raise TypeError(f"{argument}: a topic's name is text, not {_kind(topic)}")
+        raise TypeError(f"{argument}: a topic's name must be text, not {_kind(topic)}")
     if _TOPIC_NAME.fullmatch(topic) is None or topic in _NO_NAMES:
         shown = topic if len(topic) <= 60 else f"{topic[:60]}..."
         raise InvalidTopicName(
@@ -92,7 +92,7 @@ def whole_number(value: object, argument: str, least: int = 0, most: int = INT64
     """Return the value as an int, if it is integral (numpy's ints too) and within the bounds."""
     number = value if type(value) is int else _index(value, argument)
     if not least <= number <= most:
-        raise ValueError(f"{argument}: {_shown(number)} is not in {least} to {most}")
+        raise ValueError(f"{argument}: {_shown(number)} is not between {least} and {most}")
     return number
 
 
@@ -137,7 +137,7 @@ def headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
             raise TypeError(f"headers: each must be a pair of name and value, not {_kind(pair)}")
         name, content = pair
         if not isinstance(name, str):
-            raise TypeError(f"headers: a header's name is text, not {_kind(name)}")
+            raise TypeError(f"headers: a header's name must be text, not {_kind(name)}")
         _utf8(name, "headers")
         if isinstance(content, str):
             content = _utf8(content, "headers")

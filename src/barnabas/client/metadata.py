@@ -50,7 +50,7 @@ _CREATION_VERSION = 4  # earlier versions of Metadata always create unknown topi
 # and waiting max.block.ms for a mistyped name is useless.
 _UNKNOWN_TOPIC_MS = 1_000
 _UNMADE_TOPIC_MS = 5_000  # ... when the request creates it
-_LEAST_PAUSE_MS = 20  # between two look-ups of a topic, whatever the backoff
+_LEAST_PAUSE_MS = 20  # between two lookups of a topic, whatever the backoff
 
 
 class Metadata:
@@ -459,8 +459,9 @@ def _running_loop() -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
     except RuntimeError:
         raise ClientClosed(
-            "no asyncio event loop runs here, and this client needs one: elsewhere, as under trio, "
-            "use the blocking clients (SyncProducer, SyncConsumer, SyncAdmin) in a thread"
+            "no asyncio event loop is running here, and this client needs one: without one, as "
+            "under trio, use the blocking clients (SyncProducer, SyncConsumer, SyncAdmin) in a "
+            "thread"
         ) from None
 
 

@@ -153,7 +153,7 @@ def _data_of(path: str, node: Any) -> bytes | None:
         try:
             return b64decode(node["base64"], validate=True)
         except (TypeError, ValueError, binascii.Error):
-            raise CorruptData(f"{path} has base64 {node['base64']!r}, which is not") from None
+            raise CorruptData(f"{path} has invalid base64 {node['base64']!r}") from None
     text = node.get("data")
     if text is None:
         return None

@@ -423,7 +423,7 @@ class Controller:
         outcomes: dict[TopicPartition, KafkaError | None] = {}
         for name, replicas in requested.items():
             draft.because = (
-                "an administrator canceled the reassignment"
+                "an administrator cancelled the reassignment"
                 if replicas is None
                 else "an administrator requested a reassignment"
             )

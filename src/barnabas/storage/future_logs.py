@@ -197,7 +197,7 @@ class FutureLogs:
             # Only the move is lost, because the current replica has everything.
             log = open_log(self._files, path, name, config, start)
         except CorruptData as error:
-            _log.warning("%s is damaged; canceling the move: %s", path, error)
+            _log.warning("%s is damaged; cancelling the move: %s", path, error)
             self._set_aside(directory, name, path, DELETED_SUFFIX, _NO_ID)
             return
         log.first_dirty_offset = 0  # its earlier first dirty offset is unknown: clean the whole log

@@ -169,7 +169,8 @@ def _arguments(request: pytest.FixtureRequest, config: Mapping[str, Any]) -> dic
     marker = request.node.get_closest_marker("barnabas")
     if marker is not None and marker.args:
         raise ValueError(
-            f"barnabas{marker.args!r}: this marker has arguments by name, such as config={{...}}"
+            f"barnabas{marker.args!r}: this marker takes only keyword arguments, such as "
+            "config={...}"
         )
     arguments = {} if marker is None else dict(marker.kwargs)
     # The marker's configs are added to the fixture's, and override them.

@@ -164,10 +164,11 @@ def _sink(name: str, entry: Mapping[str, Any]) -> SinkOptions:
 
 def _kind(where: str, entry: Mapping[str, Any], kinds: Mapping[str, Any]) -> str:
     if "kind" not in entry:
-        raise ConfigError(f"{where}: kind is missing; there are {', '.join(kinds)}")
+        raise ConfigError(f"{where}: kind is missing; the kinds are {', '.join(kinds)}")
     kind = str(entry["kind"])
     if kind not in kinds:
-        raise ConfigError(f"{where}: kind: {_unknown([kind], kinds, ', '.join(kinds))}")
+        listed = f"the kinds are {', '.join(kinds)}"
+        raise ConfigError(f"{where}: kind: {_unknown([kind], kinds, listed)}")
     return kind
 
 

@@ -87,5 +87,5 @@ def _sent_text(sent: Collected, path: Path) -> str:
     if not sent.lines:
         is_empty = path.exists() and not path.stat().st_size
         return f"nothing: {path} is empty" if is_empty else f"nothing new in {path}{waiting}"
-    cut = f", {sent.cut_lines:,} of them cut, being too long" if sent.cut_lines else ""
+    cut = f", {sent.cut_lines:,} of them cut to the maximum" if sent.cut_lines else ""
     return f"{counted(sent.lines, 'line')}, {sent.size_bytes / 1e6:.1f} MB{cut}{waiting}"

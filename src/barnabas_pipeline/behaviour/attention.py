@@ -97,7 +97,7 @@ def _silences(timeline: Timeline) -> Iterator[Concern]:
         yield Concern(
             f"No hit for {words.duration((each.end - each.begin).total_seconds())}",
             f"from {words.short_moment(each.begin)} to {words.short_moment(each.end)}, where about"
-            f" {each.missing:,.0f} were to be expected",
+            f" {each.missing:,.0f} would be expected",
             TRAFFIC,
         )
     if len(found) > MOST:

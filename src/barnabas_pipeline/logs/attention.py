@@ -112,7 +112,7 @@ def _silences(figures: Figures) -> Iterator[Concern]:
         yield Concern(
             f"{each.component} fell silent",
             f"{phrases.long(each.silent)} before the end of its log ({each.format}): its last entry"
-            f" is of {phrases.when(each.last)}",
+            f" is from {phrases.when(each.last)}",
             SILENCES,
         )
     if len(figures.silences) > MOST:

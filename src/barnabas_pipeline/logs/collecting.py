@@ -45,7 +45,7 @@ class Files:
         shipped = asyncio.run(ship(self._shipment, LogPaths(self._paths), stopping, once=True))
         if not shipped.lines:
             return f"nothing new in {self._paths[0]}"
-        cut = f", {shipped.cut_lines:,} of them cut, being too long" if shipped.cut_lines else ""
+        cut = f", {shipped.cut_lines:,} of them cut to the maximum" if shipped.cut_lines else ""
         size = f"{shipped.size_bytes / 1e6:.1f} MB"
         return f"{counted(shipped.lines, 'record')}, with their stack traces, {size}{cut}"
 

@@ -46,7 +46,7 @@ def refuse_demands(table: DeltaTable, *, overwrite: bool = False) -> None:
     constraints = sorted(name for name in settings if name.startswith("delta.constraints."))
     if constraints:
         raise ConfigError(
-            f"the table has {', '.join(constraints)}, and this sink checks no constraints"
+            f"the table has {', '.join(constraints)}, and this sink does not check constraints"
         )
     if settings.get("delta.columnMapping.mode", "none") != "none":
         raise ConfigError(

@@ -242,7 +242,7 @@ def partition_texts(column: pa.Array, name: str) -> pa.Array:
         return _within_years(column, name).cast(pa.string())
     if pa.types.is_timestamp(kind):
         return _instants(column, name)
-    raise ConfigError(f"column {name} is {kind}, by which no table can be partitioned")
+    raise ConfigError(f"column {name} is {kind}, by which a table cannot be partitioned")
 
 
 def _instants(column: pa.Array, name: str) -> pa.Array:
@@ -265,7 +265,7 @@ def _within_years(column: pa.Array, name: str) -> pa.Array:
     years = pc.min_max(pc.year(column)).as_py()
     if years["min"] is not None and not 1 <= years["min"] <= years["max"] <= 9999:
         raise ConfigError(
-            f"column {name} has a time before the year 1 or after 9999, by which no table can be "
-            "partitioned"
+            f"column {name} has a time before the year 1 or after 9999, by which a table cannot "
+            "be partitioned"
         )
     return column

@@ -93,6 +93,6 @@ def _of_restored(app_id: str, batch: int, begins: int | None) -> bool:
         return batch < begins
     raise NotExactlyOnce(
         f"the table was restored to an older version since txnAppId {app_id!r} wrote to it. If all "
-        f"before batch {batch} is there, and it is not, set txnBegins={batch}; if it is "
-        f"there, too, set txnBegins={batch + 1}"
+        f"batches before batch {batch} are there, but it is not, set txnBegins={batch}; if it is "
+        f"there as well, set txnBegins={batch + 1}"
     )

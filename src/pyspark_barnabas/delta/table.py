@@ -136,8 +136,8 @@ class Table:
                 self._keep(table, files, query)
             return True
         raise CommitLost(
-            f"{self._options.path}: {_ATTEMPTS} times other writers committed first, or seemed to "
-            f"({came_first})"
+            f"{self._options.path}: in all {_ATTEMPTS} attempts, other writers committed first, or "
+            f"seemed to ({came_first})"
         )
 
     def _keep(self, table: DeltaTable, files: Sequence[DataFile], query: str | None) -> None:
@@ -205,8 +205,8 @@ class Table:
         for file, info in zip(files, found, strict=True):
             if info.size != file.size_bytes:
                 raise CommitLost(
-                    f"{self._options.path}/{file.path} is not as a task wrote it: removed by a "
-                    "vacuum that keeps too little, or written where only the task's machine sees it"
+                    f"{self._options.path}/{file.path} is missing or has changed since a task "
+                    "wrote it: a vacuum kept too little, or only the task's machine sees this path"
                 )
 
     # ---- commits ----

@@ -37,7 +37,7 @@ def test_lg_1_an_ignored_column_between_quotes() -> None:
         (f"{NEEDED} {{request}} {{method}}", "request already contains method"),
         (
             f"{NEEDED} {{request}} {{response_time_ms}} {{response_time_s}}",
-            "response_time_ms, response_time_s: a line has one response time",
+            "response_time_ms, response_time_s: a line can have only one response time",
         ),
         (f"{NEEDED} {{request}} {{client}}", "{client} occurs twice"),
         (f"{NEEDED} {{request:%d}}", "only {time:...} may have a format"),
@@ -50,7 +50,10 @@ def test_lg_1_an_ignored_column_between_quotes() -> None:
         ("{client} {time:%Y-%m-%d %H:%M:%S %Z} {status} {request}", "but no %Z"),
         ("{client} {time:%z %Y-%m-%d %H:%M:%S} {status} {request}", "may have %z at its end"),
         (f"{NEEDED} {{request}} {{", "'{' belongs to no field; write {{ for a brace"),
-        (f"{NEEDED} {{request}} {{Bytes}}", "{Bytes} is no field: a name consists of lower-case"),
+        (
+            f"{NEEDED} {{request}} {{Bytes}}",
+            "{Bytes} is not a field: a name consists of lower-case",
+        ),
         (f"{NEEDED} {{request}} {{Bytes}}", "write {bytes}, or {{Bytes}} for these characters"),
         (f"{NEEDED} {{request}} {{cs-host}}", "write {cs_host}, or {{cs-host}} for"),
         (f"{NEEDED} {{request}} {{refferer}}", "; refferer: did you mean referrer?"),

@@ -92,7 +92,7 @@ def test_the_head_ends_with_the_seconds() -> None:
         ("{time:%Q} {message}", "%Q is unknown; use %Y"),
         ("{time:%H:%M} {message}", "a time needs %H, %M and %S"),
         ("{level:x} {message}", "only {time:...} may have a format"),
-        ("{Message} {message}", "{Message} is no field: a name consists of lower-case letters"),
+        ("{Message} {message}", "{Message} is not a field: a name consists of lower-case letters"),
         ("{ {message}", "belongs to no field"),
     ],
 )

@@ -52,7 +52,7 @@ def test_lg_1_own_formats_of_access_logs(tmp_path: Path) -> None:
 def test_ux_4_a_file_without_formats_of_access_logs(tmp_path: Path) -> None:
     path = tmp_path / "formats.toml"
     path.write_text(HADOOP)
-    with pytest.raises(ConfigError, match="no format of access logs; such a format has kind"):
+    with pytest.raises(ConfigError, match="no format for access logs; such a format has kind"):
         read_access_formats(path)
 
 
@@ -74,7 +74,7 @@ def test_ux_4_a_file_without_formats_of_access_logs(tmp_path: Path) -> None:
         ),
         (
             "[[format]]\nname = 'x'\npattern = '{message}'\ncolour = 1",
-            "colour: no such key; there are name, kind, zone and one of pattern, json and w3c",
+            "colour: no such key; the keys are name, kind, zone and one of pattern, json and w3c",
         ),
         (
             "[[format]]\nname = 'x'\npattern = 'x'",
@@ -84,7 +84,7 @@ def test_ux_4_a_file_without_formats_of_access_logs(tmp_path: Path) -> None:
         ("[[format]]\nname = 'x'\njson = 1", "json: it must have lists of keys"),
         (
             "[[format]]\nname = 'x'\njson = {tiem = ['a'], message = ['m']}",
-            "format 1: json: tiem: no such field; tiem: did you mean time?; there are time, level,",
+            "format 1: json: tiem: no such field; tiem: did you mean time?; the fields are time,",
         ),
         ("[[format]]\nname = 'x'\njson = {time = 'a'}", "json: time is not a list of keys"),
         ("[[format]]\nname = 'x'\npattern = '{message}'\nkind = 'z'", "'z' is not a kind"),
@@ -98,7 +98,7 @@ def test_ux_4_a_file_without_formats_of_access_logs(tmp_path: Path) -> None:
         ),
         (
             "[[format]]\nname = 'x'\njson = {referer = ['a']}\nkind = 'access'",
-            "json: referer: no such field of an access log; referer: did you mean referrer?; there",
+            "json: referer: no such field of an access log; referer: did you mean referrer?; the",
         ),
         (
             "[[format]]\nname = 'x'\nkind = 'access'\nw3c = 'time date c-ip'",

@@ -48,7 +48,7 @@ def test_lg_1_a_format_with_samples_and_values(capsys: pytest.CaptureFixture[str
     assert main(["formats", "list", "nginks"]) == 1
     assert "there is no format nginks; did you mean nginx?" in capsys.readouterr().err
     assert main(["formats", "list", "zzzz"]) == 1
-    assert "there is no format zzzz; there are " in capsys.readouterr().err
+    assert "there is no format zzzz; the formats are " in capsys.readouterr().err
 
 
 def test_lg_1_the_formats_with_a_word(capsys: pytest.CaptureFixture[str]) -> None:

@@ -187,7 +187,7 @@ def test_several_files_and_patterns(capsys: pytest.CaptureFixture[str]) -> None:
             1,
             "f.toml: the file must contain at least one [[format]] table",
         ),
-        (["bad.log", "--kind", "access", "--formats", "s.toml"], 1, "no format of access logs"),
+        (["bad.log", "--kind", "access", "--formats", "s.toml"], 1, "no format for access logs"),
         (["good.log", "--tables", "full"], 1, "full is not empty: --tables needs a new directory"),
         (["good.log", "-o", "nowhere/page.html"], 1, "nowhere"),
     ],

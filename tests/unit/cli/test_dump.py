@@ -270,7 +270,7 @@ def test_indexes_are_held_against_the_log(
     ]
     index.write_bytes(pack(">iiii", 2, size, 1, 2 * size))
     assert verified(capfd, index) == [
-        f"{index.name}: the entry offset 1 position {2 * size} does not rise above offset 2 "
+        f"{index.name}: the entry offset 1 position {2 * size} does not come after offset 2 "
         f"position {size}"
     ]
     times.write_bytes(pack(">qiqi", T0 + 2, 1, T0 + 3, 8))
@@ -302,7 +302,7 @@ def test_leader_epochs_rise(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
     assert verified(capfd, path) == []
     path.write_text("0\n2\n4 22\n4 30\n")
     (finding,) = verified(capfd, path)
-    assert finding.endswith("epoch 4 at offset 30 does not rise above epoch 4 at 22")
+    assert finding.endswith("epoch 4 at offset 30 does not come after epoch 4 at 22")
 
 
 def test_the_flags_of_kafkas_tool_are_taken(

@@ -85,7 +85,7 @@ def test_ephemeral_nodes_are_marked_and_bytes_survive() -> None:
         node = await other.read("/config")
         assert node is not None and node.data == b"\xff\x00"
         tree["/config"]["base64"] = "?"
-        with pytest.raises(CorruptData, match="/config has base64"):
+        with pytest.raises(CorruptData, match="/config has invalid base64"):
             await import_tree(EmbeddedStore(), tree, no_log)
         await other.close()
 

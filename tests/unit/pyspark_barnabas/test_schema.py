@@ -39,7 +39,7 @@ def test_what_can_be_written(columns: dict[str, DataType], topic: str | None) ->
 @pytest.mark.parametrize(
     ("columns", "topic", "message"),
     [
-        ({"key": BINARY}, "t", "named value is missing; there are key"),
+        ({"key": BINARY}, "t", "named value is missing; the columns are key"),
         ({"value": BINARY}, None, "give the option topic, or a column named topic"),
         ({"value": INT}, "t", "column value is int, but must be binary or string"),
         ({"value": BINARY, "topic": BINARY}, None, "column topic is binary, but must be string"),

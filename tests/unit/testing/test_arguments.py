@@ -14,7 +14,7 @@ from barnabas.testing.faults.arguments import parse_rule
 REFUSED = [
     ({"api": "Prodce", "cut": True}, "did you mean Produce?"),
     ({"api": "Produce", "error": "NOT_LEADER"}, "did you mean NOT_LEADER_OR_FOLLOWER?"),
-    ({"api": "Produce", "error": "UNKNOWN_MEMBER_ID"}, "Produce never answers with it"),
+    ({"api": "Produce", "error": "UNKNOWN_MEMBER_ID"}, "Produce never returns it"),
     ({"api": "Produce", "errror": "X"}, "did you mean error?"),
     ({"api": "Produce"}, "the rule does nothing"),
     ({"cut": True}, "api is missing"),

@@ -62,7 +62,7 @@ def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
             type=click.Choice(pattern_types, case_sensitive=False),
             default=default,
             show_default=True,
-            help="How to match names: exactly, as prefixes, or by the rules that apply to them.",
+            help="How to match names: exactly, as prefixes, or by all rules that apply to them.",
         ),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Final
 
+from barnabas.counted import counted
 from barnabas.security.acl import Operation, ResourceType
 from barnabas.security.acl_binding import (
     WILDCARD,
@@ -115,16 +116,17 @@ def _without_rule(access: Access, found: Explanation) -> list[str]:
             "have allow.everyone.if.no.acl.found=true."
         )
     else:
-        why = f"Of the rules about {resource}, {len(found.about)}, none allows it."
+        checked = counted(len(found.about), "rule")
+        why = f"No rule about {resource} allows it ({checked} checked)."
     lines = [why]
     lines += [
-        f"Near: {rule_text(each)}."
+        f"Similar: {rule_text(each)}."
         for each in found.about
         # These rules are for the same user but for another operation or host, which is usually a
         # typing error.
         if each.entry.principal == access.principal
     ][:5]
-    lines += ["To let it in:", f"  {rule_line(letting_in(access))}"]
+    lines += ["To allow it:", f"  {rule_line(letting_in(access))}"]
     # Another common mistake is to allow fetching from the topic but not joining the group.
     if access.operation is Operation.READ and access.resource.resource_type is ResourceType.TOPIC:
         lines.append("A consumer reads its group as well: --consumer --group GROUP allows both.")
@@ -136,7 +138,7 @@ def _why_allowed(access: Access, rule: AclBinding) -> str:
     if operation is access.operation:
         return "No rule denies it."
     if operation is Operation.ALL:
-        return "All is every operation, and no rule denies it."
+        return "All includes every operation, and no rule denies it."
     return (
         f"{pascal_name(operation)} implies {pascal_name(access.operation)}, and no rule denies it."
     )

@@ -196,8 +196,8 @@ def start_broker(broker_id: int, directory: Path) -> int:
         # Without its ZooKeeper, a broker would wait, and so would this command.
         if "zookeeper" not in running:
             raise CannotRun(
-                f"no zookeeper is running in {directory}: `barnabas cluster start` starts all, "
-                "`barnabas cluster start-zookeeper` only ZooKeeper"
+                f"no zookeeper is running in {directory}: `barnabas cluster start` starts "
+                "everything, `barnabas cluster start-zookeeper` only ZooKeeper"
             )
         started = launch_broker(plan, broker_id)
         # Ctrl-C ends only this command; the broker has its own session and continues to start.

@@ -102,8 +102,8 @@ def stop_process(name: str, directory: Path) -> bool:
         os.kill(recorded.pid, signal.SIGTERM)
         if not _gone_within(recorded.pid, recorded.began_ticks, STOP_TIMEOUT_S):
             sys.stderr.write(
-                f"barnabas cluster: {name} did not stop within {STOP_TIMEOUT_S:.0f} s and is "
-                f"killed; see {log_file_of(directory)}\n"
+                f"barnabas cluster: {name} did not stop within {STOP_TIMEOUT_S:.0f} s; "
+                f"killing it; see {log_file_of(directory)}\n"
             )
             os.kill(recorded.pid, signal.SIGKILL)
             _gone_within(recorded.pid, recorded.began_ticks, STOP_TIMEOUT_S)

@@ -47,7 +47,7 @@ def missing_part(environment: Mapping[str, str], jar: Path = DEBIAN) -> str:
         return ""
     missing = "ZooKeeper" if java is not None else "Java"
     return (
-        f"{missing}, which is not installed here: `apt-get install zookeeper` brings both "
+        f"{missing}, which is not installed here: `apt-get install zookeeper` installs both "
         "(`barnabas server start` runs one broker without it)"
     )
 

@@ -85,7 +85,7 @@ def verify_offset_index(path: Path) -> Findings:
             what = f"the entry offset {entry.offset} position {entry.target}"
             # After an entry that does not rise, a binary search and this check would fail.
             if entry.offset <= before.offset or entry.target <= before.target:
-                yield f"{what} does not rise above offset {before.offset} position {before.target}"
+                yield f"{what} does not come after offset {before.offset} position {before.target}"
                 return
             if not scan.begins_at(entry.target):
                 yield f"{what}: no batch begins there"
@@ -105,7 +105,7 @@ def verify_time_index(path: Path) -> Findings:
         for entry in read_time_index(file, base):
             what = f"the entry timestamp {entry.target} offset {entry.offset}"
             if entry.offset <= before.offset or entry.target <= before.target:
-                yield f"{what} does not rise above {before.target} at offset {before.offset}"
+                yield f"{what} does not come after {before.target} at offset {before.offset}"
                 return
             if not scan.ends_with(entry.offset):
                 yield f"{what}: no batch ends with that offset"
@@ -136,7 +136,7 @@ def verify_epochs(path: Path) -> Findings:
     for before, entry in pairwise(entries):
         if entry.epoch <= before.epoch or entry.start_offset <= before.start_offset:
             yield (
-                f"epoch {entry.epoch} at offset {entry.start_offset} does not rise above epoch "
+                f"epoch {entry.epoch} at offset {entry.start_offset} does not come after epoch "
                 f"{before.epoch} at {before.start_offset}"
             )
 

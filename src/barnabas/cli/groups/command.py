@@ -148,7 +148,7 @@ def list_(state: str | None, group_type: str | None, as_json: bool, servers: str
     default="10s",
     show_default=True,
     metavar="TIME",
-    help="With --lag: watch for so long to see a trend; less if nothing is behind.",
+    help="With --lag: how long to watch for a trend; shorter if nothing is behind.",
 )
 @judging()
 @as_json

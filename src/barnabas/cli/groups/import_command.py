@@ -84,8 +84,8 @@ async def _import(
                 # repeat records.
                 elif before is not None and not overwrite:
                     remarks.append(
-                        f"{group.group_id}: left out {name}, where it committed "
-                        f"{before.offset} since; --overwrite replaces it by {offset}"
+                        f"{group.group_id}: left out {name}, where it has since "
+                        f"committed {before.offset}; --overwrite replaces it with {offset}"
                     )
                 else:
                     moves.append(Move(group.group_id, name, None, offset))

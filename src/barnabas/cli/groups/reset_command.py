@@ -37,7 +37,7 @@ _SHIFT = click.IntRange(-(2**63), 2**63 - 1)
     metavar="INSTANT",
     help="Such as 2026-11-21T17:30:00.000, in UTC if it has no offset.",
 )
-@click.option("--by-duration", metavar="DURATION", help="This long ago: P1DT12H, PT30M, PT2.5S.")
+@click.option("--by-duration", metavar="DURATION", help="To this long ago: P1DT12H, PT30M, PT2.5S.")
 @click.option("--shift-by", type=_SHIFT, metavar="N", help="N records forward, or back with -N.")
 @click.option("--to-offset", type=INT64, metavar="N", help="To this offset.")
 @click.option("--from-file", type=click.Path(), metavar="FILE", help="A file that --export wrote.")

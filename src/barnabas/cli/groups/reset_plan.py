@@ -64,7 +64,7 @@ def selection(text: str) -> Selection:
     """Return the selection that `--topic` describes. Raises BadReset."""
     topic, colon, numbers = text.partition(":")
     if not topic:
-        raise BadReset(f"--topic {text}: names no topic")
+        raise BadReset(f"--topic {text}: not the name of a topic")
     if not colon:
         return Selection(topic, None)
     parts = [number.strip() for number in numbers.split(",")]

@@ -10,135 +10,137 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _SERVER = """\
-# A broker. Start it by: kafka-server-start.sh {config}/server.properties
-# A setting that is not here has its default; this describes one:
+# The settings of a broker. Start it with: kafka-server-start.sh {config}/server.properties
+# Settings that are not listed here have their defaults. To read about a setting, run
 # barnabas configs describe --explain NAME
 
-# ---- who it is, and where it is reached ----
+# ---- identity and addresses ----
 
-# The number of this broker. Each broker of a cluster has a number of its own.
+# The id of this broker. Each broker of a cluster has its own id.
 broker.id=0
 
-# Where it listens. Without an address before the port: on all addresses of the machine, for anyone
-# who reaches it, until users and rules are set up (see the page on security).
+# The address on which the broker listens. Without a host before the port, it listens on all
+# addresses of the machine, and anyone who can reach it may use it, until you set up users and
+# access rules (see the page on security).
 listeners=PLAINTEXT://:9092
 
-# The address that clients are given. They must reach this broker by it: uncomment it, with the name
-# of this machine, when clients run on others.
+# The address that clients get. If there are clients on other machines, uncomment the line and
+# replace localhost with the name of this machine.
 #advertised.listeners=PLAINTEXT://localhost:9092
 
-# ---- where records are kept ----
+# ---- storage ----
 
-# The directories of the partitions, with commas between them: one for each disk.
+# The directories in which partitions are stored, separated by commas; usually one for each disk.
 log.dirs={data}/broker
 
-# The partitions of a topic that is created without a number of them.
+# The number of partitions of a topic that is created without a number.
 num.partitions=1
 
-# Internal topics: of committed offsets, and of transactions. One replica is all that one broker can
-# keep. With three brokers set the first two to 3, and the last one to 2, before their first start.
+# The internal topics for committed offsets and for transactions. A single broker can store only one
+# replica. With three brokers, set the first two to 3 and the last one to 2 before the first start.
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 
-# ---- how long records are kept ----
+# ---- retention ----
 
 # Records older than this are deleted, a whole segment at a time. log.retention.ms takes precedence.
 log.retention.hours=168
 
-# Records beyond this size of a partition are deleted as well; -1: its size does not matter.
+# The oldest records of a partition larger than this are deleted as well; -1 means no limit.
 #log.retention.bytes=-1
 
-# A segment that is larger than this is closed, and a new one begun.
+# The size at which a segment is closed and a new one is begun.
 #log.segment.bytes=1073741824
 
-# How often it looks for segments to delete.
+# How often the broker looks for segments to delete.
 #log.retention.check.interval.ms=300000
 
 # ---- groups ----
 
-# How long a new group waits for more members before it shares out the partitions. 0 is best to try
-# things out; with many consumers that start together 3000 spares them some rebalances.
+# How long a new group waits for more members before it assigns the partitions. 0 is best for trying
+# things out; if many consumers start at the same time, 3000 saves them some rebalances.
 group.initial.rebalance.delay.ms=0
 
-# ---- a cluster ----
+# ---- clusters ----
 
-# The ZooKeeper that several brokers share, with an optional path behind it. Leave it commented out
-# for a single broker, which keeps the metadata by itself.
+# The ZooKeeper that the brokers of a cluster share, with an optional path at the end. Leave it
+# commented out for a single broker, which stores the metadata itself.
 #zookeeper.connect=localhost:2181
 #zookeeper.connection.timeout.ms=18000
 
 # A follower that has not caught up for this long leaves the in-sync replicas.
 #replica.lag.time.max.ms=30000
 
-# How many replicas must have a record before a producer with acks=all is answered.
+# How many replicas must have a record before a producer with acks=all gets its acknowledgement.
 #min.insync.replicas=1
 """
 
 _ZOOKEEPER = """\
-# A ZooKeeper for brokers that form a cluster; a single broker needs none.
-# Start it by: zookeeper-server-start.sh {config}/zookeeper.properties
+# The settings of a ZooKeeper for brokers that form a cluster; a single broker needs none.
+# Start it with: zookeeper-server-start.sh {config}/zookeeper.properties
 
-# Where it keeps its tree.
+# The directory in which it stores its tree.
 dataDir={data}/zookeeper
 
-# The port for brokers, and the address: only this machine reaches it. Remove the address, or name
-# another one, for brokers on other machines; anyone who reaches it may change the cluster.
+# The port and the address for brokers. Only this machine can reach this address. If brokers run on
+# other machines, remove it or set another one; anyone who can reach it may change the cluster.
 clientPort=2181
 clientPortAddress=127.0.0.1
 
-# How many connections one machine may have; 0: any number.
+# The maximum number of connections from one machine; 0 means no limit.
 maxClientCnxns=0
 
-# Its web page for administrators is of no use to brokers.
+# The web page for administrators, which brokers do not use.
 admin.enableServer=false
 """
 
 _PRODUCER = """\
-# Settings of a producer. Use them by:
+# The settings of a producer. Use them with:
 # kafka-console-producer.sh --topic test --producer.config {config}/producer.properties
 
-# One or more brokers to ask first; the others are learnt from them.
+# One or more brokers to contact first; the client finds the other brokers through them.
 bootstrap.servers=localhost:9092
 
-# When a record counts as written: all (by every in-sync replica), 1 (by the leader), 0 (at once).
+# When a record is acknowledged: once all in-sync replicas have it (all), once the leader has it
+# (1), or immediately (0).
 acks=all
 
-# Batches are compressed with none, gzip, snappy, lz4 or zstd.
+# The compression of batches: none, gzip, snappy, lz4 or zstd.
 compression.type=none
 
-# How long a record waits for others to share its batch, and how large a batch may become.
+# How long a record waits for more records in its batch, and the maximum size of a batch.
 #linger.ms=0
 #batch.size=16384
 
-# The largest request, and so the largest record.
+# The maximum size of a request, and therefore of a record.
 #max.request.size=1048576
 
-# How long a record may take before it has failed.
+# The time after which a record that has not been acknowledged fails.
 #delivery.timeout.ms=120000
 """
 
 _CONSUMER = """\
-# Settings of a consumer. Use them by:
+# The settings of a consumer. Use them with:
 # kafka-console-consumer.sh --topic test --consumer.config {config}/consumer.properties
 
-# One or more brokers to ask first; the others are learnt from them.
+# One or more brokers to contact first; the client finds the other brokers through them.
 bootstrap.servers=localhost:9092
 
-# The group that it is a member of. Its members share the partitions, and continue where it stopped.
+# The consumer's group. Its members share the partitions, and continue from the committed offsets.
 group.id=test-consumer-group
 
-# Where a group begins that has committed nothing: earliest, latest, or none, which is an error.
+# Where a group without committed offsets starts: earliest, latest, or none, which is an error.
 #auto.offset.reset=latest
 
 # Whether positions are committed automatically, and how often.
 #enable.auto.commit=true
 #auto.commit.interval.ms=5000
 
-# How many records one poll returns at most.
+# The maximum number of records that one poll returns.
 #max.poll.records=500
 
-# How often it looks for new partitions.
+# How often the client looks for new partitions.
 #metadata.max.age.ms=300000
 """
 

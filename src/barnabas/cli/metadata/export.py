@@ -86,6 +86,6 @@ def _report(found: Export, file: Path) -> None:
     if found.changed is not None:
         click.echo(
             f"warning: {found.changed} and perhaps others changed while the tree was read: stop "
-            "the brokers first for a copy of one moment",
+            "the brokers first for a consistent copy",
             err=True,
         )

@@ -72,7 +72,7 @@ def repair(directories: tuple[Path, ...], properties_file: Path | None, accepts_
         raise click.UsageError("name the broker's log directories by --dir, or use --config")
     elif accepts_loss:
         click.echo(
-            f"warning: if the broker has other log directories than "
+            f"warning: if the broker has log directories other than "
             f"{', '.join(map(str, directories))}, they keep another history, and it will not "
             "start with both: run this again with all of them, or with --config",
             err=True,

@@ -43,7 +43,7 @@ def secure(source: TreeSource, undo: bool) -> None:
     settings = source.required_zookeeper()
     if not settings.has_identity:
         raise ConfigError(
-            "the brokers' credentials are needed, since they are to own the nodes: --config FILE "
+            "the brokers' credentials are needed, because they will own the nodes: --config FILE "
             "with barnabas.zookeeper.credentials=user:password, or zookeeper.ssl.keystore.location"
         )
     nodes, others = asyncio.run(set_rights(settings, is_protected=not undo))

@@ -61,7 +61,7 @@ class Ends(NamedTuple):
     type=click.Choice(("read_uncommitted", "read_committed")),
     default="read_uncommitted",
     show_default=True,
-    help="read_committed: the latest offset is that before the oldest open transaction.",
+    help="read_committed: the latest offset is the one before the oldest open transaction.",
 )
 @as_json
 @bootstrap_server

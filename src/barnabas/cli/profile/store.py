@@ -47,7 +47,7 @@ class Profiles(NamedTuple):
         from barnabas.similar_names import did_you_mean
 
         advice = did_you_mean(name, self.by_name) or (
-            f"there are {', '.join(sorted(self.by_name))}"
+            f"the profiles are {', '.join(sorted(self.by_name))}"
             if self.by_name
             else "`barnabas profile add` creates one"
         )

@@ -132,7 +132,7 @@ def stop(
             if time.monotonic() >= ends_at_s:
                 raise CannotStop(
                     f"server {server} did not stop within {timeout_ms} ms; it may still be "
-                    "stopping, see its log"
+                    "stopping; see its log"
                 )
             time.sleep(_POLL_S)
     return server

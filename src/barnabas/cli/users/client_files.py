@@ -67,9 +67,9 @@ class ClientFiles(NamedTuple):
                 f"{error.filename or self.path} cannot be written: {error.strerror}; "
                 f"`barnabas users rotate {wanted.user}` generates another password"
             ) from error
-        named = "" if self.authority is None else f"; both name {self.authority_path}"
+        named = "" if self.authority is None else f"; both refer to {self.authority_path}"
         return (
-            f"{self.path} has what a client needs, {self.librdkafka_path} the same for kcat and "
+            f"{self.path} has the settings for a client, {self.librdkafka_path} those for kcat and "
             f"confluent-kafka{named}."
         )
 

@@ -75,8 +75,8 @@ _file = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     callback=_writable,
     metavar="FILE",
-    help="Write how the user connects to this file, instead of printing the password; next to "
-    "it, the same for librdkafka, and the authority's certificate for both.",
+    help="Write the user's connection settings to this file instead of printing the password. "
+    "The settings for librdkafka and the authority's certificate are written next to it.",
 )
 
 
@@ -223,10 +223,10 @@ class Left(NamedTuple):
             yield f"Deleted {counted(len(self.removed), 'rule')}:"
             yield from (f"  {rule_text(rule)}" for rule in self.removed)
         if self.rules is None:
-            yield f"Rules that name {user}, if any, stay; you are not authorized to see them."
+            yield f"Rules that name {user}, if any, remain; you are not authorized to see them."
         elif self.rules:
             yield (
-                f"Rules that name {user} stay, for a later user of this name too "
+                f"Rules that name {user} remain, and will apply to a later user of this name "
                 f"(`barnabas acls delete --user {user}`):"
             )
             yield from (f"  {rule_text(rule)}" for rule in self.rules)
@@ -236,7 +236,7 @@ class Left(NamedTuple):
         elif max_reauth_ms:
             until = f"end within {max_reauth_ms / 60_000:g} min ({_REAUTH})"
         else:
-            until = f"stay until they end by themselves ({_ENDS} or {_REAUTH} would end them)"
+            until = f"stay open until clients close them ({_ENDS} or {_REAUTH} would end them)"
         yield f"Open connections of {user} {until}."
 
 
@@ -258,7 +258,7 @@ async def _set(servers: str, wanted: UserScramCredentialUpsertion, *, is_new: bo
         known = await _mechanisms_of(admin, wanted.user)
         if is_new and known:
             raise UserExists(
-                f"user {wanted.user} has a password already: `barnabas users rotate` changes it"
+                f"user {wanted.user} already has a password: `barnabas users rotate` changes it"
             )
         if not is_new and not known:
             raise ResourceNotFound(
@@ -282,7 +282,7 @@ async def _delete(servers: str, user: str, *, revokes: bool, is_forced: bool) ->
         if not is_forced and f"User:{user}" in settings.get(_SUPER, "").split(";"):
             raise UserNeeded(
                 f"user {user} is one of the brokers' {_SUPER}: it administers the cluster, or "
-                "brokers connect to each other as it. to delete it anyway, give --force"
+                "brokers connect to each other as this user; to delete it anyway, give --force"
             )
         await admin.alter_user_scram_credentials(
             [UserScramCredentialDeletion(user, mechanism) for mechanism in mechanisms]

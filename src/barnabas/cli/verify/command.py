@@ -27,12 +27,12 @@ _COLUMNS = "topic,partition,offset"
 _KINDS = {
     "lost": ("record", "without a row"),
     "doubled": ("record", "with more than one row"),
-    "unfounded": ("row", "without a record: of an aborted transaction, or of one deleted since"),
+    "unfounded": ("row", "without a record, such as one that was aborted or has been deleted"),
     "unmarked": ("row", "that name{s} no record"),
 }
 _KINDS_OF_VALUES = {
-    "lost": ("record", "whose {by} is missing, or occurs too rarely"),
-    "doubled": ("different {by}", "that occur{s} more often than in the source"),
+    "lost": ("record", "whose {by} is missing or occurs too rarely"),
+    "doubled": ("distinct {by}", "that occur{s} more often than in the source"),
     "unfounded": ("row", "whose {by} no record of the source has"),
 }
 
@@ -52,8 +52,8 @@ _KINDS_OF_VALUES = {
     multiple=True,
     required=True,
     metavar="TOPIC|TABLE",
-    help="The output; each record must have one row in all of them together. A Delta table's "
-    "path has a slash: ./events, s3://bucket/events. May be repeated.",
+    help="The output; may be repeated. Together, the outputs must contain each record once. The "
+    "path of a Delta table contains a slash: ./events, s3://bucket/events.",
 )
 @click.option(
     "--by",
@@ -67,25 +67,25 @@ _KINDS_OF_VALUES = {
     default=_HEADERS,
     show_default=True,
     metavar="TOPIC,PARTITION,OFFSET",
-    help="Headers of a sink topic that identify it, as text; two will do for a single source.",
+    help="Headers of a sink topic that identify it, as text; for a single source, two are enough.",
 )
 @click.option(
     "--columns",
     default=_COLUMNS,
     show_default=True,
     metavar="TOPIC,PARTITION,OFFSET",
-    help="Columns of a table that identify it; two will do for a single source.",
+    help="Columns of a table that identify it; for a single source, two are enough.",
 )
 @click.option(
     "--value-column",
     metavar="NAME",
-    help="The column of a table, with --by key or value; default: the one of that name.",
+    help="The column of a table, with --by key or value; default: the column of that name.",
 )
 @click.option(
     "--until",
     metavar="INSTANT",
-    help="Only records sent before this instant, such as 2026-11-21T17:30:00: later ones may still "
-    "be on their way.",
+    help="Only records sent before this instant, such as 2026-11-21T17:30:00, because later ones "
+    "may still be in transit.",
 )
 @click.option(
     "--isolation-level",
@@ -102,7 +102,7 @@ _KINDS_OF_VALUES = {
     default=5,
     show_default=True,
     metavar="N",
-    help="How many examples to name of each kind.",
+    help="How many examples of each kind to name.",
 )
 @storage
 @as_json

@@ -178,7 +178,7 @@ class Fetcher:
         return True
 
     def wake(self) -> None:
-        """End the wait, because the look-up of a position has succeeded or failed."""
+        """End the wait, because the lookup of a position has succeeded or failed."""
         self._arrived.set()
 
     def raise_error(self) -> None:
@@ -249,7 +249,7 @@ class Fetcher:
             )
             return
         _log.warning(
-            "the topic of %s was deleted and created again; resetting offset %d to the %s one",
+            "the topic of %s was deleted and created again; resetting offset %d to the %s offset",
             state.topic_partition,
             state.position,
             reset,
@@ -438,7 +438,7 @@ class Fetcher:
             )
         else:
             _log.warning(
-                "offset %d of %s is out of range; going to the %s one",
+                "offset %d of %s is out of range; resetting to the %s offset",
                 offset,
                 state.topic_partition,
                 reset,

@@ -261,7 +261,9 @@ class Polls(Lookups):
             )
         self._check_open()
         if not self._has_started:
-            raise ClientClosed("the consumer is not running: call start() first, or `async with`")
+            raise ClientClosed(
+                "the consumer is not running: call start() first, or use `async with`"
+            )
         if not self._has_source:
             raise ValueError("nothing to read: subscribe to topics or assign partitions first")
         self._cluster.metadata.check_loop()

@@ -1,6 +1,6 @@
 """Finds the positions at which a consumer starts, from its group's offsets or by a rule (CO-5).
 
-For polls, look-ups run concurrently: the coordinator gets one request for all partitions that start
+For polls, lookups run concurrently: the coordinator gets one request for all partitions that start
 at the group's offsets, and each leader gets one for its other partitions. A partition without a
 topic, a leader or a response does not delay the others. It is retried after the backoff or as soon
 as new metadata arrives; meanwhile, polls return the available records. The next poll raises any
@@ -70,7 +70,7 @@ class Positions:
     # ---- for a poll ----
 
     def look_up(self, states: Iterable[AssignedPartition]) -> None:
-        """Start the look-ups that are due; each response ends the fetcher's wait.
+        """Start the lookups that are due; each response ends the fetcher's wait.
 
         Positions are set as the responses arrive; errors are stored with their partitions.
         """
@@ -97,11 +97,11 @@ class Positions:
             elif self._needs_metadata(state):
                 without_leader.append(sought)
         if of_group:
-            self._begin("a look-up of committed offsets", of_group, self._start_at_group(of_group))
+            self._begin("a lookup of committed offsets", of_group, self._start_at_group(of_group))
         if without_leader:
-            self._begin("a look-up of leaders", without_leader, self._refresh())
+            self._begin("a lookup of leaders", without_leader, self._refresh())
         for node, those in by_leader.items():
-            self._begin(f"a look-up of offsets at {node}", those, self._start_by_rule(node, those))
+            self._begin(f"a lookup of offsets at {node}", those, self._start_by_rule(node, those))
 
     def _needs_metadata(self, state: AssignedPartition) -> bool:
         """Return whether metadata must be requested to find the partition's leader."""
@@ -147,7 +147,7 @@ class Positions:
                     if state.sought_in == generation:
                         state.sought_in = -1
             # Do this before sending any fetch to the same leaders, because a fetch might delay the
-            # look-up.
+            # lookup.
             self.look_up(sought.state for sought in those if not sought.state.is_dropped)
             self._fetcher.wake()
 

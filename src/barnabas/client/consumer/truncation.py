@@ -110,10 +110,10 @@ class Truncation:
             state.error = log_truncated(state.topic_partition, state.position, diverged_at)
             return
         _log.warning(
-            "the log of %s no longer holds the records that were read up to offset %d; going %s",
+            "the log of %s no longer has the records read up to offset %d; resuming at %s",
             state.topic_partition,
             state.position,
-            f"to the {reset} one" if diverged_at is None else f"back to {diverged_at}",
+            f"the {reset} offset" if diverged_at is None else f"offset {diverged_at}",
         )
         if diverged_at is None:
             state.seek_by(reset)

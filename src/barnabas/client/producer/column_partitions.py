@@ -21,7 +21,7 @@ def given_partitions(partition: Any, count: int) -> Integers:
     """Return the partition of each row, given as one number for all rows or one for each."""
     numbers = whole_numbers(partition, count, "partition")
     if count and int(numbers.max()) > arguments.INT32_MAX:
-        raise ValueError(f"partition: {numbers.max()} is not in 0 to {arguments.INT32_MAX}")
+        raise ValueError(f"partition: {numbers.max()} is not between 0 and {arguments.INT32_MAX}")
     return numbers
 
 

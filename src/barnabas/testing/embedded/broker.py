@@ -105,7 +105,7 @@ class Broker(EmbeddedLife):
         """
         with self._life:
             if self._pause is not None:
-                raise ConfigError("pause: the broker is paused already: resume() ends that")
+                raise ConfigError("pause: the broker is already paused; resume() it first")
             child = self._child
             self._pause = ThreadPause(self.thread) if child is None else ProcessPause(child)
         return Paused(self.resume)

@@ -161,4 +161,4 @@ async def _in_time(work: Coroutine[Any, Any, T], what: str, timeout_s: float) ->
     except TimeoutError:
         if not limit.expired():
             raise
-        raise TimeoutError(f"{what} was not done within {timeout_s:g} s") from None
+        raise TimeoutError(f"{what} did not finish within {timeout_s:g} s") from None

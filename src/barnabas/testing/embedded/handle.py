@@ -241,7 +241,7 @@ class BrokerHandle(ABC):
         handed_out = list(self._handed_out.items())
         self._handed_out.clear()
         for client, place in handed_out:
-            name = f"{client!r}, made at {place},"
+            name = f"{client!r}, created at {place},"
             close = partial(_close, client, name)
             # Daemon threads close them in parallel, so that a hanging client delays neither the
             # others nor the end of the process.
@@ -252,7 +252,7 @@ class BrokerHandle(ABC):
             thread.join(_CLOSING_S)
             if thread.is_alive():
                 _log.warning(
-                    "a client outlives its broker: %s is in use, or has records to send", name
+                    "a client outlives its broker: %s is still in use or has records to send", name
                 )
 
     def _note(self, client: C) -> C:

@@ -280,7 +280,7 @@ class EmbeddedLife(BrokerHandle):
     def _is_not_running(self) -> ConfigError:
         if self._child is not None:
             return ConfigError(
-                f"the {self._noun} runs in process {self._child.pid}: its inside is not here"
+                f"the {self._noun} runs in process {self._child.pid}, so its objects are not here"
             )
         return ConfigError(
             f"the {self._noun} is not running: use it in a with block, or call start()"
@@ -347,7 +347,7 @@ class EmbeddedLife(BrokerHandle):
             # A paused child cannot respond, so the call would wait until its timeout.
             if self._pause is not None:
                 raise ConfigError(
-                    f"faults: process {self._child.pid} is paused, and takes none: resume() it"
+                    f"faults: process {self._child.pid} is paused and accepts none; resume() it"
                 )
             return int(self._child.call("control"))
 

@@ -45,7 +45,7 @@ class ThreadPause(Pause):
         # The loop has not run the callback yet; this lets the callback return immediately.
         if not self._stands.wait(_BEGINS_WITHIN_S):
             self._ends.set()
-            raise TimeoutError(f"the broker did not stand still within {_BEGINS_WITHIN_S:g} s")
+            raise TimeoutError(f"the broker could not be paused within {_BEGINS_WITHIN_S:g} s")
 
     def resume(self) -> None:
         self._ends.set()
@@ -55,7 +55,7 @@ class ThreadPause(Pause):
         self._stands.set()
         if not self._ends.wait(_LONGEST_S):
             _log.warning(
-                "a broker that was paused %g s ago, and not resumed, resumes by itself", _LONGEST_S
+                "a broker that was paused %g s ago has not been resumed; resuming it", _LONGEST_S
             )
 
 

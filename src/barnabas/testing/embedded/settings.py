@@ -56,7 +56,7 @@ def _text(name: str, value: Setting) -> str:
         return str(value)
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    raise ConfigError(f"{name}: {value!r} is not a text, a number, a path, True or False")
+    raise ConfigError(f"{name} must be text, a number, a path, True or False, not {value!r}")
 
 
 class QuietLog:

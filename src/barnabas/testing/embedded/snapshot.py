@@ -71,7 +71,7 @@ class Snapshot:
         into = directory.make()
         # The snapshot's files could not be distinguished from other files.
         if into.is_dir() and any(into.iterdir()):
-            raise ConfigError(f"path={into}: is not empty; a snapshot needs a directory of its own")
+            raise ConfigError(f"path={into} is not empty; a snapshot needs a directory of its own")
         _copy(data_dir, into / _DATA)
         description = {"format": _FORMAT, **kind._asdict()}
         (into / _DESCRIPTION).write_text(json.dumps(description), encoding="utf-8")

@@ -220,7 +220,7 @@ class Topic:
                 return each
         raise ValueError(
             f"partition: topic {self.name!r} has "
-            f"{counted(len(described.partitions), 'partition')}, and none of the number {number}"
+            f"{counted(len(described.partitions), 'partition')}, and no partition {number}"
         )
 
     async def _send(self, pairs: Sequence[_Pair], rest: RecordOptions) -> list[RecordMetadata]:
@@ -284,13 +284,13 @@ def _length(between: Range) -> int:
 def _given(record: object) -> _Pair:
     if isinstance(record, tuple):
         raise TypeError(
-            "records: a pair does not say which of the two is the key; write each as "
+            "records: in a pair, it is unclear which item is the key; write each as "
             '{"value": ..., "key": ...}'
         )
     if not isinstance(record, Mapping):
         return _pair(record, None)
     if unknown := record.keys() - {"value", "key"}:
-        raise TypeError(f"records: {sorted(map(str, unknown))} are neither value nor key")
+        raise TypeError(f"records: {sorted(map(str, unknown))}: only value and key are allowed")
     return _pair(record.get("value"), record.get("key"))
 
 

@@ -141,8 +141,8 @@ def _check_error(api: Api, error: str) -> None:
     # Clients do not handle errors that Kafka never returns here.
     if error not in possible:
         raise ConfigError(
-            f"error={error!r}: {api.name} never answers with it, and a client need not handle "
-            f"it; it may answer with {_list_text(possible)}"
+            f"error={error!r}: {api.name} never returns it, and a client need not handle "
+            f"it; it may return {_list_text(possible)}"
         )
 
 

@@ -62,7 +62,7 @@ class FaultControl:
         faults.attach(broker)
         await self.serve(faults)
         _log.warning(
-            "faults are taken on http://%s:%d without authentication: for tests alone",
+            "accepting faults on http://%s:%d without authentication: use this only in tests",
             _HOST,
             self._port,
         )

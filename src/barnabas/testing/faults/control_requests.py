@@ -35,7 +35,7 @@ class ControlRequests:
                 return self._spoil(request, "disk", self._faults.disk)
             case ("clock",):
                 return self._spoil(request, "clock", self._faults.clock)
-        raise Refused(404, "there are /faults, /faults/ID, /disk and /clock")
+        raise Refused(404, "the paths are /faults, /faults/ID, /disk and /clock")
 
     def _all(self, request: Request) -> Answer:
         match request.method:
@@ -81,7 +81,7 @@ class ControlRequests:
         for rule in self._faults.rules:
             if str(rule.rule_id) == rule_id:
                 return rule
-        raise Refused(404, f"there is no fault {rule_id[:40]!r}: GET /faults has them all")
+        raise Refused(404, f"there is no fault {rule_id[:40]!r}: GET /faults lists them all")
 
 
 async def _wait_for_hits(rule: Rule, request: Request) -> Answer:

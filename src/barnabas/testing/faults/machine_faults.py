@@ -58,7 +58,7 @@ def disk_fault(*, full: bool, error: str | None, delay_ms: int) -> DiskFault:
         raise ConfigError(f"full=True and error={error!r}: give one of them")
     if error is not None and error not in _DISK_ERRORS:
         raise ConfigError(
-            f"error={error!r}: a disk does not fail so{nearest(error, _DISK_ERRORS)}; it may fail "
+            f"error={error!r}: disks do not fail this way{nearest(error, _DISK_ERRORS)}; they fail "
             f"with {', '.join(_DISK_ERRORS)}"
         )
     if isinstance(delay_ms, bool) or not isinstance(delay_ms, int):

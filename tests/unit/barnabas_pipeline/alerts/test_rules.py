@@ -86,7 +86,10 @@ def test_ux_4_wrong_steps(steps: str, message: str, tmp_path: Path) -> None:
         (f'lookbak = "1d"\n{RATE}', "'lookbak' is unknown; did you mean lookback?"),
         (f"lookback = 5\n{RATE}", "rules.toml: lookback: minutes, hours or days are expected"),
         ('[[alert]]\nname = "a"\nkind = "rates"\n', "alert 'a': kind: 'rates' is unknown; did you"),
-        ('[[alert]]\nkind = "zzz"\n', "alert 1: kind: 'zzz' is unknown; rate, new_template"),
+        (
+            '[[alert]]\nkind = "zzz"\n',
+            "alert 1: kind: 'zzz' is unknown; the kinds are rate, new",
+        ),
         (RATE + 'windw = "5m"\n', "alert 'errors': 'windw' is unknown; did you mean window?"),
         (RATE + 'window = "5"\n', "alert 'errors': window: minutes, hours or days are expected"),
         (RATE + 'window = "0m"\n', "alert 'errors': window: minutes, hours or days are expected"),

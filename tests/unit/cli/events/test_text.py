@@ -41,7 +41,7 @@ def test_unknown_fields_are_left_out() -> None:
         "    cause: m joined",
     ]
     assert list(event_lines(2, SHRINK._replace(is_harmless=False)))[2] == (
-        "    not harmless: clients notice it"
+        "    not harmless: clients are affected"
     )
 
 

@@ -93,7 +93,7 @@ def test_one_directory_of_several_is_not_repaired_alone(
     assert f"in {directories[0]}, {directories[1]} can be read" in captured.out
     assert captured.err == ""
     assert main([*repair, *alone]) == EXIT_OK
-    assert "if the broker has other log directories than" in capfd.readouterr().err
+    assert "if the broker has log directories other than" in capfd.readouterr().err
     directories[1].rename(tmp_path / "elsewhere")
     assert main([*repair, "--config", str(config)]) == EXIT_FAILURE
     assert f"{directories[1]}, which {config} names, cannot be found" in capfd.readouterr().err

@@ -71,7 +71,7 @@ def test_a_mistyped_name_is_answered_with_what_there_is() -> None:
     assert profiles.find("staging", "--profile") == STAGING
     with pytest.raises(BadProfile, match=r"^--profile stagin: .*; did you mean staging\?$"):
         profiles.find("stagin", "--profile")
-    with pytest.raises(BadProfile, match=r"there are prod, staging$"):
+    with pytest.raises(BadProfile, match=r"the profiles are prod, staging$"):
         profiles.find("x", "--profile")
     with pytest.raises(BadProfile, match="`barnabas profile add` creates one"):
         Profiles().find("x", "--profile")

@@ -35,7 +35,7 @@ def test_se_3_the_two_forms_and_a_copy_of_the_authority(
     path = tmp_path / "alice.properties"
     files = client_files(path, "h:1,h:2", options)
     said = files.write(USER)
-    assert said.startswith(f"{path} has what a client needs, ")
+    assert said.startswith(f"{path} has the settings for a client, ")
     authority = str(tmp_path / "alice.ca.pem")
     assert Path(authority).read_bytes() == b"certificate\n"
     kept = {"bootstrap.servers": "h:1,h:2", "security.protocol": "SASL_SSL"}
@@ -65,7 +65,7 @@ def test_se_3_the_two_forms_and_a_copy_of_the_authority(
 def test_a_truststore_of_java_stays_where_it_is(tmp_path: Path) -> None:
     options = {"ssl_truststore_location": "/trust.jks", "ssl_truststore_password": "p"}
     files = client_files(tmp_path / "bob", "h:1", options)
-    assert "both name" not in files.write(USER)
+    assert "both refer" not in files.write(USER)
     assert load_properties(str(tmp_path / "bob"))["ssl.truststore.location"] == "/trust.jks"
     assert "ssl" not in files.librdkafka_path.read_text()
 

@@ -115,7 +115,7 @@ def test_sp_3_a_vacuum_that_keeps_nothing_takes_files_and_not_rows(tmp_path: Pat
     commit(options, 0, files(options, rows(0, 1)))
     found = files(options, rows(1, 2))
     opened(tmp_path / "t").vacuum(0, False, enforce_retention_duration=False, full=True)
-    with pytest.raises(CommitLost, match="not as a task wrote it"):
+    with pytest.raises(CommitLost, match="is missing or has changed since a task wrote it"):
         commit(options, 1, found)
     assert commit(options, 1, files(options, rows(1, 2)))
     assert read(tmp_path / "t") == rows(0, 2)
@@ -125,7 +125,7 @@ def test_sp_3_a_file_that_is_cut_short_is_not_committed(tmp_path: Path) -> None:
     options = options_of(tmp_path / "t")
     (found,) = files(options, rows(0, 1))
     (tmp_path / "t" / found.path).write_bytes(b"PAR1")
-    with pytest.raises(CommitLost, match="not as a task wrote it"):
+    with pytest.raises(CommitLost, match="is missing or has changed since a task wrote it"):
         commit(options, 0, [found])
 
 

@@ -89,7 +89,7 @@ def test_tk_5_what_is_no_place_or_no_snapshot_is_refused(tmp_path: Path) -> None
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     with Broker(tmp_path / "data") as broker:
-        with pytest.raises(ConfigError, match=rf"^path={tmp_path}/full: is not empty"):
+        with pytest.raises(ConfigError, match=rf"^path={tmp_path}/full is not empty"):
             broker.snapshot(tmp_path / "full")
         snapshot = broker.snapshot(tmp_path / "saved")
         with pytest.raises(ConfigError, match=rf"there is none in {tmp_path}/full"):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient  # type: ignore[import-untyped]
 
 from barnabas.client import NewTopic, SyncAdmin, SyncProducer
 from barnabas.events import Event
@@ -39,7 +40,9 @@ def test_a_killed_leader_and_its_return(cluster: ClusterProcess) -> None:
         controller = admin.describe_cluster().controller_id
         victim, other = [each for each in (1, 2, 3) if each != controller]
         elected = the_event(admin, of_broker("controller-elected", controller))
-        assert elected.cause.startswith("there was no controller")
+        assert elected.cause == "this is the first controller of the cluster"
+        assert elected.text in cluster.brokers[controller].log.read_text()
+        assert elected.text.endswith(f": {elected.cause}")
         admin.create_topics(NewTopic("led", assignment={0: [victim, other]}))
         created = the_event(admin, about("topic-created", "led"))
         assert created.text.endswith(f"led with 1 partition: {created.cause}")
@@ -117,3 +120,38 @@ def test_a_leader_that_comes_back_truncates(cluster: ClusterProcess) -> None:
     assert re.match("Truncating cut-0 to offset [12] from 3: its leader in epoch ", cut.text)
     assert cut.cause.endswith(" has a different log from there")
     assert (cut.broker, cut.is_harmless) == (leader, True)
+
+
+def test_in_1_a_controller_that_is_replaced(cluster: ClusterProcess) -> None:
+    """IN-1: its session ended, or somebody deleted its node; why a session ended is not guessed."""
+    with SyncAdmin(cluster.bootstrap_servers) as admin:
+        first = admin.describe_cluster().controller_id
+        store = KazooClient(hosts=cluster.zookeeper.connect)
+        store.start()
+        try:
+            store.delete("/controller")
+        finally:
+            store.stop()
+            store.close()
+
+        def is_second(event: Event) -> bool:
+            return event.kind == "controller-elected" and "epoch 2" in event.text
+
+        second = the_event(admin, is_second)
+        still = "is still registered: it resigned, or a tool deleted /controller"
+        own = f"broker {first}, the previous controller, resigned: "
+        assert second.cause == f"broker {first}, the previous controller, {still}" or (
+            second.broker == first and second.cause.startswith(own)
+        )
+        assert second.text in cluster.brokers[second.broker].log.read_text()
+        cluster.brokers[second.broker].kill()
+        left = [each for number, each in cluster.brokers.items() if number != second.broker]
+    with SyncAdmin([each.bootstrap_servers for each in left]) as admin:
+        third = the_event(
+            admin, lambda event: event.kind == "controller-elected" and "epoch 3" in event.text
+        )
+        assert third.cause == (
+            f"the session of broker {second.broker}, the previous controller, ended: it stopped, "
+            "failed or lost its connection to the metadata store"
+        )
+        assert third.text in cluster.brokers[third.broker].log.read_text()

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.controller.broker_channels import BrokerChannels
 from barnabas.broker.controller.controller_settings import ControllerContext, ControllerSettings
+from barnabas.broker.controller.election_cause import UNKNOWN as _UNKNOWN
+from barnabas.broker.controller.election_cause import Previous, election_cause
 from barnabas.broker.controller.event_loop import ControllerTerm
 from barnabas.broker.controller.registration import (
     Elected,
@@ -45,7 +47,6 @@ _log = logging.getLogger(__name__)
 _SHORTEST_SESSION_MS = 4_000
 _ENDS_LATE_MS = 1_000
 
-_UNKNOWN = -1
 _BACKOFF_S = 0.05
 _DOUBLINGS = 7
 _CALM_AGAIN_MS = 20_000
@@ -67,6 +68,7 @@ class ControllerElection:
         "_due",
         "_failed_at_ms",
         "_failures",
+        "_previous",
         "_registered",
         "_session_id",
         "_settings",
@@ -95,6 +97,7 @@ class ControllerElection:
         self._term: ControllerTerm | None = None
         self._channels: tuple[Elected, BrokerChannels] | None = None
         self._why_not: Exception | str = "it has not been elected"
+        self._previous = Previous()
         self._task: asyncio.Task[None] | None = None
         self._due = asyncio.Event()  # set when the session or the controller changes
         self._failures = 0
@@ -228,9 +231,10 @@ class ControllerElection:
             self._close_channels()
             return
         self.controller_id = broker_id
+        cause = await election_cause(self._store, broker_id, elected.epoch, self._previous)
         channels = self._channels_of(elected)
         self._term = term = ControllerTerm(self._context, self._settings, elected, channels)
-        await term.begin(self._cluster_id)
+        await term.begin(self._cluster_id, cause)
 
     def _channels_of(self, elected: Elected) -> BrokerChannels:
         """Return the channels, which all terms of an epoch share so that requests stay in order."""
@@ -277,6 +281,8 @@ class ControllerElection:
             self.controller_id = _UNKNOWN
             return
         self.controller_id = layout.decode_controller(node.data)
+        seen = await self._store.read(layout.broker_path(self.controller_id))
+        self._previous = Previous(self.controller_id, _UNKNOWN if seen is None else seen.czxid)
         if not self._is_session_over:
             await self._due.wait()
 
@@ -310,6 +316,7 @@ class ControllerElection:
         term, self._term = self._term, None
         self._why_not = error
         if term is not None:
+            self._previous = Previous(self._context.view.broker_id, own_end=error)
             term.close(error)
 
     async def _back_off(self) -> None:

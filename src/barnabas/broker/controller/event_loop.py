@@ -168,8 +168,11 @@ class ControllerTerm:
 
     # --- life ------------------------------------------------------------------------------------
 
-    async def begin(self, cluster_id: str) -> None:
-        """Read everything from the store, and return once this broker has applied it."""
+    async def begin(self, cluster_id: str, cause: str) -> None:
+        """Read everything from the store, and return once this broker has applied it.
+
+        `cause` says why this broker was elected.
+        """
         store = self._context.store
         # Watch before reading, so that a change in between triggers another round.
         for path, callback in self._on_change.items():
@@ -191,7 +194,7 @@ class ControllerTerm:
         known_live = self._context.view.image.brokers
         deleting = await children(store, layout.DELETE_TOPICS)
         await self._carry_out(lambda machine: machine.on_elected(deleting))
-        log_election(self._context.events, image, self.image, known_live)
+        log_election(self._context.events, cause, image, self.image, known_live)
         await self._channels.send(self._removed_topics(), self.image)
         self._query_log_ends()
         # The first round processes notifications left before this term.

@@ -32,7 +32,11 @@ _OFFLINE = (
 
 
 def log_election(
-    events: EventLog, found: ClusterImage, after: ClusterImage, known_live: Container[int]
+    events: EventLog,
+    cause: str,
+    found: ClusterImage,
+    after: ClusterImage,
+    known_live: Container[int],
 ) -> None:
     """Report that this broker has been elected; `found` is the cluster before its first decision.
 
@@ -41,9 +45,8 @@ def log_election(
     """
     text = (
         f"controller elected in epoch {after.controller_epoch}: broker {after.controller_id}; "
-        f"live brokers: {len(after.brokers)}, topics: {len(after.topics)}"
+        f"live brokers: {len(after.brokers)}, topics: {len(after.topics)}: {cause}"
     )
-    cause = "there was no controller, and this broker was the first to apply"
     events.add(
         Event("controller-elected", text, cause, broker=after.controller_id, is_harmless=True),
         _log,

@@ -13,8 +13,8 @@ E = TypeVar("E", bound=BaseException)
 def shielded(future: asyncio.Future[T]) -> asyncio.Future[T]:
     """Return a future that ends like `future` but does not cancel it when it is itself cancelled.
 
-    This is `asyncio.shield`, but in Python 3.14 that logs an error that comes after the
-    cancellation, with a traceback: for every request that a client has given up. The code that
+    This is `asyncio.shield`, which in Python 3.14 logs an error that comes after the cancellation,
+    with a traceback, and so once for every request that a client has given up on. The code that
     starts the work adds `retrieve_error` to it unless something is sure to await it.
     """
     if future.done():

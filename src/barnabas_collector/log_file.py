@@ -80,7 +80,7 @@ class LogFile:
         return size_bytes
 
     def quiet_s(self) -> float:
-        """Return how long nothing has been written, as far as calls of `size_bytes` have shown."""
+        """Return for how long nothing has been written, judging by the calls of `size_bytes`."""
         return time.monotonic() - self._changed_at_s
 
     def beginning(self) -> bytes:

@@ -97,8 +97,8 @@ def read_frames(content: bytes) -> Frames:
     while position < len(content):
         found = _read(content, position)
         if found is None:
-            # Damage in the middle must not hide the commits after it, which another copy may
-            # connect.
+            # Damage in the middle must not hide the commits after it: another copy may have the
+            # damaged ones.
             last_zxid = whole[-1].zxid if whole else 0
             found = _search(content, position + 1, last_zxid)
             if found is None:

@@ -3,7 +3,7 @@
 import { retryNow, usePoll } from "./api.js";
 import * as format from "./format.js";
 import { html, render, useEffect, useState } from "./html.js";
-import { PAGES } from "./pages.js";
+import { choose } from "./pages.js";
 import { useAddress } from "./router.js";
 
 const LINKS = [
@@ -19,7 +19,7 @@ const LINKS = [
 function App() {
   const { path, filters } = useAddress();
   const poll = usePoll("api/overview");
-  const { view, title, key } = PAGES.choose(path);
+  const { page, props, title, key } = choose(path);
   const cluster = poll.data?.title ?? "";
   useEffect(() => {
     document.title = [title, cluster, "Barnabas"].filter(Boolean).join(" · ");
@@ -44,7 +44,7 @@ function App() {
     </div>
     <main id="content" tabindex="-1">
       <${Banner} poll=${poll} />
-      ${view({ filters, overview: poll.data, key })}
+      <${page} key=${key} ...${props} filters=${filters} overview=${poll.data} />
       <footer>
         ${poll.data?.looked_at
           ? html`The cluster was last asked at ${format.clock(poll.data.looked_at)}. This page only reads.`

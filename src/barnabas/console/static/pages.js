@@ -1,35 +1,55 @@
 /** Lists the pages, each with the addresses that open it. */
 
 import { html } from "./html.js";
+import { BrokerPage } from "./pages/broker.js";
+import { BrokersPage } from "./pages/brokers.js";
+import { EventsPage } from "./pages/events.js";
+import { GroupPage } from "./pages/group.js";
+import { GroupsPage } from "./pages/groups.js";
+import { MessagesPage } from "./pages/messages.js";
 import { OverviewPage } from "./pages/overview.js";
+import { SecurityPage } from "./pages/security.js";
 import { TopicPage } from "./pages/topic.js";
 import { TopicsPage } from "./pages/topics.js";
+import { TransactionsPage } from "./pages/transactions.js";
 import { Heading } from "./parts/words.js";
 
 /**
- * Each entry: the segments of the address, where "*" stands for any; the title; what draws it. A
- * page about one thing is drawn anew for another one, so that nothing of the first stays.
+ * Lists each page with its address, where "*" stands for any segment; then come its title, what
+ * draws it, and what it is told of the address.
  */
 const ALL = [
-  [[], () => "Overview", () => OverviewPage],
-  [["topics"], () => "Topics", () => TopicsPage],
-  [["topics", "*"], ([, name]) => name, () => TopicPage, ([, name]) => ({ name })],
+  [[], () => "Overview", OverviewPage],
+  [["events"], () => "Events", EventsPage],
+  [["topics"], () => "Topics", TopicsPage],
+  [["topics", "*"], ([, name]) => name, TopicPage, ([, name]) => ({ name })],
+  [["topics", "*", "messages"], ([, name]) => `Messages of ${name}`, MessagesPage, ([, name]) => ({ name })],
+  [["groups"], () => "Groups", GroupsPage],
+  [["groups", "*"], ([, id]) => id, GroupPage, ([, id]) => ({ id })],
+  [["transactions"], () => "Transactions", TransactionsPage],
+  [["brokers"], () => "Brokers", BrokersPage],
+  [["brokers", "*"], ([, id]) => `Broker ${id}`, BrokerPage, ([, id]) => ({ id })],
+  [["security"], () => "Security", SecurityPage],
 ];
 
 function matches(pattern, path) {
   return pattern.length === path.length && pattern.every((part, index) => part === "*" || part === path[index]);
 }
 
-function choose(path) {
+/**
+ * Returns the page for the segments of an address.
+ *
+ * A page about one thing is drawn anew for another one, so that nothing of the first stays: the
+ * frame uses `key` for that.
+ * @param {string[]} path
+ */
+export function choose(path) {
   const key = path.join("/");
   const found = ALL.find(([pattern]) => matches(pattern, path));
-  if (!found) return { key, title: "Not found", view: () => html`<${NoPage} />` };
+  if (!found) return { key, title: "Not found", page: NoPage, props: {} };
   const [, title, page, propsOf = () => ({})] = found;
-  const view = (given) => html`<${page()} ...${given} ...${propsOf(path)} />`;
-  return { key, title: title(path), view };
+  return { key, title: title(path), page, props: propsOf(path) };
 }
-
-export const PAGES = { choose };
 
 function NoPage() {
   return html`<${Heading} over="Console" title="There is no such page" />

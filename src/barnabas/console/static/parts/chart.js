@@ -79,6 +79,7 @@ function optionsFor(place, { as, height, setPointed }) {
         ...axis,
         grid: { show: false },
         space: 90,
+        size: 30,
         values: (plot, splits) => splits.map((at) => format.clock(at)),
       },
       {

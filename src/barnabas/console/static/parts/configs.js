@@ -4,13 +4,14 @@ import { html } from "../html.js";
 import { Table } from "./table.js";
 import { Mark } from "./words.js";
 
-/** @param {{configs: object[]}} props rows such as `ConfigRow` of shapes.py */
+/** @param {{configs: object[] | null}} props rows such as `ConfigRow` of shapes.py */
 export function Configs({ configs }) {
+  if (!configs) return html`<div class="empty">Not known: no broker has told them, or it denied the request.</div>`;
   const set = configs.filter((config) => !config.is_default);
   const rest = configs.filter((config) => config.is_default);
   return html`
     <${Table} caption="Configs that are set" columns=${COLUMNS} rows=${set} keyOf=${(config) => config.name}
-      empty=${configs.length ? "All configs have their defaults." : "No configs can be read here."} />
+      empty=${configs.length ? "All configs have their defaults." : "There are none."} />
     ${rest.length > 0 && html`<details>
       <summary>${rest.length} with their defaults</summary>
       <${Table} caption="Configs with their defaults" columns=${COLUMNS} rows=${rest} keyOf=${(config) => config.name} />

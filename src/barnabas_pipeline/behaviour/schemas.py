@@ -57,10 +57,13 @@ SESSIONS: Final = pa.schema(
         ("entry_order", _ORDER),
         ("exit_order", _ORDER),
         ("day", pa.date32()),
+        ("first_hits", pa.list_(TIME)),
     ]
 )
 """`entry` and `exit` are the paths of the first and last page, and `referrer` is the host that led
-to the first; all three are null if there was no page. `day` (UTC) is the day of `end`."""
+to the first; all three are null if there was no page. `day` (UTC) is the day of `end`.
+`first_hits` has the times of the first few hits of people's sessions in which every hit is a page
+view, and is null for all other sessions."""
 TRAFFIC: Final = pa.schema(
     [
         ("minute", TIME),

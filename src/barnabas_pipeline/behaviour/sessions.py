@@ -32,7 +32,18 @@ of a visitor that behaves like a robot."""
 _MANY_PAGES: Final = 30
 """A visitor that views this many pages and never loads anything else is unlikely to be a person."""
 
+_FEWEST_BEATS: Final = 12
+"""This many requests for one page at a fixed interval are unlikely to come from a person."""
+
+_SHORTEST_BEAT_S: Final = 5
+"""Times in logs have a resolution of a second, so shorter intervals cannot be told apart."""
+
+_TOLERANCE: Final = 0.05
+_TOLERANCE_S: Final = 1.0
+"""An interval may differ from the mean by the larger of the two: by this share, or this long."""
+
 _ORDER: Final = ("time", "partition", "offset")
+_VISITOR: Final = ("client", "agent")
 
 
 def single_hits(events: pl.DataFrame) -> pl.DataFrame:
@@ -57,6 +68,7 @@ def single_hits(events: pl.DataFrame) -> pl.DataFrame:
         pl.when(page).then(order).alias("entry_order"),
         pl.when(page).then(order).alias("exit_order"),
         "day",
+        pl.when(page & ~pl.col("robot")).then(pl.concat_list(time)).alias("first_hits"),
     )
 
 
@@ -81,6 +93,7 @@ def join(parts: pl.DataFrame) -> pl.DataFrame:
             first.agg(pl.col("entry", "referrer", "entry_order").first()), "_session", "left"
         )
         .join(last.agg(pl.col("exit", "exit_order").last()), "_session", "left")
+        .join(_first_hits(parts, whole), "_session", "left")
         # A session that spans midnight belongs to the day of its last hit.
         .with_columns(pl.col("end").dt.date().alias("day"))
         .select(SESSIONS.names)
@@ -93,15 +106,21 @@ def derive(sessions: pl.DataFrame, newest_s: int) -> pl.DataFrame:
     `newest_s`: the time of the newest hit of all, in seconds since the epoch, which decides `open`.
     """
     end_s = pl.col("end").dt.epoch("s")
-    return sessions.with_columns(
-        (end_s - pl.col("start").dt.epoch("s")).alias("length_seconds"),
-        (pl.col("pages") == 1).alias("bounce"),
-        (newest_s - end_s < SILENCE_S).alias("open"),
-        _is_automated().alias("automated"),
+    steady = _steady_visitors(sessions).with_columns(pl.lit(True).alias("_steady"))
+    is_steady = pl.col("_steady").fill_null(False)
+    return (
+        sessions.join(steady, _VISITOR, "left", nulls_equal=True, maintain_order="left")
+        .with_columns(
+            (end_s - pl.col("start").dt.epoch("s")).alias("length_seconds"),
+            (pl.col("pages") == 1).alias("bounce"),
+            (newest_s - end_s < SILENCE_S).alias("open"),
+            (_views_many() | is_steady).alias("automated"),
+        )
+        .drop("_steady")
     )
 
 
-def _is_automated() -> pl.Expr:
+def _views_many() -> pl.Expr:
     """Return an expression that is true if a session's visitor views many pages and loads no
     assets.
 
@@ -109,21 +128,91 @@ def _is_automated() -> pl.Expr:
     host probably serves the assets. The result depends only on sums, so it does not depend on how
     sessions were joined.
     """
-    visitor = ("client", "agent")
-    pages, hits = pl.col("pages").sum().over(visitor), pl.col("hits").sum().over(visitor)
+    pages, hits = pl.col("pages").sum().over(_VISITOR), pl.col("hits").sum().over(_VISITOR)
     has_more = (pages > 1) & ~pl.col("robot")
     is_usual = 2 * ((hits > pages) & has_more).sum() > has_more.sum()
     return (pages >= _MANY_PAGES) & (hits == pages) & is_usual & ~pl.col("robot")
 
 
+def _steady_visitors(sessions: pl.DataFrame) -> pl.DataFrame:
+    """Return the visitors that view a single page at a fixed interval and load nothing else.
+
+    The interval is either within a session, or longer than the silence that ends a session. The
+    result depends only on sums and on the first hits, so it does not depend on how sessions were
+    joined.
+    """
+    people = sessions.filter(~pl.col("robot")).sort(*_VISITOR, "start")
+    is_next = pl.all_horizontal(pl.col(each).eq_missing(pl.col(each).shift(1)) for each in _VISITOR)
+    visitors = (
+        people.with_columns(
+            pl.when(is_next).then(_seconds(pl.col("start").diff())).alias("gap"),
+            _keeps_beat().alias("keeps_beat"),
+        )
+        .group_by(_VISITOR)
+        .agg(
+            pl.len().alias("sessions"),
+            pl.col("hits", "pages").sum(),
+            pl.min_horizontal("entry", "exit").min().alias("first_path"),
+            pl.max_horizontal("entry", "exit").max().alias("last_path"),
+            pl.col("gap").min().alias("shortest"),
+            pl.col("gap").max().alias("longest"),
+            pl.col("gap").mean().alias("mean"),
+            pl.col("keeps_beat").any(),
+        )
+    )
+    are_single = (pl.col("hits") == pl.col("sessions")) & (pl.col("sessions") >= _FEWEST_BEATS)
+    returns = are_single & _are_near(pl.col("shortest"), pl.col("longest"), pl.col("mean"))
+    return visitors.filter(
+        (pl.col("hits") == pl.col("pages"))
+        & (pl.col("first_path") == pl.col("last_path"))
+        & (pl.col("keeps_beat") | returns)
+    ).select(_VISITOR)
+
+
+def _keeps_beat() -> pl.Expr:
+    """Return an expression that is true if a session lasts half an hour or longer, and its first
+    hits are as far apart as its hits are on average."""
+    length_s = _seconds(pl.col("end") - pl.col("start"))
+    gaps_us = pl.col("first_hits").cast(pl.List(pl.Int64)).list.diff(null_behavior="drop")
+    is_long = (length_s >= SILENCE_S) & (pl.col("first_hits").list.len() == _FEWEST_BEATS)
+    shortest_s, longest_s = gaps_us.list.min() / 1_000_000, gaps_us.list.max() / 1_000_000
+    return (is_long & _are_near(shortest_s, longest_s, length_s / (pl.col("hits") - 1))).fill_null(
+        False
+    )
+
+
+def _are_near(shortest_s: pl.Expr, longest_s: pl.Expr, mean_s: pl.Expr) -> pl.Expr:
+    """Return whether intervals between these two are approximately equal to the mean."""
+    tolerance_s = pl.max_horizontal(mean_s * _TOLERANCE, pl.lit(_TOLERANCE_S))
+    is_near = (mean_s - shortest_s <= tolerance_s) & (longest_s - mean_s <= tolerance_s)
+    return is_near & (mean_s >= _SHORTEST_BEAT_S)
+
+
+def _seconds(duration: pl.Expr) -> pl.Expr:
+    return duration.dt.total_microseconds() / 1_000_000
+
+
+def _first_hits(parts: pl.DataFrame, whole: pl.DataFrame) -> pl.DataFrame:
+    """Return the times of the first hits of each session in which people only view pages."""
+    wanted = whole.filter((pl.col("hits") == pl.col("pages")) & ~pl.col("robot"))
+    times = parts.select("_session", "first_hits").join(wanted, "_session", "semi")
+    return (
+        times.explode("first_hits")
+        # Rows that an earlier version wrote have no times.
+        .drop_nulls("first_hits")
+        .sort("_session", "first_hits")
+        .group_by("_session", maintain_order=True)
+        .agg(pl.col("first_hits").head(_FEWEST_BEATS))
+    )
+
+
 def _numbered(parts: pl.DataFrame) -> pl.DataFrame:
     """Return `parts`, each with the number of its `_session`."""
-    visitor = ("client", "agent")
-    parts = parts.sort(*visitor, "start", "end")
-    is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in visitor)
+    parts = parts.sort(*_VISITOR, "start", "end")
+    is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in _VISITOR)
     # This is the latest end so far, not the end of the previous row, because a long part may
     # enclose a short one.
-    last_end = pl.col("end").cum_max().shift(1).over(visitor)
+    last_end = pl.col("end").cum_max().shift(1).over(_VISITOR)
     silence = pl.col("start") - last_end
     # A visitor's first part has no predecessor, so its silence is null.
     is_first = is_new | (silence >= pl.duration(seconds=SILENCE_S)).fill_null(True)

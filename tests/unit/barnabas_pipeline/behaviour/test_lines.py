@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -17,6 +17,8 @@ from barnabas_pipeline.behaviour.sessions import derive, join, single_hits
 from barnabas_pipeline.places import Positions
 from barnabas_pipeline.schemas import DEAD_LETTERS
 from tests.kit.pipeline.web_records import line, record, table
+
+TIMES = pl.Datetime("us", "UTC")
 
 
 def test_robots_and_page_views() -> None:
@@ -206,6 +208,55 @@ def test_sp_2_a_visitor_that_loads_nothing_but_pages_behaves_like_a_robot() -> N
     assert found.filter("automated")["client"].to_list() == ["198.18.0.1"]
     assert not derive(sessions_of(rows[:29]), 0)["automated"].any(), "fewer pages"
     assert not derive(sessions_of(rows[:30]), 0)["automated"].any(), "assets are elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("every_s", "jitter_s", "path", "automated"),
+    [
+        (60, 0, "/health", True),
+        (300, 1, "/health", True),
+        (7200, 1, "/health", True),
+        (60, 9, "/health", False),
+        (7200, 900, "/health", False),
+        (60, 0, "/{}", False),
+        (2, 0, "/health", False),
+        (60, 0, "/health.png", False),
+    ],
+)
+def test_sp_2_a_visitor_that_views_one_page_at_a_fixed_interval_behaves_like_a_robot(
+    every_s: int, jitter_s: int, path: str, automated: bool
+) -> None:
+    """SP-2: whether an interval ends a session or not, and however its sessions were joined."""
+    start = datetime(2015, 5, 17, 3, tzinfo=UTC)
+    times = [start + timedelta(seconds=i * every_s + i % 2 * jitter_s) for i in range(40)]
+    visits = [
+        line(path=path.format(i), day=f"{at:%d/%b/%Y}", clock=f"{at:%X}")
+        for i, at in enumerate(times)
+    ]
+    rows = [record(text, i) for i, text in enumerate([*visits, line(client="198.18.0.9")])]
+    parts = [sessions_of(rows[20:]), sessions_of(rows[:20:2]), sessions_of(rows[1:20:2])]
+    at_once, joined = sessions_of(rows), join(pl.concat(parts))
+    assert as_set(joined) == as_set(at_once)
+    found = derive(joined, 0).filter("automated")["client"].unique().to_list()
+    assert found == (["198.18.0.1"] if automated else [])
+
+
+def test_sp_2_a_person_whose_page_reloads_itself_remains_a_person() -> None:
+    """SP-2: because this person also loads an asset; and eleven requests are too few."""
+    every = [line(clock=f"10:{minute:02}:00", path="/live") for minute in range(0, 48, 4)]
+    asset = line(clock="10:00:01", path="/logo.png")
+    for texts, expected in ((every, True), (every[:-1], False), ([*every, asset], False)):
+        found = derive(sessions_of([record(text, i) for i, text in enumerate(texts)]), 0)
+        assert found["automated"].to_list() == [expected]
+
+
+def test_sp_2_sessions_of_an_earlier_version_have_no_first_hits() -> None:
+    """SP-2: they are joined with new ones, and not mistaken for a robot's."""
+    every = [line(clock=f"10:{minute:02}:00", path="/live") for minute in range(0, 60, 3)]
+    rows = [record(text, i) for i, text in enumerate(every)]
+    old = sessions_of(rows[:10]).with_columns(first_hits=pl.lit(None, pl.List(TIMES)))
+    found = derive(join(pl.concat([old, sessions_of(rows[10:])])), 0)
+    assert found.select("hits", "automated").rows() == [(20, False)]
 
 
 def test_sp_2_a_format_without_agents_has_people() -> None:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
@@ -62,6 +63,16 @@ def require_kcat() -> Path:
         if found := shutil.which(name):
             return Path(found)
     missing("no kcat on the PATH", "apt-get install kcat")
+
+
+def require_chromium() -> Path:
+    """A browser for the pages of the console; Playwright's Python package drives it."""
+    if find_spec("playwright") is None:
+        missing("no playwright", install_line("dev"))
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return Path(found)
+    missing("no chromium on the PATH", "apt-get install chromium")
 
 
 def find_rsyslog() -> Path | None:

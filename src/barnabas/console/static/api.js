@@ -125,6 +125,8 @@ export function useStream(path, take) {
     source.onopen = () => setState("open");
     source.onerror = () => setState("connecting");
     source.onmessage = (event) => taker.current(JSON.parse(event.data));
+    // The server ends the stream with it; the browser connects again.
+    source.addEventListener("problem", () => setState("connecting"));
     return () => source.close();
   }, [path]);
   return state;

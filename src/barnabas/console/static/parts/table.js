@@ -84,18 +84,18 @@ export function Search({ value, label, onInput }) {
   />`;
 }
 
-/** Draws the pages of a list, of which the server sends one. */
+/** Draws the pages of a list, of which the server sends one, counted from 0. */
 export function Paging({ page, matching, size, noun }) {
   const pages = Math.max(1, Math.ceil(matching / size));
   if (pages === 1) return html`<p class="note after">${format.counted(matching, noun)}</p>`;
-  const from = (page - 1) * size + 1;
-  const to = Math.min(matching, page * size);
+  const from = page * size + 1;
+  const to = Math.min(matching, (page + 1) * size);
   return html`<nav class="paging" aria-label="Pages">
-    <button type="button" disabled=${page <= 1} onClick=${() => setFilters({ page: page - 1 })}>
+    <button type="button" disabled=${page <= 0} onClick=${() => setFilters({ page: page - 1 })}>
       Previous
     </button>
     <span>${format.number(from)} to ${format.number(to)} of ${format.counted(matching, noun)}</span>
-    <button type="button" disabled=${page >= pages} onClick=${() => setFilters({ page: page + 1 })}>
+    <button type="button" disabled=${page >= pages - 1} onClick=${() => setFilters({ page: page + 1 })}>
       Next
     </button>
   </nav>`;

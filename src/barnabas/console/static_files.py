@@ -27,7 +27,7 @@ class StaticFiles:
     """Knows the files that were there at the start; no other name is looked up on the disk."""
 
     def __init__(self, directory: Path = DIRECTORY) -> None:
-        found = [*directory.glob("*"), *directory.glob("vendor/*")]
+        found = directory.rglob("*")
         self._paths = {
             path.relative_to(directory).as_posix(): path for path in found if path.is_file()
         }

@@ -140,6 +140,15 @@ def test_lg_3_a_message_of_net_in_the_lines_below() -> None:
     ]
 
 
+def test_lg_3_a_slow_query_is_a_record() -> None:
+    """LG-3: of MySQL, of MariaDB, and of PHP-FPM, which leaves a line empty between two."""
+    mysql = "# Time: 2026-03-10T10:00:00.5Z\n# User@Host: a[a] @ b []\n# Query_time: 2.0\nSELECT 1;"
+    mariadb = mysql.replace("2026-03-10T10:00:00.5Z", "260310  9:00:00")
+    assert records(mysql, mariadb, mysql) == [mysql, mariadb, mysql]
+    php = "[27-Nov-2026 20:52:09]  [pool www] pid 7\nscript_filename = /a.php\n[0x0f] f() /a.php\n"
+    assert records(php, php) == [php, php]
+
+
 def test_lines_of_no_format_are_records_each() -> None:
     assert records("a note", "another", '{"a": 1}', "b=c") == [
         "a note",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,7 @@ from barnabas.testing import Cluster
 from barnabas.types import TopicPartition
 from tests.kit.foreign import require_chromium
 from tests.kit.processes.web_console import web_console
+from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -183,7 +185,9 @@ def test_a_large_value_is_shown_on_request(browser: Browser, address: str) -> No
         page.goto(address + "#/topics/orders/messages?partition=1&from=10")
         page.get_by_label("Message at offset 10 of partition 1").click()
         page.get_by_role("button", name="Show all").click()
-        page.wait_for_function("document.querySelector('.tall bdi')?.innerText.length == 5000")
+        wait_until(
+            partial(page.evaluate, "document.querySelector('.tall bdi')?.innerText.length == 5000")
+        )
 
 
 def test_new_messages_are_followed(browser: Browser, address: str, cluster: Cluster) -> None:
@@ -205,10 +209,11 @@ def test_the_keyboard_is_enough(browser: Browser, address: str) -> None:
         assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
         page.keyboard.press("Enter")
         assert page.evaluate("document.activeElement.id") == "content"
+        page.get_by_role("searchbox").wait_for()
         page.keyboard.press("/")
-        page.wait_for_function("document.activeElement?.type == 'search'")
+        wait_until(partial(page.evaluate, "document.activeElement?.type == 'search'"))
         page.keyboard.type("orders")
-        page.wait_for_function("location.hash.endsWith('search=orders')")
+        wait_until(partial(page.evaluate, "location.hash.endsWith('search=orders')"))
         page.get_by_text("1 topic", exact=True).wait_for()
         while page.evaluate("document.activeElement.textContent") != "orders":
             page.keyboard.press("Tab")
@@ -255,7 +260,7 @@ def test_a_killed_broker_is_shown_with_the_cause(
         page.goto(address + "#/events?kind=election&topic=orders")
         page.locator("h1").wait_for()
         cluster.kill_broker(3)
-        election = page.locator(".events li").filter(has_text="broker 3").first
+        election = page.locator(".events > li").filter(has_text="broker 3").first
         election.wait_for()
         assert "broker 3 failed: its session ended" in election.locator(".cause").inner_text()
         page.goto(address)

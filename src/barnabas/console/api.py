@@ -249,7 +249,7 @@ def _event_filter(request: Request) -> EventFilter:
         group=text(query, "group"),
         broker=number(query, "broker", 0, most=INT32_MAX) if query.get("broker") else None,
         since_ms=number(query, "since", 0, most=INT64_MAX),
-        with_roles=flag(query, "all"),
+        with_routine=flag(query, "all"),
     )
 
 

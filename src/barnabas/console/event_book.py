@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from barnabas.client.admin.event_admin import BrokerEvents, by_time
 from barnabas.console.shapes import EventRow, Events
-from barnabas.events import KINDS, ROLES, Event
+from barnabas.events import KINDS, ROUTINE, Event
 
 KEPT: Final = 10_000
 _MOST_CHARACTERS: Final = 8_000_000
@@ -24,10 +24,10 @@ class EventFilter(NamedTuple):
     group: str = ""
     broker: int | None = None
     since_ms: int = 0
-    with_roles: bool = False
+    with_routine: bool = False
 
     def has(self, row: EventRow) -> bool:
-        """Return whether to show this event; ROLES are shown only `with_roles` or by kind."""
+        """Return whether to show this event: a routine one only `with_routine` or by its kind."""
         return (
             row["at"] >= self.since_ms
             and (row["kind"] == self.kind if self.kind else self._has_by_default(row))
@@ -37,7 +37,7 @@ class EventFilter(NamedTuple):
         )
 
     def _has_by_default(self, row: EventRow) -> bool:
-        return self.with_roles or row["kind"] not in ROLES
+        return self.with_routine or row["kind"] not in ROUTINE
 
 
 class EventBook:
@@ -84,7 +84,7 @@ class EventBook:
         return found[:limit]
 
     def find(self, is_wanted: Callable[[EventRow], bool]) -> EventRow | None:
-        """Return the latest event that is wanted, ROLES included."""
+        """Return the latest event that is wanted, routine events included."""
         return next(self._matching(is_wanted), None)
 
     def _matching(self, is_wanted: Callable[[EventRow], bool]) -> Iterator[EventRow]:

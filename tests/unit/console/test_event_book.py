@@ -22,7 +22,7 @@ EVENTS = (
     ("wanted", "kinds"),
     [
         (EventFilter(), ["group-generation", "election"]),
-        (EventFilter(with_roles=True), ["group-generation", "leader", "election"]),
+        (EventFilter(with_routine=True), ["group-generation", "leader", "election"]),
         (EventFilter(kind="leader"), ["leader"]),
         (EventFilter(topic="t"), ["election"]),
         (EventFilter(group="g"), ["group-generation"]),

@@ -141,7 +141,7 @@ class TopicAdmin:
     ) -> TopicImage:
         """Increase a topic to `total` partitions; raises what `TopicWriter.grow` raises."""
         term = self._term()
-        with self._causes.noted([growth_key(topic, total)], cause):
+        with self._causes.noting([growth_key(topic, total)], cause):
             existing, added = await self._writer.grow(
                 topic, total, assignment, validate_only=validate_only
             )
@@ -167,7 +167,7 @@ class TopicAdmin:
         term = self._term()
         known = [name for name in dict.fromkeys(names) if name in term.image.topics]
         if known:
-            with self._causes.noted(map(deletion_key, known), cause):
+            with self._causes.noting(map(deletion_key, known), cause):
                 await self._writer.delete(known)
             term.events.path_changed(layout.DELETE_TOPICS)
             await term.events.whole_round()

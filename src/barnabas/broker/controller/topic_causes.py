@@ -48,7 +48,7 @@ class TopicCauses:
         return self._causes.pop(key, "")
 
     @contextmanager
-    def noted(self, keys: Iterable[Key], cause: str) -> Iterator[None]:
+    def noting(self, keys: Iterable[Key], cause: str) -> Iterator[None]:
         """Note the cause of changes while they are written, and forget it if that fails."""
         keys = tuple(keys)
         for key in keys:

@@ -29,10 +29,10 @@ def test_in_1_a_cause_is_taken_once_and_by_its_own_change() -> None:
 
 def test_in_1_a_change_that_fails_leaves_no_cause_for_the_next_one() -> None:
     causes = TopicCauses()
-    with pytest.raises(OSError, match="failed"), causes.noted([deletion_key("t")], "mine"):
+    with pytest.raises(OSError, match="failed"), causes.noting([deletion_key("t")], "mine"):
         raise OSError("failed")
     assert causes.take(deletion_key("t")) == ""
-    with causes.noted([deletion_key("t")], "mine"):
+    with causes.noting([deletion_key("t")], "mine"):
         pass
     assert causes.take(deletion_key("t")) == "mine"
 

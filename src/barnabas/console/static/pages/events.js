@@ -78,7 +78,7 @@ function Filters({ kind, topic, group, broker, all, kinds, state }) {
     />
     <label title="Each replica also repeats what the controller decided: shown only on request">
       <input type="checkbox" checked=${Boolean(all)} onChange=${(event) => setFilters({ all: event.target.checked ? 1 : "" })} />
-      Repetitions too
+      Routine events too
     </label>
     <span class=${state === "open" ? "live" : "note"} role="status">${live[state]}</span>
   </form>`;

@@ -3,15 +3,53 @@
 import { html } from "../html.js";
 import { BrokerLink, GroupLink, Mark, Time, TopicLink } from "./words.js";
 
+const AT_ONCE_MS = 2_000;
+
 /** @param {{events: object[], empty: any}} props rows such as `EventRow` of shapes.py */
 export function EventList({ events, empty }) {
   if (!events.length) return html`<div class="empty">${empty}</div>`;
   return html`<ol class="events">
-    ${events.map((event) => html`<${Event} key=${`${event.reporter}-${event.sequence}-${event.at}`} event=${event} />`)}
+    ${runs(events).map((run) => html`<${Run} key=${keyOf(run.at(-1))} run=${run} />`)}
   </ol>`;
 }
 
-function Event({ event }) {
+/** Returns the events in runs: what one decision did to many partitions, one after the other. */
+function runs(events) {
+  const found = [];
+  for (const event of events) {
+    const run = found.at(-1);
+    if (run && isAlike(run[0], event)) run.push(event);
+    else found.push([event]);
+  }
+  return found;
+}
+
+function isAlike(one, other) {
+  return (
+    one.cause !== "" &&
+    one.cause === other.cause &&
+    one.kind === other.kind &&
+    one.harmless === other.harmless &&
+    Math.abs(one.at - other.at) <= AT_ONCE_MS
+  );
+}
+
+const keyOf = (event) => `${event.reporter}-${event.sequence}-${event.at}`;
+
+function Run({ run }) {
+  const [first, ...others] = run;
+  if (!others.length) return html`<${Event} event=${first} />`;
+  return html`<${Event} event=${first}>
+    <details class="alike">
+      <summary>and ${others.length} more at the same time, with the same cause</summary>
+      <ol>
+        ${others.map((event) => html`<li key=${keyOf(event)}><bdi>${event.text}</bdi></li>`)}
+      </ol>
+    </details>
+  <//>`;
+}
+
+function Event({ event, children }) {
   const needsYou = event.harmless === false;
   return html`<li class=${needsYou ? "needs" : event.severity === "WARNING" ? "warns" : ""}>
     <div class="when"><${Time} at=${event.at} /></div>
@@ -22,13 +60,14 @@ function Event({ event }) {
       <p class="marks">
         <${Mark}>${event.kind}<//>
         ${event.harmless === true && html`<${Mark} tone="good">harmless<//>`}
-        ${needsYou && html`<${Mark} tone="warning">needs attention<//>`}
+        ${needsYou && html`<${Mark} tone="warning">clients notice it<//>`}
         ${event.topic && html`<${TopicLink} name=${event.topic} />`}
         ${event.partition >= 0 && html`<span>partition ${event.partition}</span>`}
         ${event.group && html`<${GroupLink} id=${event.group} />`}
         ${event.broker >= 0 && html`<${BrokerLink} id=${event.broker} />`}
         <span class="by">reported by ${event.reporter}</span>
       </p>
+      ${children}
     </div>
   </li>`;
 }

@@ -1,0 +1,131 @@
+"""Serves the console on one socket, until a signal arrives or a caller stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import signal
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from ipaddress import ip_address
+from typing import Any, Final, NamedTuple
+
+import uvicorn
+
+from barnabas.console.application import application
+from barnabas.console.guard import LOCAL_NAMES
+from barnabas.console.race import race
+from barnabas.console.watch import ClusterWatch
+from barnabas.errors import ConfigError
+
+_MOST_CONNECTIONS: Final = 200
+_BACKLOG: Final = 128
+_STOP_S: Final = 2
+
+
+class Address(NamedTuple):
+    """The host and port to listen on; port 0 selects a free one."""
+
+    host: str
+    port: int
+
+
+async def serve(
+    servers: str,
+    options: Mapping[str, Any],
+    address: Address,
+    on_ready: Callable[[str], None],
+) -> None:
+    """Serve the console of a cluster until SIGINT or SIGTERM.
+
+    `options`: those of every client. `on_ready` is called with the console's URL. Raises
+    ConfigError if the address cannot be used, and a KafkaError or Unreachable if the cluster cannot
+    be reached at the start.
+    """
+    stopping = asyncio.Event()
+    sock = _listening(address)
+    with contextlib.closing(sock):
+        watch = ClusterWatch(servers, options)
+        await watch.start()
+        try:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, stopping.set)
+            await _serve_until(stopping, watch, sock, address.host, on_ready)
+        finally:
+            await watch.close()
+
+
+def is_local(host: str) -> bool:
+    """Return whether only processes of this machine can connect to this host."""
+    if host in LOCAL_NAMES:
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+async def _serve_until(
+    stopping: asyncio.Event,
+    watch: ClusterWatch,
+    sock: socket.socket,
+    host: str,
+    on_ready: Callable[[str], None],
+) -> None:
+    """Serve until a signal arrives or something fails."""
+    names = [host] if is_local(host) else [host, socket.gethostname(), socket.getfqdn()]
+    server = _Server(
+        uvicorn.Config(
+            application(watch, stopping, names),
+            access_log=False,
+            http="h11",
+            lifespan="off",
+            limit_concurrency=_MOST_CONNECTIONS,
+            log_config=None,
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=_STOP_S,
+            ws="none",
+        )
+    )
+    serving = asyncio.create_task(server.serve([sock]))
+    serving.add_done_callback(lambda _: stopping.set())
+    shown = f"[{host}]" if ":" in host else host
+    on_ready(f"http://{shown}:{sock.getsockname()[1]}/")
+    try:
+        await race(watch.run(), stopping.wait())
+    finally:
+        stopping.set()  # ends the streams
+        server.should_exit = True
+        await serving
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to `serve`, which stops the looks as well."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _listening(address: Address) -> socket.socket:
+    """Return a socket that listens. Raises ConfigError."""
+    host, port = address
+    try:
+        found = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_ADDRCONFIG
+        )
+    except OSError as error:
+        raise ConfigError(f"--host {host}: {error.strerror or error}") from error
+    # Where a name has addresses of both kinds, browsers try the other one as well.
+    family, _, _, _, chosen = min(found, key=lambda each: each[0] != socket.AF_INET)
+    try:
+        return socket.create_server(chosen[:2], family=family, backlog=_BACKLOG)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise ConfigError(
+                f"--port {port}: another process listens on it; choose another one, or 0 for any"
+            ) from error
+        raise ConfigError(f"--host {host} --port {port}: {error.strerror or error}") from error

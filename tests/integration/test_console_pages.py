@@ -209,7 +209,6 @@ def test_the_keyboard_is_enough(browser: Browser, address: str) -> None:
         assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
         page.keyboard.press("Enter")
         assert page.evaluate("document.activeElement.id") == "content"
-        page.get_by_role("searchbox").wait_for()
         page.keyboard.press("/")
         wait_until(partial(page.evaluate, "document.activeElement?.type == 'search'"))
         page.keyboard.type("orders")

@@ -99,18 +99,25 @@ function useSecondsUntil(at) {
   return Math.max(0, Math.ceil((at - now) / 1000));
 }
 
+const SEARCH_WAIT_MS = 5_000;
+
 /** "/" goes to the search of the page, or to that of the topics where a page has none. */
 function onKey(event) {
   const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]");
   if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
-  const find = () => document.querySelector("[data-search]");
-  if (find()) {
-    find().focus();
-    return;
-  }
+  if (focusSearch()) return;
   location.hash = "#/topics";
-  requestAnimationFrame(() => requestAnimationFrame(() => find()?.focus()));
+  // The search is there only once the page's figures have arrived.
+  const observer = new MutationObserver(() => focusSearch() && observer.disconnect());
+  observer.observe(document.getElementById("app"), { childList: true, subtree: true });
+  setTimeout(() => observer.disconnect(), SEARCH_WAIT_MS);
+}
+
+function focusSearch() {
+  const search = document.querySelector("[data-search]");
+  search?.focus();
+  return search !== null;
 }
 
 addEventListener("keydown", onKey);

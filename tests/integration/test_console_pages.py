@@ -1,4 +1,4 @@
-"""The page of `barnabas console` in a real browser, in front of a real cluster of three brokers.
+"""IN-6: the page of `barnabas console` in a real browser, in front of a real cluster of three brokers.
 
 Every test fails if the browser reports an error, a breach of the page's policy, or a dialog: a name
 or a record that became markup would show as one of these.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ from barnabas.client.admin.admin import NewTopic
 from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.testing import Cluster
 from barnabas.types import TopicPartition
-from tests.kit.foreign import require_chromium
+from tests.kit.processes.chromium import chromium, opened
 from tests.kit.processes.web_console import web_console
 from tests.kit.waiting import wait_until
 
@@ -31,8 +30,6 @@ pytestmark = pytest.mark.slow
 MARKUP = "<img src=x onerror=alert(1)>"
 RIGHT_TO_LEFT = "\u202eevil\u202c مجموعة"
 LONG = "a" * 249
-GONE = "net::ERR_CONNECTION_REFUSED"
-PATIENCE_MS = 30_000
 MOST_BYTES = 250_000
 ADDRESSES = {
     "#/": "attention",
@@ -83,36 +80,8 @@ def address(cluster: Cluster) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    program = require_chromium()
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox"], timeout=60_000
-        )
+    with chromium() as running:
         yield running
-        running.close()
-
-
-@contextmanager
-def opened(browser: Browser, width: int = 1400, scheme: str = "light") -> Iterator[Page]:
-    """A tab, in which nothing may go wrong, except that a console that was stopped is gone."""
-    wrong: list[str] = []
-    context = browser.new_context(
-        viewport={"width": width, "height": 900},
-        color_scheme="dark" if scheme == "dark" else "light",
-    )
-    context.set_default_timeout(PATIENCE_MS)
-    page = context.new_page()
-    page.on("console", lambda said: GONE in said.text or wrong.append(f"{said.type}: {said.text}"))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
-    try:
-        yield page
-        assert page.locator("img, script:not([src])").count() == 0
-        assert wrong == []
-    finally:
-        context.close()
 
 
 def see(page: Page, text: str) -> None:

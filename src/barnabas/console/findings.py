@@ -6,6 +6,7 @@ broker or group; where there is none, it stays empty.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
@@ -14,7 +15,7 @@ from urllib.parse import quote
 from barnabas.client.lag.group_lag import GroupLag
 from barnabas.client.lag.verdict import State, Verdict
 from barnabas.client.view import PartitionView
-from barnabas.console.event_book import EventBook
+from barnabas.console.event_book import KEPT, EventBook, EventFilter
 from barnabas.console.shapes import EventRow, Finding, Severity
 from barnabas.console.snapshot import ClusterLook, DiskLook, GroupLook, TransactionLook
 from barnabas.console.topics import is_under_replicated
@@ -23,6 +24,7 @@ from barnabas.counted import counted
 from barnabas.types import TopicPartition
 
 MOST_OF_A_KIND: Final = 20
+_OFTEN: Final = 6  # rebalances per minute
 _NAMED: Final = 3
 _RANKS: Final[dict[Severity, int]] = {"critical": 0, "warning": 1, "info": 2}
 _PARTITION_KINDS: Final = ("election", "isr-shrink", "directory-lost")
@@ -53,7 +55,8 @@ def findings(known: Known, now_ms: int) -> list[Finding]:
         *_brokers(known),
         *_directories(known),
         *_partitions(known),
-        *_groups(known.groups.lags.values()),
+        *_groups(known.groups.lags.values(), known.events),
+        *_rebalances(known.events, now_ms),
         *_transactions(known.transactions, now_ms),
     ]
     return sorted(found, key=lambda finding: _RANKS[finding["severity"]])
@@ -81,13 +84,15 @@ def _brokers(known: Known) -> Iterator[Finding]:
     for broker in islice(sorted(assigned - known.look.live), MOST_OF_A_KIND):
         event = known.events.find(
             lambda row, broker=broker: (  # type: ignore[misc]
-                row["kind"] == "broker-failed" and row["broker"] == broker
+                row["kind"] in ("broker-failed", "broker-registered") and row["broker"] == broker
             )
         )
+        # If it has registered since it last failed, the event of this failure is not read yet.
+        has_failed = event is not None and event["kind"] == "broker-failed"
         yield Finding(
             severity="critical",
             what=f"Broker {broker} has replicas, but is not in the cluster",
-            why=_cause(event),
+            why=_cause(event) if has_failed else "",
             advice=_START_BROKER,
             link="#/brokers",
         )
@@ -151,12 +156,17 @@ def _partition_cause(
 ) -> str:
     """Return the cause of the last change of one of these partitions, if a broker stated it."""
     wanted = set(names)
+    recovered: set[TopicPartition] = set()
 
     def is_about(row: EventRow) -> bool:
-        return (
-            row["kind"] in _PARTITION_KINDS
-            and TopicPartition(row["topic"], row["partition"]) in wanted
-        )
+        name = TopicPartition(row["topic"], row["partition"])
+        if name not in wanted or name in recovered:
+            return False
+        # What happened before the ISR grew does not explain the state of now, and the event that
+        # does is not read yet.
+        if row["kind"] == "isr-expand":
+            recovered.add(name)
+        return row["kind"] in _PARTITION_KINDS
 
     event = events.find(is_about)
     if event is None:
@@ -170,7 +180,7 @@ def _cause(event: EventRow | None) -> str:
     return "" if event is None else event["cause"] or event["text"]
 
 
-def _groups(lags: Iterable[GroupLag]) -> Iterator[Finding]:
+def _groups(lags: Iterable[GroupLag], events: EventBook) -> Iterator[Finding]:
     """Yield the groups that need a person; of each state at most some."""
     by_state: dict[State, list[GroupLag]] = {}
     for lag in lags:
@@ -183,7 +193,8 @@ def _groups(lags: Iterable[GroupLag]) -> Iterator[Finding]:
             yield Finding(
                 severity=severity,
                 what=f"Group {group_id} {_STATES[state]}: {name}: {verdict.reason}",
-                why="",
+                # A group stops when its last generation has no member that reads the partition.
+                why=_cause(_last_generation(events, group_id)) if state is State.STOPPED else "",
                 advice=advice,
                 link=f"#/groups/{quote(group_id, safe='')}",
             )
@@ -195,6 +206,29 @@ def _groups(lags: Iterable[GroupLag]) -> Iterator[Finding]:
                 advice="",
                 link="#/groups",
             )
+
+
+def _rebalances(events: EventBook, now_ms: int) -> Iterator[Finding]:
+    """Yield the groups that have rebalanced often within a minute, with their last cause."""
+    counts = Counter(
+        row["group"]
+        for row in events.latest(
+            EventFilter(kind="group-generation", since_ms=now_ms - 60_000), KEPT
+        )
+    )
+    for group_id, count in counts.most_common(MOST_OF_A_KIND):
+        if count >= _OFTEN:
+            yield Finding(
+                severity="warning",
+                what=f"Group {group_id} has had {counted(count, 'rebalance')} in the last minute",
+                why=_cause(_last_generation(events, group_id)),
+                advice="Members pause while a group rebalances: look for one that restarts often.",
+                link=f"#/groups/{quote(group_id, safe='')}",
+            )
+
+
+def _last_generation(events: EventBook, group_id: str) -> EventRow | None:
+    return events.find(lambda row: row["kind"] == "group-generation" and row["group"] == group_id)
 
 
 _STATES: Final = {

@@ -1,9 +1,9 @@
 """Looks at a cluster repeatedly while somebody watches, and keeps what it saw last.
 
 Several loops run side by side, so that what is slow delays nothing else: one for the brokers,
-topics, ends and events, one for the groups and, less often, those for the log directories, the
-starts and the transactions. A page is always served from the last looks, together with the reason
-why a later one failed.
+topics and ends, one for the events, one for the groups and, less often, those for the log
+directories, the starts and the transactions. A page is always served from the last looks, together
+with the reason why a later one failed.
 """
 
 from __future__ import annotations
@@ -113,6 +113,7 @@ class ClusterWatch:
         """Look again and again, until it is cancelled."""
         await race(
             self._repeat(self._look_at_cluster, _PAUSE_S, self._cluster_failed),
+            self._repeat(self._read_events, _PAUSE_S, _is_shown_elsewhere),
             self._watch_groups(),
             self._repeat(self._look_at_disks, _SLOW_PAUSE_S, _is_shown_elsewhere),
             self._repeat(self._look_at_starts, _SLOW_PAUSE_S, _is_shown_elsewhere),
@@ -134,7 +135,7 @@ class ClusterWatch:
                 failed(reason_of(error))
             await asyncio.sleep(pause_s)
 
-    # ---- brokers, topics, ends and events ----
+    # ---- brokers, topics and ends ----
 
     async def _look_at_cluster(self) -> None:
         before = self._look
@@ -146,9 +147,12 @@ class ClusterWatch:
         ends = await self.log_ends.at(look, names, LATEST)
         if before is None:
             look = look._replace(starts=await self.log_ends.at(look, names, EARLIEST))
-        self._look = look._replace(ends=ends, at_ms=self.now_ms())
-        self.growth.add(self._look.at_ms, ends)
-        await self._read_events()
+        look = look._replace(ends=ends, at_ms=self.now_ms())
+        if before is None:
+            # The first page should not show a cluster to which nothing has ever happened.
+            await self._read_events_of(look)
+        self._look = look
+        self.growth.add(look.at_ms, ends)
 
     def _counted(self, look: ClusterLook) -> list[TopicPartition]:
         """Return the partitions whose ends are looked up: if there are many, those on view."""
@@ -165,11 +169,17 @@ class ClusterWatch:
         if self._look is not None:
             self._look = self._look._replace(error=reason)
 
+    # ---- events ----
+
     async def _read_events(self) -> None:
+        if self._look is not None:  # else the first look reads them
+            await self._read_events_of(self._look)
+
+    async def _read_events_of(self, look: ClusterLook) -> None:
         try:
             reports = await self.admin.events(self.events.after)
         except KafkaError:  # the user may not see them
-            self.events.silent = sorted(self.known.look.live)
+            self.events.silent = sorted(look.live)
             return
         if self.events.add(reports):
             self.events_found.tell()

@@ -52,6 +52,26 @@ def test_the_cause_of_one_of_several_partitions_names_it() -> None:
     assert (found["severity"], found["why"]) == ("warning", "t-2: broker 2 is behind")
 
 
+def test_a_cause_from_before_the_partition_recovered_explains_nothing() -> None:
+    seen = look(topic("t", (1, (1, 2), (1,)), (1, (1, 2), (1,))))
+    events = [
+        Event("isr-shrink", "shrunk", "broker 2 failed", topic="t", partition=0),
+        Event("isr-expand", "grown", "broker 2 has caught up", topic="t", partition=0),
+    ]
+    (found,) = findings(known(seen, *events), 0)
+    assert found["why"] == ""
+    late = Event("isr-shrink", "shrunk", "broker 2 is behind", topic="t", partition=1)
+    (found,) = findings(known(seen, *events, late), 0)
+    assert found["why"] == "t-1: broker 2 is behind"
+
+
+def test_a_broker_that_has_registered_since_its_failure_has_no_cause_yet() -> None:
+    seen = look(topic("t", (1, (1, 4), (1, 4))))
+    failed = Event("broker-failed", "broker 4 has failed", "its session ended", broker=4)
+    registered = Event("broker-registered", "broker 4 registered", "it started", broker=4)
+    assert [each["why"] for each in findings(known(seen, failed, registered), 0)] == [""]
+
+
 def test_a_missing_broker_and_no_controller() -> None:
     seen = look(topic("t", (1, (1, 4), (1, 4))), controller=-1)
     event = Event("broker-failed", "broker 4 has failed", "its session ended", broker=4)
@@ -103,6 +123,25 @@ def test_groups_that_need_a_person(state: State, severity: str | None) -> None:
     for each in found:
         assert each["what"].endswith("t-0: the reason")
         assert (each["why"], each["link"]) == ("", "#/groups/a%2Fb")
+
+
+def test_a_stopped_group_with_the_cause_of_its_last_generation() -> None:
+    left = Event("group-generation", "empty", "member m session timed out", group="a/b")
+    other = Event("group-generation", "joined", "another joined", group="c")
+    events = known(HEALTHY, left, other).events
+    (found,) = findings(groups(State.STOPPED, "a/b")._replace(events=events), 10**9)
+    assert found["why"] == "member m session timed out"
+    (found,) = findings(groups(State.STUCK, "a/b")._replace(events=events), 10**9)
+    assert found["why"] == "", "a generation does not say why a member reads nothing"
+
+
+def test_a_group_that_rebalances_often_with_its_last_cause() -> None:
+    joins = [Event("group-generation", f"{n}", f"m{n} joined", group="g") for n in range(6)]
+    assert findings(known(HEALTHY, *joins[1:]), 0) == []
+    assert findings(known(HEALTHY, *joins), 60_003) == [], "the first were more than a minute ago"
+    (found,) = findings(known(HEALTHY, *joins), 0)
+    assert found["what"] == "Group g has had 6 rebalances in the last minute"
+    assert (found["why"], found["link"]) == ("m5 joined", "#/groups/g")
 
 
 def test_many_groups_of_a_kind_are_counted() -> None:

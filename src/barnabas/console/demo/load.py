@@ -14,6 +14,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from barnabas.client import Admin, Consumer, NewTopic, Producer
@@ -25,6 +26,9 @@ _PATHS: Final = ("/", "/shoes", "/shoes/trail-runner", "/hats", "/cart", "/check
 _COUNTRIES: Final = ("DE", "FR", "GB", "IN", "US")
 _BEAT_S: Final = 0.1
 _POLL_MS: Final = 500
+_CRASHES: Final = 6
+_HEARTBEAT_MS: Final = 500
+"""How long a member takes to notice a rebalance, at most."""
 
 
 class Topic(NamedTuple):
@@ -76,6 +80,12 @@ class Load:
         """
         self._begin(member, self._read(member, group, topic, per_s))
 
+    def crash_loop(self, member: str, group: str, topic: Topic) -> None:
+        """Start a member that ends after its first poll, several times one after the other."""
+        if member in self._tasks:
+            self._tasks.pop(member).cancel()
+        self._begin(member, self._crash(member, group, topic))
+
     async def leave(self, name: str) -> None:
         """Stop a member, which leaves its group, or the producer."""
         task = self._tasks.pop(name)
@@ -120,6 +130,17 @@ class Load:
         cents = self._random.randrange(500, 20_000)
         return customer.encode(), {"customer": customer, "cents": cents, "currency": "EUR"}
 
+    async def _crash(self, member: str, group: str, topic: Topic) -> None:
+        for _ in range(_CRASHES):
+            with suppress(BarnabasError):
+                async with Consumer(
+                    self._servers, group_id=group, client_id=member, enable_auto_commit=False
+                ) as consumer:
+                    consumer.subscribe([topic.name])
+                    while not consumer.assignment():
+                        await consumer.poll(_POLL_MS)
+            await asyncio.sleep(1)
+
     async def _read(self, member: str, group: str, topic: Topic, per_s: int | None) -> None:
         while True:
             try:
@@ -130,6 +151,7 @@ class Load:
                     auto_offset_reset="earliest",
                     auto_commit_interval_ms=1_000,
                     session_timeout_ms=SESSION_TIMEOUT_MS,
+                    heartbeat_interval_ms=_HEARTBEAT_MS,
                 ) as consumer:
                     consumer.subscribe([topic.name])
                     while True:

@@ -18,6 +18,7 @@ class Action(Enum):
     KILL_PROCESS = "kill-process"
     PAUSE_BROKER = "pause-broker"
     RESUME_BROKER = "resume-broker"
+    CRASH_LOOP = "crash-loop"
     HELP = "help"
     END_HELP = "end-help"
 
@@ -69,20 +70,27 @@ SCRIPT: Final[Sequence[Step]] = (
         "#/events?kind=isr-shrink",
     ),
     Step(
-        72,
+        80,
         Action.RESUME_BROKER,
         f"Broker {PAUSED_BROKER} continues, and catches up.",
         "#/events?kind=isr-expand",
     ),
     Step(
-        80,
+        84,
         Action.HELP,
         "A second consumer helps the group invoices, which has fallen behind all the time: it "
         "catches up.",
         "#/groups/invoices",
     ),
     Step(
-        110,
+        90,
+        Action.CRASH_LOOP,
+        "A third consumer of checkout ends as soon as it has started, again and again: the group "
+        "rebalances each time.",
+        "#/groups/checkout",
+    ),
+    Step(
+        112,
         Action.END_HELP,
         "The second consumer leaves invoices, which falls behind again.",
         "#/groups/invoices",

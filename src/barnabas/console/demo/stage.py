@@ -20,6 +20,8 @@ _CONFIG: Final = {
     # A visitor should not have to wait half a minute for each event.
     "replica.lag.time.max.ms": 5_000,
     "group.initial.rebalance.delay.ms": 0,
+    # A broker that is paused keeps its session: it must fall behind, not fail.
+    "zookeeper.session.timeout.ms": 60_000,
 }
 
 Report = Callable[[Step], None]
@@ -83,6 +85,8 @@ class Stage:
         elif action is Action.HELP:
             # Alone, it would need the rest of the round only to stop falling behind.
             load.join("invoices-2", "invoices", ORDERS, 10 * INVOICES_PER_S)
+        elif action is Action.CRASH_LOOP:
+            load.crash_loop("checkout-3", "checkout", ORDERS)
         elif action is Action.END_HELP:
             await load.leave("invoices-2")
         elif action is Action.START_PROCESS:

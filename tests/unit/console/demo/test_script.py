@@ -22,7 +22,8 @@ def test_steps_follow_each_other_within_the_round() -> None:
 
 
 def test_each_change_is_undone_later() -> None:
-    actions = [step.action for step in SCRIPT]
+    # The members that crash are gone by themselves.
+    actions = [step.action for step in SCRIPT if step.action is not Action.CRASH_LOOP]
     assert Counter(actions) == Counter([*_PAIRS, *_PAIRS.values()])
     for change, undoing in _PAIRS.items():
         assert actions.index(change) < actions.index(undoing)

@@ -1,4 +1,4 @@
-"""IN-6: the page of `barnabas console` in a real browser, in front of a real cluster of three brokers.
+"""IN-6: the page of `barnabas console` in a real browser, in front of a cluster of three brokers.
 
 Every test fails if the browser reports an error, a breach of the page's policy, or a dialog: a name
 or a record that became markup would show as one of these.

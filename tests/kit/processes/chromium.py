@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tests.kit.foreign import require_chromium
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page
 
 GONE = "net::ERR_CONNECTION_REFUSED"
 PATIENCE_MS = 30_000
@@ -39,9 +39,18 @@ def opened(browser: Browser, width: int = 1400, scheme: str = "light") -> Iterat
     )
     context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
-    page.on("console", lambda said: GONE in said.text or wrong.append(f"{said.type}: {said.text}"))
+
+    def on_console(said: ConsoleMessage) -> None:
+        if GONE not in said.text:
+            wrong.append(f"{said.type}: {said.text}")
+
+    def on_dialog(dialog: Dialog) -> None:
+        wrong.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("console", on_console)
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+    page.on("dialog", on_dialog)
     try:
         yield page
         assert page.locator("img, script:not([src])").count() == 0

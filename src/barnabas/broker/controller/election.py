@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.controller.broker_channels import BrokerChannels
 from barnabas.broker.controller.controller_settings import ControllerContext, ControllerSettings
-from barnabas.broker.controller.election_cause import UNKNOWN as _UNKNOWN
-from barnabas.broker.controller.election_cause import Previous, election_cause
 from barnabas.broker.controller.event_loop import ControllerTerm
 from barnabas.broker.controller.registration import (
     Elected,
@@ -36,9 +34,11 @@ from barnabas.cluster.controller_requests import ControlRequest
 from barnabas.cluster.image import BrokerImage
 from barnabas.cluster.store import BadVersion, MetadataError, SessionExpired, SessionState, Set
 from barnabas.errors import BarnabasError, KafkaError, NotController
+from barnabas.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from barnabas.broker.controller.peer_connection import Codes
+    from barnabas.cluster.store import MetadataStore
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +51,9 @@ _BACKOFF_S = 0.05
 _DOUBLINGS = 7
 _CALM_AGAIN_MS = 20_000
 """After this much time without a failure, the next failure counts as the first one."""
+
+UNKNOWN = -1
+_FIRST_EPOCH = 1
 
 Registered = Callable[[int], None]
 """Called with the broker epoch of a new registration."""
@@ -102,7 +105,7 @@ class ControllerElection:
         self._due = asyncio.Event()  # set when the session or the controller changes
         self._failures = 0
         self._failed_at_ms = 0
-        self.controller_id = _UNKNOWN
+        self.controller_id = UNKNOWN
         """The controller, as far as this broker knows; -1 while there is none."""
 
     def term(self) -> ControllerTerm:
@@ -278,11 +281,11 @@ class ControllerElection:
         self._store.watch(layout.CONTROLLER, self._due.set)
         node = await self._store.read(layout.CONTROLLER)
         if node is None:
-            self.controller_id = _UNKNOWN
+            self.controller_id = UNKNOWN
             return
         self.controller_id = layout.decode_controller(node.data)
         seen = await self._store.read(layout.broker_path(self.controller_id))
-        self._previous = Previous(self.controller_id, _UNKNOWN if seen is None else seen.czxid)
+        self._previous = Previous(self.controller_id, UNKNOWN if seen is None else seen.czxid)
         if not self._is_session_over:
             await self._due.wait()
 
@@ -293,7 +296,7 @@ class ControllerElection:
         if not was_active:
             _log.warning("this broker cannot register or become controller: %s", error)
             return
-        self.controller_id = _UNKNOWN
+        self.controller_id = UNKNOWN
         if _is_doubtful(error):
             # There may be no other controller, but the store has to be read again first.
             _log.warning(
@@ -336,3 +339,51 @@ def _is_doubtful(error: Exception) -> bool:
         return False
     is_deposed = isinstance(error, BadVersion) and error.path == layout.CONTROLLER_EPOCH
     return isinstance(error, MetadataError) and not is_deposed
+
+
+class Previous(NamedTuple):
+    """What this broker knows about the last controller that it has seen."""
+
+    broker_id: int = UNKNOWN
+    broker_epoch: int = UNKNOWN
+    """The epoch of its registration while it was the controller."""
+    own_end: Exception | None = None
+    """What ended this broker's own last term, if it has been the controller."""
+
+
+async def election_cause(
+    store: MetadataStore, broker_id: int, epoch: int, previous: Previous
+) -> str:
+    """Return why there was no controller before this broker was elected in this epoch (IN-1).
+
+    A broker knows who the last controller was if it has watched `/controller`. ZooKeeper deletes
+    that node and the broker's registration together when a session ends. So if the registration is
+    still the one that was known, the session has not ended, and somebody deleted the node. What
+    cannot be seen, such as why a session ended, is called unknown.
+    """
+    last, known_epoch, own_end = previous
+    if last == broker_id:
+        if own_end is None:
+            return f"the session of an earlier run of broker {broker_id}, the controller, ended"
+        if isinstance(own_end, SessionExpired):
+            return f"the session of broker {broker_id}, the previous controller, expired"
+        return f"broker {broker_id}, the previous controller, resigned: {own_end}"
+    if epoch == _FIRST_EPOCH:
+        return "this is the first controller of the cluster"
+    if last == UNKNOWN:
+        return (
+            "not known: there was no controller when this broker started, and it has not seen the "
+            "previous one"
+        )
+    node = await store.read(layout.broker_path(last))
+    if node is not None and node.czxid == known_epoch:
+        return (
+            f"broker {last}, the previous controller, is still registered: it resigned, or a tool "
+            "deleted /controller"
+        )
+    if node is not None and known_epoch == UNKNOWN:
+        return f"broker {last} was the previous controller; it is not known why its term ended"
+    return (
+        f"the session of broker {last}, the previous controller, ended: it stopped, failed or "
+        "lost its connection to the metadata store"
+    )

@@ -174,7 +174,7 @@ def test_in_3_groups_and_transactional_ids() -> None:
 
 
 def test_in_3_the_names_that_the_documentation_lists_are_on_a_page() -> None:
-    """Of a broker that serves metrics, is alone, has no quota and no certificate."""
+    """Of a broker that serves metrics, is alone, and has no quota, authorizer or certificate."""
     section = (
         (CHECKOUT / "docs" / "operations.md").read_text().partition("## Metrics and probes")[2]
     )
@@ -190,7 +190,9 @@ def test_in_3_the_names_that_the_documentation_lists_are_on_a_page() -> None:
         page = inside(broker, lambda: page_of(server.metrics))
     declared = set(re.findall(r"^# TYPE (\w+) ", page, re.MULTILINE))
     elsewhere = {name for name in listed if name.startswith("kafka_server_quota_")} | {
+        "barnabas_access_denied_total",
         "barnabas_certificate_days_left",
+        "barnabas_throttled_requests_total",
         "kafka_server_fetcherlagmetrics_consumerlag",
         "kafka_server_socket_server_metrics_connection_accept_rate",
     }

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from barnabas.broker.controller.election_cause import UNKNOWN, Previous, election_cause
+from barnabas.broker.controller.election import UNKNOWN, Previous, election_cause
 from barnabas.cluster import layout
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.store import Create, SessionExpired
@@ -61,7 +61,7 @@ def test_in_1_without_a_registration(previous: Previous, expected: str) -> None:
     [
         (0, "broker 2, the previous controller, is still registered: it resigned, or a tool"),
         (12_345, ENDED),  # it has registered again
-        (UNKNOWN, "broker 2 was the previous controller; why it no longer is is not known"),
+        (UNKNOWN, "broker 2 was the previous controller; it is not known why its term ended"),
     ],
 )
 def test_in_1_with_a_registration(epoch: int, expected: str) -> None:

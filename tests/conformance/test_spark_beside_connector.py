@@ -364,8 +364,15 @@ def test_what_is_below_the_logs_start(both: Both) -> None:
     assert [row["offset"] for row in both.read(**lost, failOnDataLoss="false")][:1] == [10]
 
 
-@pytest.mark.parametrize("ends", [True, False], ids=["available-now", "running"])
-@pytest.mark.parametrize("fails", ["true", "false"])
+@pytest.mark.parametrize(
+    ("ends", "fails"),
+    [
+        pytest.param(True, "true", id="available-now-fails"),
+        pytest.param(False, "false", id="running-goes-on"),
+        pytest.param(True, "false", id="available-now-goes-on", marks=pytest.mark.soak),
+        pytest.param(False, "true", id="running-fails", marks=pytest.mark.soak),
+    ],
+)
 def test_retention_under_a_query(both: Both, tmp_path: Path, ends: bool, fails: str) -> None:
     """Records that the second micro-batch would begin with are gone when it is planned, or, with
     availableNow, when its tasks run. The connector keeps its consumers, and may hold some records

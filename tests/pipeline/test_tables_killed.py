@@ -99,7 +99,7 @@ def test_dl_1_two_queries_share_a_topic_of_dead_letters(servers: str, tmp_path: 
     print(f"{2 * KILLS} kills, {ends} batches")
 
 
-@pytest.mark.slow
+@pytest.mark.soak  # a session of Spark for each of the limits
 def test_sp_3_a_disk_that_is_full(servers: str, tmp_path: Path) -> None:
     """A limit on the size of files: at first it stops a task's, then a commit's, then none."""
     directory = tmp_path / "query"

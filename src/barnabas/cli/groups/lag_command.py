@@ -99,7 +99,7 @@ async def lag_for(
     async with options.looker(servers) as looker:
         until_s = loop.time() + watched_s
         while True:
-            lags = await looker.look(names.selected)
+            lags = await looker.look(names.unique_ids)
             left_s = until_s - loop.time()
             if left_s <= 0 or all(map(_is_settled, lags)):
                 return lags
@@ -197,7 +197,7 @@ class _Watcher:
     async def write(self, servers: str, *, once: bool, as_json: bool) -> None:
         """Write lines to standard output."""
         async with self._options.looker(servers) as looker:
-            self._lags = await looker.look(self._names.selected)
+            self._lags = await looker.look(self._names.unique_ids)
             self._unready = ""
             while True:
                 if as_json:
@@ -223,7 +223,7 @@ class _Watcher:
 
         console = Console(highlight=False)
         async with self._options.looker(servers) as looker:
-            self._lags = await looker.look(self._names.selected)
+            self._lags = await looker.look(self._names.unique_ids)
             self._unready = ""
             with Live(console=console, auto_refresh=False, screen=True) as live:
                 while True:
@@ -245,7 +245,7 @@ class _Watcher:
         await listener.bind(host, port, "--metrics-port")
         try:
             async with self._options.looker(servers) as looker:
-                self._lags = await looker.look(self._names.selected)
+                self._lags = await looker.look(self._names.unique_ids)
                 self._looked_at_ms, self._unready = looker.looked_at_ms, ""
                 await listener.start()
                 click.echo(f"serving the lag of groups at http://{host}:{port}/metrics", err=True)
@@ -261,7 +261,7 @@ class _Watcher:
             await asyncio.sleep(self._interval_s)
             try:
                 async with asyncio.timeout(max(self._interval_s * _SILENCE_LOOKS, _SILENCE_S)):
-                    self._lags = await looker.look(self._names.selected)
+                    self._lags = await looker.look(self._names.unique_ids)
             except (Unreachable, TimeoutError, UnknownTopicOrPartition) as error:
                 reason = in_one_line(error) or "the brokers do not answer"
             except KafkaError as error:

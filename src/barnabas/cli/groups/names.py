@@ -27,14 +27,14 @@ class GroupNames(NamedTuple):
             raise click.UsageError("name a group")
 
     @property
-    def selected(self) -> list[str] | None:
+    def unique_ids(self) -> list[str] | None:
         """Each name once; None: all groups of the cluster."""
         return list(dict.fromkeys(self.names)) or None
 
     async def of(self, admin: Admin) -> list[str]:
         """Return each name once, or all groups of the cluster if there are no names."""
-        if self.selected is not None:
-            return self.selected
+        if self.unique_ids is not None:
+            return self.unique_ids
         return [listing.group_id for listing in await admin.list_groups()]
 
 

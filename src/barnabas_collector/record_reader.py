@@ -36,7 +36,7 @@ class Reader(Protocol):
     def portions(self) -> Iterator[Sequence[Line]]: ...
 
     def take_waiting(self) -> list[Line]:
-        """Remove and return whole records that were waiting for more lines, which will not
+        """Remove and return whole records that were waiting for further lines that will not
         arrive."""
         ...
 

@@ -36,8 +36,7 @@ class Reader(Protocol):
     def portions(self) -> Iterator[Sequence[Line]]: ...
 
     def take_waiting(self) -> list[Line]:
-        """Remove and return whole records that were waiting for further lines that will not
-        arrive."""
+        """Remove and return the whole records still waiting for more lines, as none will arrive."""
         ...
 
     def last(self) -> list[Line]:

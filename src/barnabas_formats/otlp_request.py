@@ -1,4 +1,4 @@
-"""Defines an OTLP log request, independent of its encoding, and the limits for it. Pure."""
+"""Defines an OTLP log request and its limits, independently of its encoding. Pure."""
 
 from __future__ import annotations
 

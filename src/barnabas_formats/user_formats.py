@@ -99,7 +99,9 @@ def _check_name(where: str, made: Format, before: Sequence[Format]) -> None:
 def _format(path: Path, number: int, entry: dict[str, Any]) -> Format:
     where = f"{path}, format {number}"
     if not isinstance(entry, dict):
-        raise ConfigError(f"{path}: the file may contain only [[format]] tables, and at least one")
+        raise ConfigError(
+            f"{path}: the file may contain only [[format]] tables, and must contain at least one"
+        )
     if unknown := sorted(entry.keys() - set(_KEYS)):
         hints = [f"; {key}: {near}" for key in unknown if (near := did_you_mean(key, _KEYS))]
         raise ConfigError(

@@ -46,7 +46,7 @@ class Report(NamedTuple):
 
     accounts: Accounts
     summary: list[tuple[str, str]]
-    """The figures in a few words, as pairs of a label and a text."""
+    """The figures in a few words, as (label, text) pairs."""
     dead_letters: list[DeadLetters]
     failure: str | None = None
     """Why the run failed although its records are valid; None if it did not."""

@@ -159,7 +159,7 @@ class Channel:
         self._held: list[list[Part]] | None = None  # requests that wait for reauthentication
         self._again: asyncio.Task[None] | None = None
 
-    # ---- life ----
+    # ---- lifecycle ----
 
     async def open(self) -> None:
         """Connect, learn the broker's versions and authenticate.

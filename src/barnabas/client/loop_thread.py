@@ -147,7 +147,7 @@ class LoopThread:
         asyncio.set_event_loop(self.loop)
         try:
             self._run_on()
-            # Sort them by name, because a set's order differs from run to run.
+            # Cancel the tasks in order of name, because a set's order differs from run to run.
             left = asyncio.all_tasks(self.loop)
             for task in sorted(left, key=lambda task: task.get_name()):
                 task.cancel()

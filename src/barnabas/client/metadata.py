@@ -93,7 +93,7 @@ class Metadata:
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    # ---- life ----
+    # ---- lifecycle ----
 
     async def start(self) -> None:
         """Discover the brokers. Raises NoBrokersAvailable if each server failed once."""

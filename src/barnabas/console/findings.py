@@ -154,7 +154,7 @@ def _named(names: Iterable[TopicPartition]) -> str:
 def _partition_cause(
     events: EventBook, names: Iterable[TopicPartition], views: dict[TopicPartition, PartitionView]
 ) -> str:
-    """Return the cause of the last change of one of these partitions, if a broker stated it."""
+    """Return the cause of the last change to any of these partitions, if a broker stated it."""
     wanted = set(names)
     recovered: set[TopicPartition] = set()
 

@@ -107,7 +107,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer_name = ""
         """The user's name in the certificate that the peer presented; empty if there was none."""
 
-    # ---- life ----
+    # ---- lifecycle ----
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass

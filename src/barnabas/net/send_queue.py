@@ -86,7 +86,7 @@ class SendQueue:
         self.blocked_ns = 0
         """The time that parts have waited, until a user of this value resets it."""
 
-    # ---- life ----
+    # ---- lifecycle ----
 
     def open(self, transport: asyncio.Transport) -> None:
         """Accept parts for this transport."""

@@ -346,7 +346,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     def get_write_buffer_size(self) -> int:
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
-    # ---- life ----
+    # ---- lifecycle ----
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """Return the same as asyncio, but no `socket`, so that nothing bypasses the encryption."""

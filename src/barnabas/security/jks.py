@@ -1,14 +1,14 @@
-"""Reads Java's key stores of the type JKS, using only Python's standard library.
+"""Reads Java key stores of type JKS, using only Python's standard library.
 
     magic FEEDFEED | version 1 or 2 | count | entry ... | SHA-1 of password, phrase and the rest
     entry: 1 | alias | time | length, protected key | count, certificate ...
            2 | alias | time | certificate
     certificate: its type (version 2 only) | length, DER
 
-Numbers have four bytes, times have eight, and a text starts with a two-byte length. A key is
-protected by Sun's own algorithm: salt, the key XORed with a chain of SHA-1 digests that starts with
-the salt, and a digest of the plain key. The algorithm is weak against password guessing, so Java
-has written PKCS12 by default since Java 9. This module only reads JKS.
+Numbers take four bytes and times eight, and a string starts with a two-byte length. A key is
+protected by Sun's own algorithm: a salt, the key XORed with a chain of SHA-1 digests that starts
+with the salt, and a digest of the plain key. The algorithm is weak against password guessing, so
+Java has written PKCS12 by default since Java 9. This module reads JKS, but does not write it.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class LogDirectories:
         clusters = {each.cluster_id for each in self._online if each.cluster_id is not None}
         if len(clusters) > 1:
             raise ConfigError(
-                f"the log directories belong to different clusters, {', '.join(clusters)}"
+                f"the log directories belong to different clusters: {', '.join(clusters)}"
             )
 
     def set_cluster_id(self, cluster_id: str) -> None:

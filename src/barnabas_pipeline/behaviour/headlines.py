@@ -184,7 +184,7 @@ def _both(
 
 
 def summary(figures: Figures) -> list[tuple[str, str]]:
-    """Return a run's short summary for the terminal, as pairs of a label and a text."""
+    """Return a short summary of a run for the terminal, as (label, text) pairs."""
     humans, robots = figures.humans, figures.robots
     reasons = ", ".join(f"{letters.lines:,} {letters.reason}" for letters in figures.dead_letters)
     lines = [

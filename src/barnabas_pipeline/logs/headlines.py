@@ -130,7 +130,7 @@ def _addresses(count: int) -> str:
 
 
 def summary(figures: Figures) -> list[tuple[str, str]]:
-    """Return a run's short summary for the terminal, as pairs of a label and a text."""
+    """Return a short summary of a run for the terminal, as (label, text) pairs."""
     systems = ", ".join(f"{each.lines:,} {each.name}" for each in figures.systems)
     of = numbers(figures)
     lines = [

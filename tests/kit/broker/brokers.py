@@ -98,7 +98,7 @@ class SomeBroker:
         self._writers: set[asyncio.StreamWriter] = set()
         self.port = 0
 
-    # --- life ------------------------------------------------------------------------------------
+    # --- lifecycle -------------------------------------------------------------------------------
 
     @property
     def image(self) -> ClusterImage:

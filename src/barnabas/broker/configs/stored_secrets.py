@@ -143,7 +143,7 @@ async def with_stored_settings(
 
 
 def _encoder(config: BrokerConfig, setting: str) -> PasswordEncoder | None:
-    # The table is large, so load it only if a setting is present.
+    # The table of all keys is large, so load it only if the setting is present.
     secret = config.str(setting) if config.is_set(setting) else ""
     if not secret:
         return None

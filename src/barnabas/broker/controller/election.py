@@ -125,7 +125,7 @@ class ControllerElection:
         if self._term is not None:
             self._term.configure(settings)
 
-    # --- life ------------------------------------------------------------------------------------
+    # --- lifecycle -------------------------------------------------------------------------------
 
     async def start(self, broker: BrokerImage, cluster_id: str) -> None:
         """Register, and become the controller if there is none.

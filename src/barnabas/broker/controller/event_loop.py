@@ -166,7 +166,7 @@ class ControllerTerm:
             return None
         return asyncio.get_running_loop().call_later(every_s, self._rebalance_is_due)
 
-    # --- life ------------------------------------------------------------------------------------
+    # --- lifecycle -------------------------------------------------------------------------------
 
     async def begin(self, cluster_id: str, cause: str) -> None:
         """Read everything from the store, and return once this broker has applied it.

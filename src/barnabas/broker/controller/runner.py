@@ -189,7 +189,7 @@ class ControllerRunner:
         """Apply changed broker settings."""
         self._election.configure(ControllerSettings.of(config))
 
-    # --- life ------------------------------------------------------------------------------------
+    # --- lifecycle -------------------------------------------------------------------------------
 
     async def start(self, broker: BrokerImage, cluster_id: str | None = None) -> str:
         """Register, and become the controller if there is none; return the cluster id.

@@ -96,7 +96,7 @@ def _apply(
     try:
         decoded = decode(record.key, record.value)
     except UnknownRecordType as error:
-        # As in Kafka, skip records of newer coordinators, which must not stop an older broker.
+        # As in Kafka, skip records from newer coordinators: these must not stop an older broker.
         if error.version not in unknown:
             unknown.add(error.version)
             _log.warning("skipping records of version %d, which a newer Kafka wrote", error.version)

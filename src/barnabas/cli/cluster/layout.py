@@ -89,7 +89,7 @@ class Plan(NamedTuple):
         }
 
     def running(self) -> dict[str, PidFile]:
-        """Return the live processes by name: "broker 1", ... and "zookeeper" last."""
+        """Return the live processes by name: "broker 1", ..., with "zookeeper" last."""
         places = {f"broker {each}": self.broker_directory(each) for each in self.ports}
         places["zookeeper"] = self.zookeeper_directory
         recorded = {name: read_pid_file(place) for name, place in places.items()}

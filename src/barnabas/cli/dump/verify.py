@@ -142,7 +142,7 @@ def verify_epochs(path: Path) -> Findings:
 
 
 class _Scan:
-    """Scans a log once, and answers questions in ascending order of position."""
+    """Scans a log once, and answers queries, which must come in ascending order of position."""
 
     def __init__(self, walk: LogWalk) -> None:
         self._batches = self._readable(walk)

@@ -40,7 +40,7 @@ def explain(given: Given) -> list[Line]:
     (command,) = given.others
     # Kafka can ask any replica (KIP-664); our command asks the leader, whose state is decisive.
     if command == "describe-producers" and "broker-id" in given:
-        raise NotCovered("--broker-id: our command asks the leader; leave it out")
+        raise NotCovered("--broker-id: our command asks the leader; omit this option")
     for name in given:
         # In argparse4j, each subcommand has its own options; here, one table contains all of them.
         if name not in (*_COMMANDS[command], "bootstrap-server", "command-config"):

@@ -128,7 +128,7 @@ async def _begin_again(store: EmbeddedStore, directories: Sequence[Path]) -> Non
     found = {each for directory in directories if (each := cluster_of(directory)) is not None}
     if len(found) > 1:
         raise ConfigError(
-            f"the log directories belong to different clusters, {', '.join(found)}: "
+            f"the log directories belong to different clusters ({', '.join(found)}): "
             "name those of one broker"
         )
     # An empty tree gets the logs' cluster id, because with a new id, the broker would reject its

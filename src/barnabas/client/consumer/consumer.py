@@ -140,7 +140,7 @@ class Consumer(Polls):
         if self._interceptors is not None:
             self._commits.on_committed = self._interceptors.on_commit
 
-    # ---- life ----
+    # ---- lifecycle ----
 
     async def start(self) -> None:
         """Connect; `async with` does so by itself.

@@ -74,7 +74,7 @@ class Producer:
         self._join = self.intake.open_batches.join
         self._is_let_go = False  # its loop has ended, which was reported
 
-    # ---- life ----
+    # ---- lifecycle ----
 
     async def start(self) -> None:
         """Connect. Raises NoBrokersAvailable."""

@@ -22,9 +22,10 @@ from tests.kit.waiting import wait_until
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-STEP_S = 120.0
+STEP_S = 300.0
+"""What a slow machine misses in one round of the script comes again in the next one."""
 
 
 class Demo:
@@ -72,10 +73,10 @@ def browser() -> Iterator[Browser]:
         yield running
 
 
-def finding(page: Page, demo: Demo, words: str) -> Locator:
-    """Return the finding with these words, once the overview has it."""
+def finding(page: Page, demo: Demo, words: str, cause: str = "") -> Locator:
+    """Return the finding with these words and this cause, once the overview has it."""
     page.goto(demo.url)
-    found = page.locator(".finding").filter(has_text=words).first
+    found = page.locator(".finding").filter(has_text=words).filter(has_text=cause).first
     found.wait_for(timeout=STEP_S * 1_000)
     return found
 
@@ -113,9 +114,7 @@ def test_in_6_a_follower_that_fell_behind_is_found_from_the_overview(
 ) -> None:
     demo.after("Broker 2 is paused")
     with opened(browser) as page:
-        short = finding(page, demo, "fewer replicas in sync than assigned")
-        cause = short.locator(".cause").filter(has_text="broker 2 is")
-        cause.wait_for()
+        finding(page, demo, "fewer replicas in sync than assigned", "broker 2 is")
         page.get_by_role("link", name="Events", exact=True).click()
         page.get_by_role("combobox").select_option("isr-shrink")
         late = page.locator(".events > li").filter(has_text="replica.lag.time.max.ms is 5000")

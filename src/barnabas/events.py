@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from barnabas.counted import counted
 from barnabas.metrics import Family, Registry, Sample, counter
 from barnabas.named_tuple import NamedTuple
-from barnabas.printable import printable
+from barnabas.printable import printable_within
 
 if TYPE_CHECKING:
     import logging
@@ -190,4 +190,4 @@ class _Share:
 
 def _one_line(text: str) -> str:
     """Escape untrusted names, so that the text is one safe line of limited length."""
-    return printable(text[:MOST_CHARACTERS])[:MOST_CHARACTERS]
+    return printable_within(text, MOST_CHARACTERS)

@@ -17,6 +17,11 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
+def printable_within(text: str, most: int) -> str:
+    """Return the beginning of the text, made printable, with at most so many characters."""
+    return printable(text[:most])[:most]
+
+
 def has_control_characters(text: str) -> bool:
     """Return whether a name could end its line, turn its direction or control a terminal.
     Characters that are merely unusual, such as a non-breaking space, do not count.

@@ -5,13 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import barnabas
 from benchmarks import brokers
+from tests.kit.processes.chromium import chromium
 from tests.kit.processes.command_line import InProcess, Shell
 from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 NO_WAITING = {"group.initial.rebalance.delay.ms": "0"}
 
@@ -65,3 +70,9 @@ def shell(broker: barnabas.Broker) -> Shell:
 @pytest.fixture(name="barnabas")
 def in_process(broker: barnabas.Broker, capfdbinary: pytest.CaptureFixture[bytes]) -> InProcess:
     return InProcess(broker, capfdbinary)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running

@@ -18,7 +18,7 @@ from barnabas.client.admin.admin import NewTopic
 from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.testing import Cluster
 from barnabas.types import TopicPartition
-from tests.kit.processes.chromium import chromium, opened
+from tests.kit.processes.chromium import opened
 from tests.kit.processes.web_console import web_console
 from tests.kit.waiting import wait_until
 
@@ -76,12 +76,6 @@ def cluster() -> Iterator[Cluster]:
 def address(cluster: Cluster) -> Iterator[str]:
     with web_console(cluster.bootstrap_servers) as running:
         yield f"http://localhost:{running.port}/"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
 
 
 def see(page: Page, text: str) -> None:

@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.kit.processes.chromium import chromium, opened
+from tests.kit.processes.chromium import opened
 from tests.kit.processes.command_line import COMMAND
 from tests.kit.waiting import wait_until
 
@@ -65,12 +65,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
         finally:
             process.kill()
     assert (process.returncode, errors.read_text()) == (0, "")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
 
 
 def finding(page: Page, demo: Demo, words: str, cause: str = "") -> Locator:

@@ -29,7 +29,7 @@ DEFAULT_PORT: Final = 8080
     show_default=True,
     metavar="HOST",
     help="The address or name to listen on. Whoever reaches it sees the cluster: there is no "
-    "log-in.",
+    "authentication.",
 )
 @bootstrap_server
 def console(port: int, host: str, servers: str) -> None:
@@ -50,7 +50,7 @@ def console(port: int, host: str, servers: str) -> None:
         warn(
             "barnabas console",
             f"--host {host}: everyone who can reach this address sees the cluster and its "
-            "messages, without a log-in",
+            "messages, without authentication",
         )
     run_client(serve(servers, client_options(), Address(host, port), _report), None)
 

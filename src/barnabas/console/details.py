@@ -10,39 +10,24 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from barnabas.cli.configs.text import SOURCES
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.configs import (
     BROKER,
     DEFAULT_CONFIG,
-    DYNAMIC_BROKER_CONFIG,
-    DYNAMIC_BROKER_LOGGER_CONFIG,
-    DYNAMIC_DEFAULT_BROKER_CONFIG,
-    DYNAMIC_TOPIC_CONFIG,
-    STATIC_BROKER_CONFIG,
     TOPIC,
     ConfigEntry,
     ConfigResource,
 )
-from barnabas.console.problem import reason_of
+from barnabas.console.problem import FAILURES, reason_of
 from barnabas.console.shapes import AclRow, ConfigRow, Security, UserRow
 from barnabas.console.topics import Ends
-from barnabas.errors import BarnabasError
 from barnabas.security.acl_binding import AclBinding, PermissionType, pascal_name
 from barnabas.types import TopicPartition
 
-_FAILURES: Final = (BarnabasError, OSError, TimeoutError)
 _KEPT_S: Final = 10.0
 _MOST_KEPT: Final = 50
 _PATIENCE_S: Final = 2.0
-
-_SOURCES: Final = {
-    DYNAMIC_TOPIC_CONFIG: "dynamic topic",
-    DYNAMIC_BROKER_CONFIG: "dynamic broker",
-    DYNAMIC_DEFAULT_BROKER_CONFIG: "dynamic default broker",
-    STATIC_BROKER_CONFIG: "static broker",
-    DEFAULT_CONFIG: "default",
-    DYNAMIC_BROKER_LOGGER_CONFIG: "dynamic broker logger",
-}
 
 
 class _Answer(NamedTuple):
@@ -71,7 +56,7 @@ class Details:
 
         try:
             rows: list[ConfigRow] = await self._kept(resource, ask)
-        except _FAILURES:
+        except FAILURES:
             return None
         return rows
 
@@ -80,7 +65,7 @@ class Details:
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 return await self._admin.replica_ends(replicas)
-        except _FAILURES:
+        except FAILURES:
             return {}
 
     async def security(self) -> Security:
@@ -90,11 +75,11 @@ class Details:
         errors: list[str] = []
         try:
             acls = await self._kept("acls", self._acls)
-        except _FAILURES as error:
+        except FAILURES as error:
             errors.append(f"rules: {reason_of(error)}")
         try:
             users = await self._kept("users", self._users)
-        except _FAILURES as error:
+        except FAILURES as error:
             errors.append(f"users: {reason_of(error)}")
         return Security(error="; ".join(errors), acls=acls, users=users)
 
@@ -126,12 +111,19 @@ def config_rows(entries: Iterable[ConfigEntry]) -> list[ConfigRow]:
             name=each.name,
             # A broker sends no sensitive value; this is a second lock on the same door.
             value=None if each.is_sensitive else each.value or "",
-            source=_SOURCES.get(each.source, f"unknown source {each.source}"),
+            source=_source_text(each.source),
             is_default=each.source == DEFAULT_CONFIG,
             is_read_only=each.is_read_only,
         )
         for each in sorted(entries, key=lambda entry: entry.name)
     ]
+
+
+def _source_text(source: int) -> str:
+    """Return a name such as `dynamic topic`, for Kafka's DYNAMIC_TOPIC_CONFIG."""
+    if source not in SOURCES:
+        return f"unknown source {source}"
+    return SOURCES[source].removesuffix("_CONFIG").replace("_", " ").lower()
 
 
 def acl_rows(rules: Iterable[AclBinding]) -> list[AclRow]:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from barnabas.client.lag.group_lag import GroupLag
 from barnabas.client.lag.verdict import State, Verdict
 from barnabas.client.view import PartitionView
-from barnabas.console.event_book import KEPT, EventBook, EventFilter
+from barnabas.console.event_book import EventBook, EventFilter
 from barnabas.console.shapes import EventRow, Finding, Severity
 from barnabas.console.snapshot import ClusterLook, DiskLook, GroupLook, TransactionLook
 from barnabas.console.topics import is_under_replicated
@@ -212,9 +212,7 @@ def _rebalances(events: EventBook, now_ms: int) -> Iterator[Finding]:
     """Yield the groups that have rebalanced often within a minute, with their last cause."""
     counts = Counter(
         row["group"]
-        for row in events.latest(
-            EventFilter(kind="group-generation", since_ms=now_ms - 60_000), KEPT
-        )
+        for _, row in events.newer(0, EventFilter("group-generation", since_ms=now_ms - 60_000))
     )
     for group_id, count in counts.most_common(MOST_OF_A_KIND):
         if count >= _OFTEN:

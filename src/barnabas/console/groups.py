@@ -10,7 +10,7 @@ from barnabas.client.admin.group_admin import GroupListing, MemberDescription
 from barnabas.client.lag.group_lag import GroupLag
 from barnabas.client.lag.summary import LagSum, add_up
 from barnabas.client.lag.verdict import Basis, State, Verdict
-from barnabas.console.query import Paging
+from barnabas.console.query import Paging, in_order
 from barnabas.console.shapes import GroupPartition, GroupRow, Groups, Member
 from barnabas.console.snapshot import GroupLook
 from barnabas.types import TopicPartition
@@ -66,11 +66,7 @@ def group_list(look: GroupLook, wanted: Paging) -> Groups:
         for group_id, listing in sorted(look.listings.items())
         if wanted.search in group_id.casefold()
     ]
-    key = _KEYS[wanted.sort]
-    known = sorted(
-        (row for row in rows if key(row) is not None), key=key, reverse=wanted.descending
-    )
-    rows = known + [row for row in rows if key(row) is None]
+    rows = in_order(rows, _KEYS[wanted.sort], descending=wanted.descending)
     return Groups(groups=list(wanted.rows(rows)), matching=len(rows), page=wanted.page)
 
 

@@ -1,8 +1,8 @@
 """Guards the console's addresses: what it refuses, and the headers that each response gets.
 
-The console has no log-in, and shows what its user may see. A page of another origin must not read
-it: its name may point to this machine (DNS rebinding), so only known names are answered. Addresses
-of IP are always answered, since nobody can make a name of his own of them.
+The console has no authentication, and shows what its user may see. A page of another origin must
+not read it: its name may point to this machine (DNS rebinding), so only known names are answered.
+IP addresses are always answered, because nobody can register one as a name of their own.
 """
 
 from __future__ import annotations

@@ -27,9 +27,6 @@ class MessageWindow:
         self.dropped: dict[int, int] = {}
         """The first record of each partition that was added, but is not kept."""
 
-    def __len__(self) -> int:
-        return len(self._heap)
-
     @property
     def is_full(self) -> bool:
         """Whether there are as many records as wanted, or as much as fits into memory."""

@@ -20,6 +20,9 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
 )
 
+FAILURES: Final = (BarnabasError, OSError)
+"""What a question to the brokers may raise; OSError includes TimeoutError."""
+
 _STATUSES: Final[tuple[tuple[tuple[type[Exception], ...], int], ...]] = (
     ((UnknownTopicOrPartition, UnknownPartition, GroupIdNotFound), 404),
     ((ClusterAuthorizationFailed, GroupAuthorizationFailed, TopicAuthorizationFailed), 403),

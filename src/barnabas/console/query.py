@@ -5,8 +5,8 @@ A value that cannot be used is a `WebProblem` with status 400 that names its par
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 from barnabas.console.problem import WebProblem
 
@@ -39,6 +39,18 @@ def paging(query: Mapping[str, str], sorts: Collection[str]) -> Paging:
         flag(query, "descending"),
         number(query, "page", 0, most=1_000_000),
     )
+
+
+def in_order(rows: Iterable[R], key: Callable[[R], Any], *, descending: bool) -> list[R]:
+    """Return rows, which are in the order of their names, by key and then by name.
+
+    Rows whose key is None, because it is unknown, are the last.
+    """
+    known: list[R] = []
+    unknown: list[R] = []
+    for row in rows:
+        (unknown if key(row) is None else known).append(row)
+    return sorted(known, key=key, reverse=descending) + unknown
 
 
 def text(query: Mapping[str, str], name: str) -> str:

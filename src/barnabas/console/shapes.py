@@ -151,7 +151,7 @@ class TopicRow(TypedDict):
     leaderless: int
     under_replicated: int
     records: int | None
-    """Offsets between the starts and the ends: an upper bound of the records."""
+    """The number of offsets between the starts and the ends: an upper bound of the records."""
     size: int | None
     records_in: float | None
 
@@ -254,7 +254,7 @@ class Messages(TypedDict):
     is_complete: bool
     """False: the limit of time or of records ended the search before the end of the range."""
     next: dict[str, int]
-    """Where to go on: an offset for each partition."""
+    """The offset of each partition at which the next request continues."""
 
 
 class GroupRow(TypedDict):
@@ -301,7 +301,7 @@ class Member(TypedDict):
 
 
 class GroupPartition(TypedDict):
-    """What is known about a group in a partition."""
+    """Describes a group in one of its partitions."""
 
     topic: str
     partition: int
@@ -376,7 +376,7 @@ class UserRow(TypedDict):
 
 
 class Problem(TypedDict):
-    """What a request that failed is answered: status 400, 403, 404, 405, 502, 503 or 504.
+    """Answers a request that failed: status 400, 403, 404, 405, 502, 503 or 504.
 
     403 is a wrong `Host`, or something that the brokers deny; 503 is too many readers at a time.
     """

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from barnabas.client.admin.admin import TopicDescription
 from barnabas.client.admin.replica_admin import ReplicaEnd
 from barnabas.client.view import PartitionView
-from barnabas.console.query import Paging
+from barnabas.console.query import Paging, in_order
 from barnabas.console.rates import Growth, total
 from barnabas.console.shapes import PartitionRow, Replica, TopicRow, Topics
 from barnabas.console.snapshot import ClusterLook, DiskLook
@@ -66,21 +66,11 @@ def topic_list(known: Sources, wanted: Paging, *, with_internal: bool) -> Topics
     """Return one page of the topics."""
     rows = [
         topic_row(topic, known)
-        for topic in known.look.topics.values()
+        for _, topic in sorted(known.look.topics.items())
         if wanted.search in topic.name.casefold() and (with_internal or not topic.is_internal)
     ]
     rows = in_order(rows, _KEYS[wanted.sort], descending=wanted.descending)
     return Topics(topics=list(wanted.rows(rows)), matching=len(rows), page=wanted.page)
-
-
-def in_order(
-    rows: Iterable[TopicRow], key: Callable[[TopicRow], Any], *, descending: bool
-) -> list[TopicRow]:
-    """Return the rows by key and then by name; those whose key is unknown are the last."""
-    by_name = sorted(rows, key=lambda row: row["name"])
-    known = [row for row in by_name if key(row) is not None]
-    known.sort(key=key, reverse=descending)
-    return known + [row for row in by_name if key(row) is None]
 
 
 def partition_rows(topic: TopicDescription, known: Sources, ends: Ends) -> list[PartitionRow]:

@@ -55,10 +55,10 @@ class News:
     def __init__(self) -> None:
         self._next = asyncio.Event()
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Wake everyone who waits."""
-        told, self._next = self._next, asyncio.Event()
-        told.set()
+        current, self._next = self._next, asyncio.Event()
+        current.set()
 
     async def wait(self, seconds: float) -> bool:
         """Return True as soon as there is news, or False after this time."""

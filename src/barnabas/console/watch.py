@@ -21,7 +21,7 @@ from barnabas.clock import Clock, SystemClock
 from barnabas.console.event_book import EventBook
 from barnabas.console.findings import Known
 from barnabas.console.log_ends import LogEnds
-from barnabas.console.problem import reason_of
+from barnabas.console.problem import FAILURES, reason_of
 from barnabas.console.race import race
 from barnabas.console.rates import Growth, SeriesBook
 from barnabas.console.snapshot import (
@@ -35,7 +35,7 @@ from barnabas.console.snapshot import (
 )
 from barnabas.console.transactions import OPEN
 from barnabas.console.viewers import News, Viewers
-from barnabas.errors import BarnabasError, KafkaError
+from barnabas.errors import KafkaError
 from barnabas.types import TopicPartition
 
 _PATIENCE: Final[Mapping[str, Any]] = {
@@ -45,7 +45,6 @@ _PATIENCE: Final[Mapping[str, Any]] = {
 }
 """A look that a hanging broker delays must fail soon, and say so. The user's own settings override
 these."""
-_FAILURES: Final = (BarnabasError, OSError, TimeoutError)
 _PAUSE_S: Final = 2.0
 _SLOW_PAUSE_S: Final = 10.0
 _START_S: Final = 15.0
@@ -131,7 +130,7 @@ class ClusterWatch:
             try:
                 async with asyncio.timeout(_LONGEST_S):
                     await look()
-            except _FAILURES as error:
+            except FAILURES as error:
                 failed(reason_of(error))
             await asyncio.sleep(pause_s)
 
@@ -182,7 +181,7 @@ class ClusterWatch:
             self.events.silent = sorted(look.live)
             return
         if self.events.add(reports):
-            self.events_found.tell()
+            self.events_found.notify()
 
     # ---- groups ----
 
@@ -203,7 +202,7 @@ class ClusterWatch:
                         _PAUSE_S,
                         self._groups_failed,
                     )
-            except _FAILURES as error:  # it could not connect
+            except FAILURES as error:  # it could not connect
                 self._groups_failed(reason_of(error))
             await asyncio.sleep(_PAUSE_S)
 

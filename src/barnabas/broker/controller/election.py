@@ -342,13 +342,13 @@ def _is_doubtful(error: Exception) -> bool:
 
 
 class Previous(NamedTuple):
-    """What this broker knows about the last controller that it has seen."""
+    """Holds what this broker knows about the last controller that it has seen."""
 
     broker_id: int = UNKNOWN
     broker_epoch: int = UNKNOWN
     """The epoch of its registration while it was the controller."""
     own_end: Exception | None = None
-    """What ended this broker's own last term, if it has been the controller."""
+    """The error that ended this broker's own last term, if it has been the controller."""
 
 
 async def election_cause(

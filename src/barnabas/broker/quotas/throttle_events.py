@@ -20,7 +20,7 @@ from barnabas.broker.quotas.entity import decode_name
 from barnabas.counted import counted
 from barnabas.events import Event
 from barnabas.metrics import Family, Registry, Sample, counter
-from barnabas.printable import printable
+from barnabas.printable import printable_within
 
 if TYPE_CHECKING:
     from barnabas.broker.quotas.entity import Entity
@@ -195,4 +195,4 @@ def _name(entity: Entity) -> str:
 
 
 def _short(encoded: str) -> str:
-    return printable((decode_name(encoded) or "<default>")[:_LONGEST_NAME])[:_LONGEST_NAME]
+    return printable_within(decode_name(encoded) or "<default>", _LONGEST_NAME)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.counted import counted
 from barnabas.events import Event
 from barnabas.metrics import Family, Registry, Sample, counter
-from barnabas.printable import printable
+from barnabas.printable import printable_within
 from barnabas.security.acl import Principal, ResourceType
 from barnabas.security.acl_binding import Pattern, pascal_name
 from barnabas.security.acl_host import java_host
@@ -165,4 +165,4 @@ def _cause(denial: Denial, resource: str, *, has_name: bool) -> str:
 
 def _short(name: str) -> str:
     """Return a name that a client chose as safe text of limited length."""
-    return printable(name[:_LONGEST_NAME])[:_LONGEST_NAME]
+    return printable_within(name, _LONGEST_NAME)

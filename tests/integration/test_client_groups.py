@@ -184,17 +184,18 @@ def test_a_group_goes_on_where_it_has_committed(servers: str) -> None:
 def test_auto_commit_in_poll_and_on_close(servers: str) -> None:
     """CO-4: what an earlier poll gave is committed by a later one, or by `close`."""
     topic = name("auto")
+    interval_ms = 2_000  # if the first records take longer, the position before them is committed
 
     async def run() -> None:
         await make(servers, topic, 1, 10)
         partition = TopicPartition(topic, 0)
         async with Admin(servers) as admin:
             async with joined(
-                servers, topic, auto_commit_interval_ms=100, max_poll_records=4
+                servers, topic, auto_commit_interval_ms=interval_ms, max_poll_records=4
             ) as consumer:
                 assert len(await numbers(consumer, 4)) == 4
                 assert await admin.list_group_offsets(topic) == {}, "no one has processed them yet"
-                await asyncio.sleep(0.15)
+                await asyncio.sleep(1.5 * interval_ms / 1_000)
                 await consumer.poll(100)
                 async with asyncio.timeout(PATIENCE_S):
                     while (await admin.list_group_offsets(topic)).get(partition) != (4, "", 0):

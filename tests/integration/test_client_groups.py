@@ -184,8 +184,7 @@ def test_a_group_goes_on_where_it_has_committed(servers: str) -> None:
 def test_auto_commit_in_poll_and_on_close(servers: str) -> None:
     """CO-4: what an earlier poll gave is committed by a later one, or by `close`."""
     topic = name("auto")
-    # If joining and the first fetch take longer, the position before the records is committed.
-    interval_ms = 10_000
+    interval_ms = 10_000  # a commit before the first fetch would hold the position before it
 
     async def run() -> None:
         await make(servers, topic, 1, 10)

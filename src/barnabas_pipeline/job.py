@@ -12,21 +12,17 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.client.config import of_every_client
-from barnabas_pipeline.batch_size import most_records
 from barnabas_pipeline.dead_letter_topic import DeadLetterTopic
 from barnabas_pipeline.one_pass import RESULT, OnePass, unpack
 from barnabas_pipeline.step import Query
 from barnabas_pipeline.tables import Tables
 from barnabas_pipeline.work import Definition
-
-# A pass over few records costs almost as much as one over many, so several tasks would take longer.
-_RECORDS_OF_ONE_TASK: Final = 5_000
 
 
 class Job(NamedTuple):
@@ -94,10 +90,6 @@ class Job(NamedTuple):
         letters = DeadLetterTopic(
             self.bootstrap_servers, self.dead_letter_topic, query, self._own_options()
         )
-
-        most = most_records(self.checkpoint, number)
-        if most is not None and most <= _RECORDS_OF_ONE_TASK:
-            batch = batch.coalesce(1)
 
         def tasks(one_pass: OnePass) -> Iterator[tuple[str, bytes]]:
             return unpack(batch.mapInArrow(one_pass.run, RESULT).collect())

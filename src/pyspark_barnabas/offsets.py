@@ -148,6 +148,19 @@ def split(
     return pieces
 
 
+def packed(ranges: Iterable[OffsetRange], most: int) -> list[list[OffsetRange]]:
+    """Return lists of successive ranges, each of at most `most` offsets unless it is one range."""
+    lists: list[list[OffsetRange]] = []
+    size = 0
+    for each in ranges:
+        size += each.size
+        if not lists or size > most:
+            lists.append([])
+            size = each.size
+        lists[-1].append(each)
+    return lists
+
+
 def _cut(whole: OffsetRange, parts: int) -> Iterable[OffsetRange]:
     for part in range(parts):
         start = whole.start + whole.size * part // parts

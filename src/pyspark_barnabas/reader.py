@@ -9,7 +9,7 @@ projection) is by far the largest; ours is about a quarter of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -24,11 +24,14 @@ from barnabas.types import TopicPartition
 from pyspark_barnabas.connections import connect, consumers_of_process
 from pyspark_barnabas.loss import Log, remainder, report_loss
 from pyspark_barnabas.memory import settle_objects
-from pyspark_barnabas.offsets import OffsetRange, StreamOffset, ranges_between, split
+from pyspark_barnabas.offsets import OffsetRange, StreamOffset, packed, ranges_between, split
 from pyspark_barnabas.options import SourceOptions
 from pyspark_barnabas.schema import RECORD_BATCHES, arrow_schema, check_read_schema
 from pyspark_barnabas.survey import ids_of, require_all, resolve, survey
 
+RECORDS_OF_ONE_TASK = 5_000
+"""With packed rows, small ranges share a task up to this number of offsets, because a task with few
+records costs almost as much as one with many."""
 _ROWS = 16_384
 _LOOK_MS = 1_000  # how long to wait for a record before looking at the log's end
 
@@ -60,10 +63,14 @@ class TopicReader(DataSourceReader):
 
 
 def tasks(options: SourceOptions, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
-    """Return the tasks between two offsets, one range each, without sending a request."""
+    """Return the tasks between two offsets, without sending a request. The value of each is a list
+    of ranges in different partitions."""
     ranges = ranges_between(start, end)
-    pieces = split(ranges, options.min_partitions, options.max_records_per_partition)
-    return [InputPartition(piece) for piece in pieces]
+    limits = options.min_partitions, options.max_records_per_partition
+    # A user who sets the size or the number of the tasks gets exactly the connector's tasks.
+    if options.record_batches and limits == (None, None):
+        return [InputPartition(some) for some in packed(ranges, RECORDS_OF_ONE_TASK)]
+    return [InputPartition([piece]) for piece in split(ranges, *limits)]
 
 
 def read_task(options: SourceOptions, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -71,49 +78,42 @@ def read_task(options: SourceOptions, partition: InputPartition) -> Iterator[pa.
     wanted = partition.value
     if wanted is None:  # Spark's placeholder when there is nothing to read
         return
-    for columns in read_range(consumers_of_process().get(options.client), options, wanted):
-        batches = _record_batches(columns, wanted.topic_partition)
-        yield from map(_packed, batches) if options.record_batches else batches
+    for read, columns in read_ranges(consumers_of_process().get(options.client), options, wanted):
+        batches = _record_batches(columns, read)
+        yield from map(_in_one_row, batches) if options.record_batches else batches
     settle_objects("read")
 
 
-def read_range(
-    consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange
-) -> Iterator[Columns]:
-    """Yield all records of a range, in order. Offsets without a record inside the log are not a
-    loss.
+def read_ranges(
+    consumer: SyncConsumer, options: SourceOptions, ranges: Iterable[OffsetRange]
+) -> Iterator[tuple[TopicPartition, Columns]]:
+    """Yield all records of ranges in different partitions, each range in order. Offsets without a
+    record inside the log are not a loss.
 
     Raises `DataLoss` if records no longer exist, with or without their topic, `ReadTimedOut`, or
     `CorruptData`.
     """
-    # The leader is looked up first, because a fetch without a known leader waits for a backoff,
+    # The leaders are looked up first, because a fetch without a known leader waits for a backoff,
     # which a task for a small topic among many would do each time.
-    if _is_deleted(consumer, options, wanted):
-        return
-    partition = wanted.topic_partition
-    consumer.assign([partition])
-    consumer.seek(partition, wanted.start)
+    left = _existing(consumer, options, {each.topic_partition: each for each in ranges})
+    consumer.assign([*left])
     try:
-        while wanted.start < wanted.end:
-            try:
-                answer = _fetched(consumer, options, wanted)
-            except NoOffsetForPartition as lost:
-                if isinstance(lost, LogTruncated):
-                    # Rows before the loss have already been returned; the existing rows follow.
-                    report_loss(str(lost), fail_on_data_loss=options.fail_on_data_loss)
-                answer = None
-            if answer is None:
-                # Continue with the part that still exists. If it is empty, the loop ends.
-                wanted = _remainder(consumer, options, wanted)
-                consumer.seek(partition, wanted.start)
-                continue
-            yield from iterate_columns(
-                answer.records,
-                range(wanted.start, wanted.end),
-                aborted=answer.aborted,
-                with_headers=options.include_headers,
-            )
-            wanted = wanted._replace(start=answer.next_offset)
+        for partition, wanted in left.items():
+            consumer.seek(partition, wanted.start)
+        while left:
+            for partition, answer in _fetched(consumer, options, left).items():
+                wanted = left[partition]
+                columns = iterate_columns(
+                    answer.records,
+                    range(wanted.start, wanted.end),
+                    aborted=answer.aborted,
+                    with_headers=options.include_headers,
+                )
+                yield from ((partition, each) for each in columns)
+                left[partition] = wanted._replace(start=answer.next_offset)
+            for partition in [each for each, wanted in left.items() if wanted.start >= wanted.end]:
+                del left[partition]
+                consumer.pause(partition)
     finally:
         # The process keeps the consumer for its next task, so the consumer must no longer fetch for
         # this one.
@@ -121,30 +121,58 @@ def read_range(
 
 
 def _fetched(
-    consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange
-) -> FetchedBytes | None:
-    """Return the next records of a range, or None if part of the range no longer exists.
+    consumer: SyncConsumer, options: SourceOptions, left: dict[TopicPartition, OffsetRange]
+) -> dict[TopicPartition, FetchedBytes]:
+    """Return the next records of some of the ranges. If parts of the ranges no longer exist,
+    shorten the ranges in `left` and return nothing.
 
-    Raises `ReadTimedOut`, or `NoOffsetForPartition` if the range's start is outside the log.
+    Raises `ReadTimedOut`, or `DataLoss`.
     """
-    partition, position, end, _ = wanted
     # After a short wait, check whether the records exist, before spending the rest of the timeout.
     look_ms = min(_LOOK_MS, options.poll_timeout_ms)
     for timeout_ms in (look_ms, options.poll_timeout_ms - look_ms):
-        answer = consumer.fetch_batches(timeout_ms).get(partition)
-        if answer is not None:
-            return answer
         try:
-            if not _has(consumer, wanted) or remainder(wanted, _log_of(consumer, wanted))[1]:
-                return None
-        except (Unreachable, KafkaError) as error:
-            if isinstance(error, KafkaError) and not error.retriable:
-                raise
-            # A leader that is unavailable for a while does not mean loss.
-    raise ReadTimedOut(
-        f"no records of {partition} from offset {position} to {end} within"
-        f" {options.poll_timeout_ms} ms (kafkaConsumer.pollTimeoutMs)"
+            if answers := consumer.fetch_batches(timeout_ms):
+                return answers
+            if all(_is_there(consumer, wanted) for wanted in left.values()):
+                continue
+        except NoOffsetForPartition as lost:
+            if isinstance(lost, LogTruncated):
+                # Rows before the loss have already been returned; the existing rows follow.
+                report_loss(str(lost), fail_on_data_loss=options.fail_on_data_loss)
+        # Continue with the parts that still exist.
+        for partition, wanted in left.items():
+            left[partition] = _remainder(consumer, options, wanted)
+            consumer.seek(partition, left[partition].start)
+        return {}
+    listed = ", ".join(
+        f"{each} from offset {left[each].start} to {left[each].end}" for each in left
     )
+    raise ReadTimedOut(
+        f"no records of {listed} within {options.poll_timeout_ms} ms (kafkaConsumer.pollTimeoutMs)"
+    )
+
+
+def _is_there(consumer: SyncConsumer, wanted: OffsetRange) -> bool:
+    """Return whether all of a range exists, as far as its leader can be asked."""
+    try:
+        return _has(consumer, wanted) and not remainder(wanted, _log_of(consumer, wanted))[1]
+    except (Unreachable, KafkaError) as error:
+        if isinstance(error, KafkaError) and not error.retriable:
+            raise
+        # A leader that is unavailable for a while does not mean loss.
+        return True
+
+
+def _existing(
+    consumer: SyncConsumer, options: SourceOptions, ranges: dict[TopicPartition, OffsetRange]
+) -> dict[TopicPartition, OffsetRange]:
+    """Return the ranges whose partitions exist."""
+    return {
+        partition: wanted
+        for partition, wanted in ranges.items()
+        if not _is_deleted(consumer, options, wanted)
+    }
 
 
 def _is_deleted(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> bool:
@@ -219,7 +247,7 @@ def _record_batches(columns: Columns, partition: TopicPartition) -> Iterator[pa.
         yield rows.slice(start, end - start)
 
 
-def _packed(rows: pa.RecordBatch) -> pa.RecordBatch:
+def _in_one_row(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Pack rows into one row, which Spark passes on as bytes. Its JVM then need not convert their
     cells, which is most of the cost of a row."""
     sink = pa.BufferOutputStream()

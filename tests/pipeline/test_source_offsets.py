@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows
 
@@ -24,6 +25,7 @@ from pyspark_barnabas.connections import consumers_of_process
 from pyspark_barnabas.loss import DataLoss
 from pyspark_barnabas.offsets import StreamOffset
 from pyspark_barnabas.options import source_options
+from pyspark_barnabas.reader import RECORDS_OF_ONE_TASK
 from pyspark_barnabas.schema import read_schema
 from pyspark_barnabas.stream import TopicStreamReader
 from tests.kit.pipeline.topics import NOW_MS, create, delete, numbered, send
@@ -431,10 +433,82 @@ def test_ranges_are_cut_for_more_tasks(broker: Broker) -> None:
     send(broker, "cut", numbered(0, 10), 1)
     reader = reader_of(broker, subscribe="cut", maxRecordsPerPartition="40")
     end = next_batch(reader, {})
-    ranges = [partition.value for partition in reader.partitions({}, end)]
+    ranges = [each for partition in reader.partitions({}, end) for each in partition.value]
     assert [(each.start, each.end) for each in ranges] == [(0, 33), (33, 66), (66, 100), (0, 10)]
     assert ranges[0].topic_partition == TopicPartition("cut", 0)
     assert values(reader, {}, end) == numbered(0, 100) + numbered(0, 10)
+
+
+def packed_values(
+    reader: TopicStreamReader, start: dict[str, Any], end: dict[str, Any]
+) -> list[list[bytes]]:
+    """The values of each task, whose rows are packed."""
+    return [
+        sorted(
+            value
+            for batch in reader.read(partition)
+            for stream in batch.column("batch").to_pylist()
+            for value in pa.ipc.open_stream(stream).read_all().column("value").to_pylist()
+        )
+        for partition in reader.partitions(start, end)
+    ]
+
+
+def packed_reader(broker: Broker, **options: str) -> TopicStreamReader:
+    given = {"kafka.bootstrap.servers": broker.bootstrap_servers}
+    given |= {"startingOffsets": "earliest", "recordBatches": "true", **options}
+    return TopicStreamReader(source_options(given, streaming=True), read_schema(False, True))
+
+
+def test_packed_ranges_with_few_records_share_a_task(broker: Broker) -> None:
+    create(broker, "small", 3)
+    create(broker, "large", 1)
+    for partition in range(3):
+        send(broker, "small", numbered(10 * partition, 10 * partition + 10), partition)
+    send(broker, "large", numbered(0, RECORDS_OF_ONE_TASK))
+    reader = packed_reader(broker, subscribe="small,large")
+    end = next_batch(reader, {})
+    assert packed_values(reader, {}, end) == [
+        sorted(numbered(0, RECORDS_OF_ONE_TASK)),
+        sorted(numbered(0, 30)),
+    ]
+    reader = packed_reader(broker, subscribe="small", maxRecordsPerPartition="5")
+    tasks = packed_values(reader, {}, next_batch(reader, {}))
+    assert [len(each) for each in tasks] == [5] * 6, "the user has set the size of a task"
+
+
+def test_a_loss_in_a_packed_task_leaves_the_other_ranges_whole(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One partition has lost its first segment, one its last, one is deleted, and one is whole."""
+    topics = ["begun", "deleted", "ended", "whole"]
+    given = {"subscribe": ",".join(topics), "kafkaConsumer.pollTimeoutMs": "400"}
+    with barnabas.Broker(tmp_path, config=SEGMENTED) as broker:
+        for topic in topics:
+            create(broker, topic)
+            for number in range(6):
+                send(broker, topic, [b"%s %d" % (topic.encode(), number) * 150])
+        reader = packed_reader(broker, **given)
+        end = next_batch(reader, {})
+        assert len(reader.partitions({}, end)) == 1
+        (intact,) = packed_values(reader, {}, end)
+        reader.stop()
+        delete(broker, "deleted")
+    first, second, *_ = segments(tmp_path, "begun")
+    for file in (tmp_path / "begun-0").glob(f"{first.stem}.*"):
+        file.unlink()
+    begun_at, ended_at = int(second.stem), cut_behind(tmp_path, "ended")
+    kept = {"begun": range(begun_at, 6), "ended": range(ended_at), "whole": range(6)}
+    with barnabas.Broker(tmp_path, config=SEGMENTED) as broker:
+        with pytest.raises(DataLoss):
+            packed_values(packed_reader(broker, **given), {}, end)
+        lenient = packed_reader(broker, **given, failOnDataLoss="false")
+        with caplog.at_level(logging.WARNING):
+            (found,) = packed_values(lenient, {}, end)
+    assert len(intact) == 24
+    assert found == [b"%s %d" % (topic.encode(), n) * 150 for topic in kept for n in kept[topic]]
+    for text in (f"log has offsets from {begun_at}", f"ends at {ended_at}", "deleted-0 cannot"):
+        assert text in caplog.text
 
 
 def cut_behind(directory: Path, topic: str) -> int:

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from barnabas.errors import CorruptData
 from barnabas.types import TopicPartition
-from pyspark_barnabas.offsets import OffsetRange, StreamOffset, ranges_between, shares, split
+from pyspark_barnabas.offsets import (
+    OffsetRange,
+    StreamOffset,
+    packed,
+    ranges_between,
+    shares,
+    split,
+)
 
 WEB_0, WEB_1, LOG_0 = (TopicPartition(*each) for each in (("web", 0), ("web", 1), ("log", 0)))
 NOTHING = StreamOffset({}, {})
@@ -98,3 +105,14 @@ def test_split_by_count_and_by_size() -> None:
         web_0 = [each for each in pieces if each.topic_partition == WEB_0]
         assert (web_0[0].start, web_0[-1].end) == (10, 110)
         assert all(a.end == b.start for a, b in itertools.pairwise(web_0))
+
+
+@given(st.lists(st.integers(1, 20), max_size=30), st.integers(1, 40))
+def test_packed_ranges_keep_their_order_and_fill_each_list(sizes: list[int], most: int) -> None:
+    ranges = [OffsetRange(TopicPartition("t", n), 0, size) for n, size in enumerate(sizes)]
+    lists = packed(ranges, most)
+    assert [each for some in lists for each in some] == ranges
+    totals = [sum(each.size for each in some) for some in lists]
+    assert all(total <= most or len(some) == 1 for total, some in zip(totals, lists, strict=True))
+    for total, following in itertools.pairwise(lists):
+        assert sum(each.size for each in total) + following[0].size > most, "no list ends early"

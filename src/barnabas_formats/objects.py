@@ -21,7 +21,7 @@ _PAIR: Final = re.compile(
 )
 _BARE: Final = re.compile(r"[A-Za-z_@][\w.@/-]*(?:\s+|$)")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
-_ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _JOURNAL_KEY: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 _FIELD: Final = re.compile(r"(?P<key>[A-Z][A-Za-z-]*): (?P<value>.*)")
 _BLANKS: Final = re.compile(" +")
@@ -40,11 +40,29 @@ def json_object(line: str) -> Object | None:
     if not line.startswith("{") or line.count("{") > _MOST_DEPTH * 10:
         return None
     try:
-        found = json.loads(line)
+        found = json_value(line)
     # Raised if a number has thousands of digits or lists are nested too deeply.
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def json_value(text: str) -> Any:
+    """Return the value of a text in JSON. Raises `ValueError` or `RecursionError`.
+
+    `\\xNN`, which JSON lacks, is kept as it is: nginx writes it for some characters, and lines that
+    are not UTF-8 contain it.
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        if "\\x" not in text:
+            raise
+        return json.loads(_ESCAPE.sub(_byte_kept, text))
+
+
+def _byte_kept(match: re.Match[str]) -> str:
+    return f"\\{match[0]}" if match[1].startswith("x") and len(match[1]) > 1 else match[0]
 
 
 def logfmt_object(line: str) -> Object | None:
@@ -70,30 +88,33 @@ def _unescaped(match: re.Match[str]) -> str:
     escape = match[1]
     if len(escape) == 5:
         return chr(int(escape[1:], 16))
+    if len(escape) == 3:
+        return match[0]  # a byte
     return _ESCAPES.get(escape, escape)
 
 
 def journal_object(record: str) -> Object | None:
-    """Return the fields of one entry. A value with several lines is preceded by its length."""
+    """Return the fields of one entry. A value with several lines is preceded by its length.
+
+    In `record`, bytes that are not UTF-8 are surrogates, because the length is in bytes.
+    """
     found: Object = {}
-    rest = record
+    rest = record.encode("utf-8", "surrogateescape")
     while rest:
-        line, _, rest = rest.partition("\n")
-        key, equals, value = line.partition("=")
+        line, _, rest = rest.partition(b"\n")
+        name, equals, value = line.partition(b"=")
         if not line:
             continue
+        key = name.decode("utf-8", "backslashreplace")
         if not _JOURNAL_KEY.fullmatch(key):
             return None
-        if equals:
-            found[key] = value
-            continue
-        # The value's size in bytes is given as eight bytes in little-endian order.
-        data = rest.encode("utf-8", "surrogateescape")
-        end = 8 + int.from_bytes(data[:8], "little")
-        if len(data) < 8 or end > len(data):
-            return None
-        found[key] = data[8:end].decode("utf-8", "replace")
-        rest = data[end:].decode("utf-8", "surrogateescape").removeprefix("\n")
+        if not equals:
+            # The value's size in bytes is given as eight bytes in little-endian order.
+            end = 8 + int.from_bytes(rest[:8], "little")
+            if len(rest) < 8 or end > len(rest):
+                return None
+            value, rest = rest[8:end], rest[end:].removeprefix(b"\n")
+        found[key] = value.decode("utf-8", "backslashreplace")
     return found or None
 
 
@@ -143,22 +164,25 @@ def first_value(found: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 ABSENT: Final = object()
 JSON: Final = "json"
+JOURNAL: Final = "journal-export"
 DECODERS: Final[Mapping[str, Callable[[str], Object | None]]] = MappingProxyType(
     {
         JSON: json_object,
         "logfmt": logfmt_object,
-        "journal-export": journal_object,
+        JOURNAL: journal_object,
         "postgresql-csv": csvlog_object,
         "paragraph": paragraph_object,
     }
 )
-OF_RECORDS: Final = frozenset({"journal-export", "postgresql-csv", "paragraph"})
+OF_RECORDS: Final = frozenset({JOURNAL, "postgresql-csv", "paragraph"})
 """The names of decoders that read all lines of a record, not only the first one."""
+OF_BYTES: Final = frozenset({JOURNAL})
+"""The names of those for which bytes that are not UTF-8 are surrogates."""
 BEGINNINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         JSON: r'^\{"',
         "logfmt": r"^[A-Za-z_@][A-Za-z0-9_.@/-]*=",
-        "journal-export": r"^__CURSOR=",
+        JOURNAL: r"^__CURSOR=",
         "paragraph": r"^Start-Date: ",
         "postgresql-csv": r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]{8,15} \S{3,6},",
     }

@@ -6,15 +6,18 @@ import polars as pl
 
 
 def texts(values: pl.Series) -> pl.Series:
-    """Return the values as texts, with null for a value that is not UTF-8."""
+    """Return the values as texts; only null has no text.
+
+    Logs contain single bytes of other encodings, and of attacks, so a byte that is not UTF-8 is
+    written as an escape such as `\\xe9`.
+    """
     try:
         return values.cast(pl.String)
     except pl.exceptions.ComputeError:  # does not say which rows
-        return pl.Series([_text(value) for value in values], dtype=pl.String)
+        found = [None if each is None else text_of(each) for each in values]
+        return pl.Series(values.name, found, dtype=pl.String)
 
 
-def _text(value: bytes | None) -> str | None:
-    try:
-        return None if value is None else value.decode()
-    except UnicodeDecodeError:
-        return None
+def text_of(value: bytes) -> str:
+    """Return a value as text, as `texts` does."""
+    return value.decode("utf-8", "backslashreplace")

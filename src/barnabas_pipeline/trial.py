@@ -15,6 +15,7 @@ from barnabas_formats.user_formats import of_kind
 from barnabas_pipeline.behaviour import access_lines
 from barnabas_pipeline.file_pass import Origin, open_text
 from barnabas_pipeline.logs import log_lines, log_records
+from barnabas_pipeline.texts import text_of
 
 
 class Tried(NamedTuple):
@@ -93,7 +94,7 @@ class Trial(NamedTuple):
 
 def _shown(line: Line, found: dict[str, object]) -> dict[str, object]:
     """Return a line's fields, or the line itself if no format matches."""
-    text = line.text.decode("utf-8", "replace")
+    text = text_of(line.text)
     if "reason" in found:
         return {"format": None, **found, "message": text}
     if found["format"] == RAW:

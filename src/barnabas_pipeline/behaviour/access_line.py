@@ -45,7 +45,6 @@ from barnabas_pipeline.behaviour.line_parts import (
     MORE_COLUMNS,
     NO_VALUE,
     NOT_AN_ACCESS_LOG,
-    NOT_UTF8,
     TOO_LONG,
     UNBALANCED_QUOTES,
     VIRTUAL_HOST,
@@ -59,6 +58,7 @@ from barnabas_pipeline.behaviour.line_parts import (
     status_of,
 )
 from barnabas_pipeline.behaviour.line_tail import Tail, tail_of
+from barnabas_pipeline.texts import text_of
 
 _MASKED_BACKSLASH: Final = "\x01"
 _MASKED_QUOTE: Final = "\x02"
@@ -100,11 +100,8 @@ def parse_line(value: bytes | None, *, is_cut: bool = False) -> Fields | str:
         return NO_VALUE
     if is_cut:
         return TOO_LONG
-    try:
-        # Programs on Windows end lines with CR LF; the line feed has already been removed.
-        text = value.rstrip(b"\r").decode()
-    except UnicodeDecodeError:
-        return NOT_UTF8
+    # Programs on Windows end lines with CR LF; the line feed has already been removed.
+    text = text_of(value.rstrip(b"\r"))
     if not text.strip(" "):
         return EMPTY
     if _CONTROL.search(text):

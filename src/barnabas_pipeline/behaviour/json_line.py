@@ -18,6 +18,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from barnabas_formats.objects import json_value
 from barnabas_pipeline.behaviour.line_front import host_without_port
 from barnabas_pipeline.behaviour.line_parts import (
     BAD_REQUEST,
@@ -78,7 +79,7 @@ def decode(text: str) -> Fields:
 def object_in(text: str) -> Object:
     """Return the object in a line. Raises `RejectedLine`."""
     try:
-        found = json.loads(text)
+        found = json_value(text)
         if "\\u" in text:
             # Half of a surrogate pair is not text, and no table can store it.
             json.dumps(found, ensure_ascii=False).encode()

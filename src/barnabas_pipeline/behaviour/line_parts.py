@@ -12,7 +12,6 @@ from barnabas_pipeline.behaviour.line_front import host_without_port, is_address
 
 NO_VALUE: Final = "no value"
 TOO_LONG: Final = "too long"
-NOT_UTF8: Final = "not UTF-8"
 EMPTY: Final = "empty line"
 CONTROL_CHARACTER: Final = "control character"
 UNBALANCED_QUOTES: Final = "unbalanced quotes"
@@ -31,7 +30,6 @@ BAD_SIZE: Final = "bad size"
 REASONS: Final = (
     NO_VALUE,
     TOO_LONG,
-    NOT_UTF8,
     EMPTY,
     CONTROL_CHARACTER,
     UNBALANCED_QUOTES,

@@ -7,7 +7,7 @@ whole text is the message. A malformed line, or one with an impossible time, has
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -17,7 +17,7 @@ import polars as pl
 from barnabas_formats.containers import join
 from barnabas_formats.format import RAW, Format
 from barnabas_formats.levels import BY_NAME, BY_SEVERITY
-from barnabas_formats.objects import BEGINNINGS, DECODERS, JSON, OF_RECORDS
+from barnabas_formats.objects import BEGINNINGS, DECODERS, JSON, OF_BYTES, OF_RECORDS
 from barnabas_formats.pattern import Pattern
 from barnabas_pipeline.logs.object_lines import Columns, ObjectReader
 from barnabas_pipeline.logs.times import instants
@@ -71,7 +71,7 @@ def parse_lines(
         }
     ).with_row_index("row")
     bad = _bad(lines)
-    left = lines.join(bad, on="row", how="anti").drop("value", "is_cut")
+    left = lines.join(bad, on="row", how="anti").drop("is_cut")
     wrapping = [each.name for each in formats if each.wraps]
     rows = _matched(_joined(left) if wrapping else left, formats)
     is_wrapped = pl.col("format").is_in(wrapping)
@@ -152,11 +152,7 @@ def _busiest_first(
 def _objects(lines: pl.DataFrame, decoder: str, formats: Sequence[Format]) -> pl.DataFrame:
     some = lines.filter(pl.col("head").str.contains(BEGINNINGS[decoder]))
     is_record = decoder in OF_RECORDS
-    texts = some["head"]
-    if is_record:
-        texts = some.select(pl.concat_str("head", "more", separator="\n", ignore_nulls=True))[
-            "head"
-        ]
+    texts = _records(some, decoder) if is_record else some["head"]
     found = ObjectReader(decoder, formats).read(texts)
     taken = pl.Series([each is not None for each in found], dtype=pl.Boolean)
     columns = pl.DataFrame(
@@ -175,6 +171,19 @@ def _objects(lines: pl.DataFrame, decoder: str, formats: Sequence[Format]) -> pl
             _both(pl.col("more"), following).alias("more"),
         )
     )
+
+
+def _records(lines: pl.DataFrame, decoder: str) -> Iterable[str]:
+    """Return all lines of each record, for the decoder."""
+    whole = lines.select(
+        "value", text=pl.concat_str("head", "more", separator="\n", ignore_nulls=True)
+    )
+    if decoder not in OF_BYTES:
+        return whole["text"]
+    return [
+        text if value is None else value.decode("utf-8", "surrogateescape")
+        for value, text in whole.iter_rows()
+    ]
 
 
 def _both(first: pl.Expr, second: pl.Expr) -> pl.Expr:
@@ -206,7 +215,11 @@ def unwrap(
     """
     rows = rows.with_columns(pl.col("message").str.strip_chars_end("\r\n"))
     lines = rows.select(
-        "row", "more", pl.col("time_us").alias("received_us"), pl.col("message").alias("head")
+        "row",
+        "more",
+        pl.col("time_us").alias("received_us"),
+        pl.col("message").alias("head"),
+        pl.lit(None, pl.Binary).alias("value"),
     )
     inner = _matched(lines, [each for each in formats if not each.wraps])
     known = inner.filter(pl.col("reason").is_null() & (pl.col("format") != RAW))
@@ -230,8 +243,6 @@ def _bad(lines: pl.DataFrame) -> pl.DataFrame:
         .then(pl.lit("the record has no value"))
         .when(pl.col("is_cut"))
         .then(pl.lit("the line is too long; only its beginning was sent"))
-        .when(pl.col("head").is_null())
-        .then(pl.lit("the line is not UTF-8"))
     )
     bad = lines.select("row", reason.alias("reason")).filter(pl.col("reason").is_not_null())
     return _filled(bad)

@@ -34,6 +34,15 @@ def test_logfmt() -> None:
     assert [logfmt_object(line) for line in ("a", "a b=c", 'a="b', "", "1=2")] == [None] * 5
 
 
+def test_lg_1_an_escape_for_a_byte_is_kept_in_json_and_logfmt() -> None:
+    """LG-1: JSON has no escape `\\x`, but lines that are not UTF-8 contain it, and nginx's do."""
+    assert json_object(r'{"a":"\xe9 \\xe9 \"\u00e9\x5C"}') == {"a": r'\xe9 \xe9 "é\x5C'}
+    assert json_object(r'{"a\xff":1}') == {r"a\xff": 1}
+    assert json_object(r'{"a":"\x"}') is None
+    assert json_object(r'{"a":\xff}') is None
+    assert logfmt_object(r'a="\xe9 \\xe9 \x" b=\xff') == {"a": r"\xe9 \xe9 x", "b": r"\xff"}
+
+
 def test_an_entry_of_the_journal_with_a_value_of_several_lines() -> None:
     size = (7).to_bytes(8, "little").decode()
     entry = f"__CURSOR=s=1\nMESSAGE\n{size}a=b\nc\nd\nPRIORITY=6"

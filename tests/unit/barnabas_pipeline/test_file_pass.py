@@ -96,6 +96,24 @@ def test_who_stops_early_leaves_no_thread_behind(tmp_path: Path) -> None:
     assert [each.name for each in threading.enumerate() if "read-ahead" in each.name] == []
 
 
+def test_lg_5_a_line_that_is_not_utf8_counts_once(tmp_path: Path) -> None:
+    """LG-5: a byte and its escape are two lines, and neither is lost, whatever the batches."""
+    log = tmp_path / "access.log"
+    hits = [HIT % (1, at, 1) for at in range(4)]
+    hits[1] = hits[1].replace(b"/p1", b"/caf\xe9")
+    hits[2] = hits[1].replace(b"\xe9", rb"\xe9")
+    hits[3] = hits[3].replace(b"Mozilla", b"\xff\0")
+    log.write_bytes(b"\n".join(hits) + b"\n")
+    for most in (1, 2, 250_000):
+        view = MemoryView(BEHAVIOUR)
+        for batch in batches([str(log)], WEB, most=most):
+            take_batch(Behaviour(), view, batch)
+        accounts, _ = read_accounts(view)
+        assert (accounts.read, accounts.valid, accounts.dead_letters) == (4, 3, 1)
+        (letters,) = read_dead_letters(view)
+        assert letters.reason == "control character"
+
+
 @pytest.mark.thorough
 def test_lg_5_tables_do_not_depend_on_the_size_of_batches(tmp_path: Path) -> None:
     log = tmp_path / "access.log"

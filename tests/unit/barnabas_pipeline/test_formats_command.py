@@ -93,8 +93,8 @@ def test_sp_2_a_file_that_no_format_fits_fails(
 ) -> None:
     code, rows, err = tried(capsys, tmp_path, b"one\ntwo\n\xff\nfour\n")
     assert code == 1
-    assert rows[2] == {"format": None, "reason": "the line is not UTF-8", "message": "\ufffd"}
-    assert "line 3 (the line is not UTF-8)" in err
+    assert rows[2] == {"format": "raw", "message": "\\xff"}
+    assert "line 3: \\xff" in err
     assert "line 4" not in err, "three examples are enough"
     assert "line 1: (empty)" in tried(capsys, tmp_path, f"\n{ENTRY}\n")[2]
 

@@ -132,7 +132,7 @@ def test_lg_4_the_rules_of_the_page(
     Path("logs").mkdir()
     Path("logs/jobs.log").write_text("".join(f"2026-03-10 {each}\n" for each in lines))
     Path("logs/auth.log").write_text("".join(guesses))
-    Path("logs/bad.log").write_bytes(b"\xff\n" * 100)
+    Path("logs/bad.log").write_bytes(b"260231 101500 17 INFO a.B: c\n" * 100)
     assert main(["report", "logs", "--kind", "system", "--tables", "tables"]) == 0
     capsys.readouterr()
     with web_receiver() as receiver:

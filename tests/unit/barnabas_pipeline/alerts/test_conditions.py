@@ -190,7 +190,11 @@ def test_lg_4_the_share_of_rejected_records() -> None:
     rows = [entry(minute, "started").encode() for minute in range(8)]
     for bad, count in ((2, 1), (1, 0)):
         view = MemoryView(LOGS)
-        take_batch(KNOWN, view, records("app.log", [*rows, *[b"\xff"] * bad, rows[0]][:10], 0))
+        take_batch(
+            KNOWN,
+            view,
+            records("app.log", [*rows, *[b"260231 101500 17 INFO a.B: c"] * bad, rows[0]][:10], 0),
+        )
         incidents = found(view, rule)
         assert len(incidents) == count
     assert found(view, rule._replace(share=0.1))[0].summary == (

@@ -18,6 +18,7 @@ from tests.kit.pipeline.web_records import line, record, table
 
 START = datetime(2026, 3, 12, 9, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+IMPOSSIBLE = b"260231 101500 17 INFO a.B: "
 
 
 def incident(example: Example, start: datetime = START, end: datetime | None = None) -> Incident:
@@ -35,7 +36,7 @@ def test_lg_4_lines_of_system_logs(tmp_path: Path) -> None:
         for minute in range(20)
         for level in ("INFO", "ERROR")
     ]
-    write(Tables(tmp_path, LOGS), 0, records("app.log", [*lines, b"\xff"], 0), send)
+    write(Tables(tmp_path, LOGS), 0, records("app.log", [*lines, IMPOSSIBLE + b"\xff"], 0), send)
     of_level = Example("entries", "level", ("ERROR",), None, START + 5 * MINUTE)
     found = texts(tmp_path, LOGS, of_level)
     assert len(found) == LINES
@@ -45,7 +46,9 @@ def test_lg_4_lines_of_system_logs(tmp_path: Path) -> None:
     address = Example("entries", containing="192.0.2.1")
     assert len(texts(tmp_path, LOGS, address)) == 2, "and not those of 192.0.2.10 to 19"
     rejected = Example("dead_letters", "file", ("/logs/app.log",))
-    assert texts(tmp_path, LOGS, rejected) == ["app.log, line 41: the line is not UTF-8: \\xff"]
+    assert texts(tmp_path, LOGS, rejected) == [
+        f"app.log, line 41: the line has an impossible time (hdfs): {IMPOSSIBLE.decode()}\\xff"
+    ]
 
 
 @pytest.mark.thorough

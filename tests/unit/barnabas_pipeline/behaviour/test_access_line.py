@@ -25,7 +25,10 @@ REASONS: list[tuple[bytes | None, str | None]] = [
     ((HEAD + r'"\x16\x03\x01" 400 1 "-" "-"').encode(), None),
     ((HEAD + '"GET / HTTP/1.1" 200 12 "-" "' + r"\"\\" * 20_000 + '"').encode(), None),
     (None, line_parts.NO_VALUE),
-    (HEAD.encode() + b'"GET /caf\xe9 HTTP/1.1" 200 12 "-" "-"', line_parts.NOT_UTF8),
+    (HEAD.encode() + b'"GET /caf\xe9 HTTP/1.1" 200 12 "-" "-"', None),  # not UTF-8
+    (b"\xff" * 9, line_parts.NOT_AN_ACCESS_LOG),
+    (b'{"a":"\xff', line_parts.BROKEN_JSON),
+    (b"\xff\x00", line_parts.CONTROL_CHARACTER),
     (b"", line_parts.EMPTY),
     (b" \r", line_parts.EMPTY),
     (HEAD.encode() + b'"GET / HTTP/1.1" 200 12 "-" "\x00"', line_parts.CONTROL_CHARACTER),
@@ -324,6 +327,27 @@ def odd_lines(draw: st.DrawFn) -> bytes:
     text = "".join(parts)
     raw = text[: draw(st.one_of(st.none(), st.integers(0, len(text))))].encode()
     return raw if draw(st.integers(0, 9)) else raw + draw(st.binary(max_size=3))
+
+
+def test_lg_1_bytes_that_are_not_utf8_are_written_as_escapes() -> None:
+    """LG-1: as nginx writes them; a quote after such a byte ends its column."""
+    head = HEAD.encode()
+    for request, path, agent in (
+        (b"/caf\xe9?a=\xff", r"/caf\xe9", "Mozilla"),
+        (b"/\xc3\xa9\xc3", "/é\\xc3", r"\xf0\x9f"),
+        (b"/a\\\xe9", r"/a\xe9", r"\x80"),
+    ):
+        value = head + b'"GET ' + request + b' HTTP/1.1" 200 12 "-" "' + agent.encode() + b'"'
+        found = parse_line(value)
+        assert isinstance(found, Fields)
+        assert (found.path, found.agent, found.format) == (path, agent, "combined")
+        both_ways([value], [False])
+    found = parse_line(
+        b'{"remote_addr":"192.0.2.7","time_iso8601":"2026-03-10T10:00:00Z","status":200,'
+        b'"request":"GET /\xe9 HTTP/1.1","http_user_agent":"\\x22\xff"}'
+    )
+    assert isinstance(found, Fields)
+    assert (found.path, found.agent) == (r"/\xe9", r"\x22\xff")
 
 
 @given(st.lists(odd_lines(), min_size=1, max_size=20))

@@ -77,12 +77,13 @@ def test_what_was_sent_twice_counts_once_sp_2() -> None:
 
 def test_a_dead_letter_keeps_what_came_sp_2() -> None:
     """SP-2: the line and its headers as they came, the reason, topic, partition and offset."""
-    rows = [record(b"\xff no line", 7, position=300, partition=2), record(b"bad", 8)]
+    rows = [record(b"\xff\x00 no line", 7, position=300, partition=2), record(b"bad", 8)]
     found = letters(rows)
     assert found.schema == DEAD_LETTERS
     first, second = found.to_pylist()
-    assert (first["key"], first["value"]) == (b"key", b"\xff no line")
-    assert (first["reason"], first["file"], first["line"]) == ("not UTF-8", "/logs/access.log", 4)
+    assert (first["key"], first["value"]) == (b"key", b"\xff\x00 no line")
+    place = ("control character", "/logs/access.log", 4)
+    assert (first["reason"], first["file"], first["line"]) == place
     assert (first["topic"], first["partition"], first["offset"]) == ("web-access", 2, 7)
     headers = {header["key"]: header["value"] for header in first["headers"]}
     assert headers["file.position"] == b"300" and len(headers) == 4

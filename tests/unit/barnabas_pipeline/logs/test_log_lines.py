@@ -204,7 +204,6 @@ def test_a_line_without_a_time_has_that_of_its_record() -> None:
     ("value", "cut", "reason"),
     [
         (None, False, "the record has no value"),
-        (b"\xff\xfe", False, "the line is not UTF-8"),
         (b"a", True, "the line is too long; only its beginning was sent"),
         (
             b"260231 101500 17 INFO a.B: c",
@@ -219,6 +218,38 @@ def test_sp_2_what_is_malformed_has_a_reason_and_nothing_else(
     (row,) = parsed(value, cut=cut)
     assert row.pop("reason") == reason
     assert set(row.values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("value", "format_name", "message", "more"),
+    [
+        (b"2026-03-10 10:00:00,000 INFO [main] a.B: caf\xe9", "log4j", r"caf\xe9", None),
+        (b"\xff\xfe", "raw", r"\xff\xfe", None),
+        (b"\xe2\x82\xac \xe2\x82\nat \x80", "raw", r"€ \xe2\x82", r"at \x80"),
+        (b"a\0\xff", "raw", "a\0\\xff", None),
+        (b'{"ts":"2026-03-10T10:00:00Z","level":"info","msg":"\xe9"}', "zap", r"\xe9", None),
+        (b'time=2026-03-10T10:00:00Z level=info msg="\xe9 \\"" a=b', "logfmt", r'\xe9 "', None),
+        (
+            b"__CURSOR=s\n__REALTIME_TIMESTAMP=1773136800000000\nPRIORITY=6\nMESSAGE\n"
+            b"\x03\0\0\0\0\0\0\0a\n\xff\nSYSLOG_IDENTIFIER=x",
+            *("journald", "a\n\\xff", None),
+        ),
+        (
+            b"__CURSOR=s\n__REALTIME_TIMESTAMP=1773136800000000\nPRIORITY=6\nMESSAGE\n"
+            b"\x80\0\0\0\0\0\0\0" + b"m" * 128 + b"\nSYSLOG_IDENTIFIER=x",
+            *("journald", "m" * 128, None),
+        ),
+    ],
+)
+def test_lg_1_a_byte_that_is_not_utf8_is_written_as_an_escape(
+    value: bytes, format_name: str, message: str, more: str | None
+) -> None:
+    """LG-1: such a line has the columns of any other line, and so have its neighbours."""
+    before, row, after = parsed(b"\xc3\xa9", value, None)
+    assert (row["format"], row["message"], row["more"]) == (format_name, message, more)
+    assert row["reason"] is None
+    assert before["message"] == "é"
+    assert after["reason"] == "the record has no value"
 
 
 def test_ones_own_format_comes_first() -> None:

@@ -61,6 +61,10 @@ class Api:
         self._reader = MessageReader(watch)
         self._streams = 0
 
+    def forget(self) -> None:
+        """Ask the brokers again for what only single pages show, because it has changed."""
+        self._details.forget()
+
     @property
     def _sources(self) -> Sources:
         known = self._watch.known

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -13,19 +14,29 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.console.api import Api
-from barnabas.console.guard import Guard
-from barnabas.console.json_response import problem_response
+from barnabas.console.guard import ACTION_PATH, Guard
+from barnabas.console.json_response import json_response, problem_response
 from barnabas.console.problem import WebProblem, problem_of
 from barnabas.console.static_files import StaticFiles
 from barnabas.console.watch import ClusterWatch
+from barnabas.console.writing.writer import NOTHING, Writer
 from barnabas.errors import BarnabasError
 
 Answer = Callable[[Request], Awaitable[ASGIApp]]
 
 
-def application(watch: ClusterWatch, closing: asyncio.Event, names: Collection[str]) -> ASGIApp:
-    """Return the application; `names` are the hosts by which it may be addressed."""
+def application(
+    watch: ClusterWatch,
+    closing: asyncio.Event,
+    names: Collection[str],
+    options: Mapping[str, Any] | None = None,
+) -> ASGIApp:
+    """Return the application; `names` are the hosts by which it may be addressed.
+
+    With `options`, those of a client, it may also change the cluster.
+    """
     api, files = Api(watch, closing), StaticFiles()
+    writer = None if options is None else Writer(watch.servers, options, api.forget)
 
     async def index(request: Request) -> Response:
         return files.respond(request, "index.html")
@@ -48,9 +59,13 @@ def application(watch: ClusterWatch, closing: asyncio.Event, names: Collection[s
         "/api/groups/{id:path}": api.group,
         "/api/transactions": api.transactions,
         "/api/security": api.security,
+        "/api/actions": _no_actions if writer is None else writer.state,
         "/": index,
         "/static/{name:path}": file,
     }
+    if writer is not None:
+        answers[ACTION_PATH + "{name}/preview"] = writer.preview
+        answers[ACTION_PATH + "{name}/apply"] = writer.apply
     routes = [Route(path, _Endpoint(answer, watch)) for path, answer in answers.items()]
     app = Starlette(
         routes=routes,
@@ -63,7 +78,11 @@ def application(watch: ClusterWatch, closing: asyncio.Event, names: Collection[s
         },
     )
     app.router.redirect_slashes = False
-    return Guard(app, names)
+    return Guard(app, names, may_write=writer is not None)
+
+
+async def _no_actions(_: Request) -> Response:
+    return json_response(NOTHING)
 
 
 class _Endpoint:

@@ -9,7 +9,7 @@ import click
 from barnabas.cli.complaint import warn
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.options import run_client
-from barnabas.console.server import Address, is_local, serve
+from barnabas.console.server import Address, Mode, is_local, serve
 
 DEFAULT_PORT: Final = 8080
 
@@ -31,12 +31,20 @@ DEFAULT_PORT: Final = 8080
     help="The address or name to listen on. Whoever reaches it sees the cluster: there is no "
     "authentication.",
 )
+@click.option(
+    "--write",
+    "may_write",
+    is_flag=True,
+    help="Let the page change the cluster: topics, configs, offsets, leaders and single records. "
+    "Each change is previewed first.",
+)
 @bootstrap_server
-def console(port: int, host: str, servers: str) -> None:
+def console(port: int, host: str, may_write: bool, servers: str) -> None:
     """Serve a web page that shows a cluster: what needs a person, and brokers, topics, messages,
     groups, transactions, events and rules of access.
 
-    The page changes nothing in the cluster. It shows what the user of --command-config may see,
+    The page changes nothing in the cluster, unless --write is given; each change is then logged on
+    standard error. It shows what the user of --command-config may see,
     works with every cluster that speaks Kafka's protocol, and with Barnabas also tells why. The
     cluster is looked at only while a page is open. Stop the command with Ctrl-C or SIGTERM.
 
@@ -45,14 +53,17 @@ def console(port: int, host: str, servers: str) -> None:
       barnabas console
       barnabas console --bootstrap-server kafka1:9092 --port 9000
       barnabas console --profile production --host 10.0.0.5
+      barnabas console --write
     """
     if not is_local(host):
+        does = "sees and changes" if may_write else "sees"
         warn(
             "barnabas console",
-            f"--host {host}: everyone who can reach this address sees the cluster and its "
+            f"--host {host}: everyone who can reach this address {does} the cluster and its "
             "messages, without authentication",
         )
-    run_client(serve(servers, client_options(), Address(host, port), _report), None)
+    mode = Mode(client_options(), may_write)
+    run_client(serve(servers, mode, Address(host, port), _report), None)
 
 
 def _report(url: str) -> None:

@@ -42,6 +42,10 @@ class Details:
         self._admin = admin
         self._answers: dict[object, _Answer] = {}
 
+    def forget(self) -> None:
+        """Forget all answers, because the cluster has changed."""
+        self._answers.clear()
+
     async def topic_configs(self, name: str) -> list[ConfigRow] | None:
         """Return a topic's configs, or None if no broker tells them in time."""
         return await self._configs(ConfigResource(TOPIC, name))

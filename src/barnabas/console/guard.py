@@ -20,7 +20,10 @@ from barnabas.console.problem import WebProblem
 LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 MOST_ADDRESS_BYTES: Final = 4_096
 """The most bytes of a path with its parameters."""
-_METHODS: Final = ("GET", "HEAD")
+ACTION_PATH: Final = "/api/actions/"
+"""The addresses below it change the cluster, so they are only sent to."""
+_READING: Final = ("GET", "HEAD")
+_WRITING: Final = ("POST",)
 _POLICY: Final = "; ".join(
     (
         "default-src 'none'",
@@ -44,9 +47,10 @@ _HEADERS: Final = {
 class Guard:
     """Refuses requests before the application sees them, and adds headers to all responses."""
 
-    def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, names: Collection[str], *, may_write: bool = False) -> None:
         """`names` are the hosts, without ports, by which the console may be addressed."""
         self._app = app
+        self._may_write = may_write
         self._names = frozenset(name.casefold() for name in (*LOCAL_NAMES, *names))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,7 +72,7 @@ class Guard:
             return
         response = problem_response(problem)
         if problem.status == 405:
-            response.headers["allow"] = ", ".join(_METHODS)
+            response.headers["allow"] = ", ".join(self._methods(scope["path"]))
         await response(scope, receive, send_with_headers)
 
     def _problem(self, scope: Scope) -> WebProblem | None:
@@ -81,14 +85,22 @@ class Guard:
             )
         if headers.get("sec-fetch-site") == "cross-site" and scope["path"].startswith("/api/"):
             return WebProblem(403, "a page of another site may not read this console")
-        if scope["method"] not in _METHODS:
-            return WebProblem(405, f"{scope['method'][:20]}: the console only reads; use GET")
+        methods = self._methods(scope["path"])
+        if scope["method"] not in methods:
+            method, only = (
+                scope["method"][:20],
+                "" if self._may_write else "the console only reads; ",
+            )
+            return WebProblem(405, f"{method}: {only}use {methods[0]}")
         size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
         if size > MOST_ADDRESS_BYTES:
             return WebProblem(
                 400, f"the address has {size} bytes; at most {MOST_ADDRESS_BYTES} are read"
             )
         return None
+
+    def _methods(self, path: str) -> tuple[str, ...]:
+        return _WRITING if self._may_write and path.startswith(ACTION_PATH) else _READING
 
     def _is_known(self, host: str) -> bool:
         name = host_name(host)

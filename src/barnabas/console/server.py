@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from barnabas.console.application import application
 from barnabas.console.guard import LOCAL_NAMES
@@ -31,28 +32,40 @@ class Address(NamedTuple):
     port: int
 
 
+class Mode(NamedTuple):
+    """Says what the console may do in the cluster, and with which options of a client."""
+
+    options: Mapping[str, Any]
+    may_write: bool = False
+
+
 async def serve(
     servers: str,
-    options: Mapping[str, Any],
+    mode: Mode,
     address: Address,
     on_ready: Callable[[str], None],
 ) -> None:
     """Serve the console of a cluster until SIGINT or SIGTERM.
 
-    `options`: those of every client. `on_ready` is called with the console's URL. Raises
+    `on_ready` is called with the console's URL. Raises
     ConfigError if the address cannot be used, and a KafkaError or Unreachable if the cluster cannot
     be reached at the start.
     """
     stopping = asyncio.Event()
     sock = _listening(address)
     with contextlib.closing(sock):
-        watch = ClusterWatch(servers, options)
+        watch = ClusterWatch(servers, mode.options)
         await watch.start()
         try:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, stopping.set)
-            await _serve_until(stopping, watch, sock, address.host, on_ready)
+            host = address.host
+            names = [host] if is_local(host) else [host, socket.gethostname(), socket.getfqdn()]
+            app = application(watch, stopping, names, mode.options if mode.may_write else None)
+            shown = f"[{host}]" if ":" in host else host
+            url = f"http://{shown}:{sock.getsockname()[1]}/"
+            await _serve_until(stopping, watch, app, sock, lambda: on_ready(url))
         finally:
             await watch.close()
 
@@ -70,15 +83,14 @@ def is_local(host: str) -> bool:
 async def _serve_until(
     stopping: asyncio.Event,
     watch: ClusterWatch,
+    app: ASGIApp,
     sock: socket.socket,
-    host: str,
-    on_ready: Callable[[str], None],
+    on_ready: Callable[[], None],
 ) -> None:
     """Serve until a signal arrives or something fails."""
-    names = [host] if is_local(host) else [host, socket.gethostname(), socket.getfqdn()]
     server = _Server(
         uvicorn.Config(
-            application(watch, stopping, names),
+            app,
             access_log=False,
             http="h11",
             lifespan="off",
@@ -92,8 +104,7 @@ async def _serve_until(
     )
     serving = asyncio.create_task(server.serve([sock]))
     serving.add_done_callback(lambda _: stopping.set())
-    shown = f"[{host}]" if ":" in host else host
-    on_ready(f"http://{shown}:{sock.getsockname()[1]}/")
+    on_ready()
     try:
         await race(watch.run(), stopping.wait())
     finally:

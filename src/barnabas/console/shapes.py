@@ -379,7 +379,52 @@ class Problem(TypedDict):
     """Answers a request that failed: status 400, 403, 404, 405, 502, 503 or 504.
 
     403 is a wrong `Host`, or something that the brokers deny; 503 is too many readers at a time.
+    An action may also fail with 409 (the state has changed), 410 (the preview has ended), 411, 413
+    and 415 (not a body that is read), or 422 (Kafka refuses it).
     """
 
     error: str
     """A sentence that says what, where and what to do."""
+
+
+class Actions(TypedDict):
+    """`/api/actions`: what the page may change. Without `--write` nothing is enabled.
+
+    Each action is previewed by a POST to `/api/actions/NAME/preview`, with its fields as JSON, and
+    made by one to `/api/actions/NAME/apply`, with `{"token": ...}`.
+    """
+
+    enabled: bool
+    secret: str
+    """Goes into the header `X-Barnabas-Console` of each POST; "" if nothing is enabled."""
+    names: list[str]
+
+
+class ActionChange(TypedDict):
+    """One thing that an action changes."""
+
+    what: str
+    before: str | None
+    """None: it is not there yet."""
+    after: str | None
+    """None: it will not be there any more."""
+
+
+class ActionPreview(TypedDict):
+    """Says what an action would change; nothing is changed yet."""
+
+    title: str
+    sentences: list[str]
+    warnings: list[str]
+    changes: list[ActionChange]
+    token: str
+    """Applies exactly this preview, once; "" if there is nothing to change."""
+    seconds: float
+    """How long the token is valid."""
+
+
+class ActionResult(TypedDict):
+    """Says what an action has changed."""
+
+    title: str
+    sentences: list[str]

@@ -9,6 +9,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from tests.kit.processes.command_line import COMMAND, with_settings
@@ -55,6 +56,32 @@ class WebConsole:
         value = answer.json
         assert list(misfits(value, shape)) == []
         return value
+
+    def post(self, path: str, value: Any, **headers: str | None) -> Answer:
+        """Send JSON, or bytes as they are, with the headers of the page; None leaves one out."""
+        body = value if isinstance(value, bytes) else json.dumps(value).encode()
+        address = f"127.0.0.1:{self.port}"
+        given = {
+            "Host": address,
+            "Origin": f"http://{address}",
+            "Content-Type": "application/json",
+            "X-Barnabas-Console": self.secret,
+            **{name.replace("_", "-"): each for name, each in headers.items()},
+        }
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        try:
+            shown = {name: each for name, each in given.items() if each is not None}
+            connection.request("POST", path, body, shown)
+            response = connection.getresponse()
+            return Answer(response.status, dict(response.getheaders()), response.read())
+        finally:
+            connection.close()
+
+    @cached_property
+    def secret(self) -> str:
+        """What the page sends with each change."""
+        found: str = self.ask("/api/actions").json["secret"]
+        return found
 
     @contextmanager
     def follow(self, path: str) -> Iterator[Iterator[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from barnabas.cli.connection import client_options
@@ -50,27 +51,65 @@ async def reset(servers: str, request: ResetRequest, execute: bool) -> list[Move
         files = None if request.file_text is None else read_plan(request.file_text, group_ids)
         topics = await partition_numbers(admin)
         moves = []
+        # Every group is checked before any is changed.
         for group_id, group in (await admin.describe_groups(group_ids)).items():
-            # Every group is checked before any is changed.
-            _refuse_members(group)
-            committed = await admin.list_group_offsets(group_id)
-            if files is None:
-                targets = _targets(request, committed, topics)
-            else:
-                targets = _targets_of_file(files[group_id], topics)
-            moves += await _plan(admin, group_id, committed, targets)
+            offsets = None if files is None else files[group_id]
+            moves += await plan_group(admin, group, _chooser(request, offsets, topics))
         if execute:
-            await _execute(admin, moves)
+            for group_id in dict.fromkeys(move.group_id for move in moves):
+                own = [move for move in moves if move.group_id == group_id]
+                await reset_group(admin, group_id, own)
         return moves
 
 
-def _targets(request: ResetRequest, committed: Committed, topics: dict[str, list[int]]) -> Targets:
-    assert request.target is not None
-    if request.selections:
-        return dict.fromkeys(select_partitions(request.selections, topics), request.target)
+def _chooser(
+    request: ResetRequest, offsets: Offsets | None, topics: dict[str, list[int]]
+) -> Callable[[Committed], Targets]:
+    """Return what chooses the targets of a group; `offsets` are those that a file has for it."""
+
+    def choose(committed: Committed) -> Targets:
+        if offsets is not None:
+            return _targets_of_file(offsets, topics)
+        assert request.target is not None
+        return targets_of(request.target, request.selections, committed, topics)
+
+    return choose
+
+
+async def plan_group(
+    admin: Admin, group: GroupDescription, choose: Callable[[Committed], Targets]
+) -> list[Move]:
+    """Return a group's moves; `choose` gets its committed offsets. Raises BadReset."""
+    _refuse_members(group)
+    committed = await admin.list_group_offsets(group.group_id)
+    return await _plan(admin, group.group_id, committed, choose(committed))
+
+
+async def reset_group(admin: Admin, group_id: str, moves: Iterable[Move]) -> None:
+    """Carry out the moves of one group: either all of them or none. Raises BadReset."""
+    offsets = {move.partition: move.after for move in moves}
+    try:
+        await admin.alter_group_offsets(group_id, offsets)
+    # As long as the group has members, a commit without a member id is rejected with this error.
+    except UnknownMemberId:
+        raise BadReset(
+            f"group {group_id!r} has gained members in the meantime: offsets can only be reset "
+            "while it has none"
+        ) from None
+
+
+def targets_of(
+    target: Target,
+    selections: list[Selection],
+    committed: Committed,
+    topics: dict[str, list[int]],
+) -> Targets:
+    """Return the target for each selected partition; without a selection, for all of the group."""
+    if selections:
+        return dict.fromkeys(select_partitions(selections, topics), target)
     # --all-topics means the group's topics; offsets may remain after their topic was deleted.
     there = [name for name in committed if name.partition in topics.get(name.topic, ())]
-    return dict.fromkeys(there, request.target)
+    return dict.fromkeys(there, target)
 
 
 def _targets_of_file(offsets: Offsets, topics: dict[str, list[int]]) -> Targets:
@@ -95,21 +134,6 @@ async def _plan(admin: Admin, group_id: str, committed: Committed, targets: Targ
         )
         moves.append(plan_move(group_id, name, target, log))
     return moves
-
-
-async def _execute(admin: Admin, moves: list[Move]) -> None:
-    for group_id in dict.fromkeys(move.group_id for move in moves):
-        # There is one request for each group, which takes effect as a whole.
-        offsets = {move.partition: move.after for move in moves if move.group_id == group_id}
-        try:
-            await admin.alter_group_offsets(group_id, offsets)
-        # As long as the group has members, a commit without a member id is rejected with this
-        # error.
-        except UnknownMemberId:
-            raise BadReset(
-                f"group {group_id!r} has gained members in the meantime: offsets can only be "
-                "reset while it has none"
-            ) from None
 
 
 def _refuse_members(group: GroupDescription) -> None:

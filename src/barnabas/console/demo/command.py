@@ -13,7 +13,7 @@ from barnabas.console.command import DEFAULT_PORT
 from barnabas.console.demo.script import Step
 from barnabas.console.demo.stage import Stage
 from barnabas.console.race import race
-from barnabas.console.server import Address, serve
+from barnabas.console.server import Address, Mode, serve
 
 _HOST: Final = "localhost"
 
@@ -50,7 +50,7 @@ async def _run(port: int) -> None:
         click.echo(f"Three brokers are running: {stage.servers}")
         ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         await race(
-            serve(stage.servers, {}, Address(_HOST, port), ready.set_result),
+            serve(stage.servers, Mode({}), Address(_HOST, port), ready.set_result),
             _play(stage, ready),
         )
 

@@ -1,0 +1,24 @@
+"""Lists the actions of the console by name, each with what parses its form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from barnabas.console.writing.config_actions import AlterConfigs
+from barnabas.console.writing.form import Form
+from barnabas.console.writing.group_actions import ResetOffsets
+from barnabas.console.writing.leader_actions import ElectLeaders
+from barnabas.console.writing.plan import Action
+from barnabas.console.writing.record_actions import ProduceRecord
+from barnabas.console.writing.topic_actions import AddPartitions, CreateTopic, DeleteTopic
+
+ACTIONS: Final[Mapping[str, Callable[[Form], Action]]] = {
+    CreateTopic.name: CreateTopic.parse,
+    AddPartitions.name: AddPartitions.parse,
+    DeleteTopic.name: DeleteTopic.parse,
+    AlterConfigs.name: AlterConfigs.parse,
+    ResetOffsets.name: ResetOffsets.parse,
+    ElectLeaders.name: ElectLeaders.parse,
+    ProduceRecord.name: ProduceRecord.parse,
+}

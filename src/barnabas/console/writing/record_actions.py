@@ -1,0 +1,140 @@
+"""Produces one record."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Final
+
+from barnabas.client.arguments import INT32_MAX
+from barnabas.client.producer.producer import Producer
+from barnabas.console.problem import WebProblem
+from barnabas.console.writing.form import Form
+from barnabas.console.writing.plan import Access, Action, Change, Plan
+from barnabas.console.writing.topic_actions import describe_topic, topic_field
+from barnabas.counted import counted
+
+_FORMS: Final = ("text", "hex", "base64", "null")
+_MOST_CHARACTERS: Final = 200_000
+_MOST_HEADERS: Final = 50
+_SHOWN: Final = 300
+_DELIVERY_MS: Final = 20_000
+
+Header = tuple[str, bytes | None]
+
+
+class ProduceRecord(Action):
+    """Appends one record to a topic."""
+
+    name = "produce-record"
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int | None,
+        content: tuple[bytes | None, bytes | None],
+        headers: list[Header],
+    ) -> None:
+        """`content` is the key and the value."""
+        self._topic = topic
+        self._partition = partition
+        self._key, self._value = content
+        self._headers = headers
+
+    @classmethod
+    def parse(cls, form: Form) -> ProduceRecord:
+        """Return the action that a form describes."""
+        topic = topic_field(form)
+        partition = form.optional_whole("partition", least=0, most=INT32_MAX)
+        content = _content(form.form("key"), "key"), _content(form.form("value"), "value")
+        headers = [
+            (each.text("name"), _content(each.form("value"), "header"))
+            for each in form.forms("headers")
+        ]
+        if len(headers) > _MOST_HEADERS:
+            raise WebProblem(400, f"headers: at most {_MOST_HEADERS}, not {len(headers)}")
+        return cls(topic, partition, content, headers)
+
+    @property
+    def permission(self) -> str:
+        """Name what the rules of access must allow."""
+        return f"Write and Describe on the topic {self._topic!r}"
+
+    async def plan(self, access: Access) -> Plan:
+        """Return the record, as it will be stored."""
+        topic = await describe_topic(access, self._topic)
+        if self._partition is not None and self._partition >= len(topic.partitions):
+            raise WebProblem(
+                400,
+                f"partition: the topic {topic.name!r} has the partitions 0 to "
+                f"{len(topic.partitions) - 1}",
+            )
+        chosen = "chosen by the key" if self._key is not None else "chosen by the producer"
+        changes = [
+            Change("partition", None, chosen if self._partition is None else str(self._partition)),
+            Change("key", None, _text(self._key)),
+            Change("value", None, _text(self._value)),
+        ]
+        changes += [Change(f"header {name}", None, _text(value)) for name, value in self._headers]
+        warnings = []
+        if topic.is_internal:
+            warnings.append("This is an internal topic: a record of yours can damage the cluster.")
+        if self._value is None:
+            warnings.append("A null value deletes the key if the topic is compacted.")
+        return Plan(
+            f"produce one record to topic {topic.name}",
+            tuple(changes),
+            (),
+            tuple(warnings),
+            {"topic_id": topic.topic_id.hex(), "partitions": len(topic.partitions)},
+        )
+
+    async def apply(self, access: Access, plan: Plan) -> list[str]:
+        """Append the record, and wait until all replicas in sync have it."""
+        del plan
+        options = {**access.settings, "acks": "all", "delivery_timeout_ms": _DELIVERY_MS}
+        producer = Producer(access.servers, **options)
+        await producer.start()
+        try:
+            delivery = await producer.send(
+                self._topic,
+                self._value,
+                key=self._key,
+                partition=self._partition,
+                headers=self._headers,
+            )
+            stored = await delivery
+        finally:
+            await producer.close(_DELIVERY_MS)
+        return [f"The record is at offset {stored.offset} of partition {stored.partition}."]
+
+
+def _content(form: Form, what: str) -> bytes | None:
+    """Return the bytes that a form gives as text, hexadecimal digits or base64."""
+    kind = form.choice("form", _FORMS)
+    given = form.text("text", "", _MOST_CHARACTERS)
+    form.end()
+    if kind == "null":
+        if given:
+            raise WebProblem(400, f"{what}: null has no text")
+        return None
+    if kind == "text":
+        return given.encode("utf-8")
+    packed = "".join(given.split())
+    try:
+        return bytes.fromhex(packed) if kind == "hex" else base64.b64decode(packed, validate=True)
+    except (ValueError, binascii.Error) as error:
+        raise WebProblem(400, f"{what}: this is not {kind}: {error}") from None
+
+
+def _text(data: bytes | None) -> str:
+    """Return what a person can recognise the bytes by."""
+    if data is None:
+        return "null"
+    size = counted(len(data), "byte")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        shown = data[:_SHOWN].hex()
+        return f"{shown}{'…' if len(data) > _SHOWN else ''} ({size}, hex)"
+    return f"{text[:_SHOWN]}{'…' if len(text) > _SHOWN else ''} ({size})"

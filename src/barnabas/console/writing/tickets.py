@@ -1,0 +1,80 @@
+"""Binds what is applied to what was previewed.
+
+A token names one preview and proves that it came from this process: it contains an HMAC over the
+canonical bytes of the plan. The plan itself stays here, so a token cannot ask for anything else.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from barnabas.console.problem import WebProblem
+from barnabas.console.writing.plan import Action, Plan
+
+LASTING_S: Final = 300.0
+"""How long a preview can be applied."""
+_MOST_OPEN: Final = 100
+
+
+class Ticket(NamedTuple):
+    """A preview that somebody may apply."""
+
+    action: Action
+    plan: Plan
+    ends_s: float
+
+
+class Tickets:
+    """Issues a token for each preview, and redeems each token once."""
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._now_s = now_s
+        self._secret = secrets.token_bytes(32)
+        self._open: dict[str, Ticket] = {}
+
+    def issue(self, action: Action, plan: Plan) -> str:
+        """Return the token of a preview; the oldest of too many previews ends."""
+        now_s = self._now_s()
+        for number in [each for each, ticket in self._open.items() if ticket.ends_s <= now_s]:
+            del self._open[number]
+        while len(self._open) >= _MOST_OPEN:
+            del self._open[next(iter(self._open))]
+        number = secrets.token_hex(16)
+        ticket = Ticket(action, plan, now_s + LASTING_S)
+        self._open[number] = ticket
+        return f"{number}.{self._proof(number, ticket)}"
+
+    def redeem(self, token: str) -> Ticket:
+        """Return the preview of a token, which is then used up. Raises a `WebProblem`."""
+        number, _, proof = token.partition(".")
+        ticket = self._open.get(number)
+        if ticket is None:
+            raise WebProblem(
+                410,
+                "there is no such preview: it was applied, is too old, or is from before the "
+                "console was restarted; preview the change again",
+            )
+        if not hmac.compare_digest(proof.encode("utf-8"), self._proof(number, ticket).encode()):
+            raise WebProblem(403, "the token does not belong to this preview")
+        del self._open[number]
+        if ticket.ends_s <= self._now_s():
+            raise WebProblem(
+                410,
+                f"the preview is older than {LASTING_S / 60:.0f} minutes; preview the change again",
+            )
+        return ticket
+
+    def _proof(self, number: str, ticket: Ticket) -> str:
+        what = b"\0".join(
+            (
+                number.encode(),
+                repr(ticket.ends_s).encode(),
+                ticket.action.name.encode(),
+                ticket.plan.canonical(),
+            )
+        )
+        return hmac.digest(self._secret, what, "sha256").hex()

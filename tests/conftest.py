@@ -25,11 +25,14 @@ if IS_SECURED:
 
 from tests.kit import foreign, second_run  # noqa: E402
 from tests.kit.effort import IS_SOAK, examples  # noqa: E402
+from tests.kit.pipeline import class_archive  # noqa: E402
 from tests.kit.raw_client import NO_TIDYING  # noqa: E402
 
 if TYPE_CHECKING:
     from barnabas.testing.embedded.broker import Broker
 
+
+class_archive.use()
 
 LONG_S = 10
 

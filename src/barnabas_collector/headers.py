@@ -4,6 +4,7 @@ file            the file's path, for human readers
 file.id         identifies the file, even if its path has changed
 file.position   bytes before the line in that file
 file.line       number of the line in that file, from 1
+file.fields     only in a file with W3C's `#Fields:` directives: the columns of the line
 host            the machine on which the line was collected
 file.cut        only on a line that was cut: its full length in bytes
 
@@ -32,6 +33,7 @@ FILE_ID = "file.id"
 POSITION = "file.position"
 LINE = "file.line"
 CUT = "file.cut"
+FIELDS = "file.fields"
 HOST = "host"
 
 CONTAINER_ID = "container.id"

@@ -35,6 +35,7 @@ from barnabas_collector.passed_over import PassedOver
 from barnabas_collector.recognition import Found, Known, Recognised, recognise
 from barnabas_collector.record_joiner import IsStart
 from barnabas_collector.record_reader import Reader, RecordReader
+from barnabas_collector.w3c_columns import W3cColumns, columns_at
 
 QUIET_S = 60.0
 SETTLED_S = 1.0
@@ -81,6 +82,8 @@ class RotatedLog:
         self.file_ids: tuple[str, ...] | None = None  # the ids of the files found by the last look
         self._sizes: dict[str, int] = {}  # by file: the size at the last look, if uncompressed
         self.is_empty = False  # whether the last look found no file at all
+        # By file: the position reached, and W3C's columns there.
+        self._columns: dict[str, tuple[int, W3cColumns | None]] = {}
         if not files.knows(str(self._directory.live)):
             file = LogFile(path)
             file.check()
@@ -107,6 +110,9 @@ class RotatedLog:
             texts = {place: self._at_end(found[place], each) for place, each in texts.items()}
         recognised = recognised._replace(files=texts)
         self.file_ids = tuple(each.file_id for each in recognised.files.values())
+        self._columns = {
+            each: self._columns[each] for each in self.file_ids if each in self._columns
+        }
         for progress in recognised.files.values():
             # A new file is saved with its first lines only, by `_portion`.
             if self._files.find(progress.file_id) is not None:
@@ -254,6 +260,7 @@ class RotatedLog:
         process has the file open for writing.
         """
         try:
+            columns = self._columns_at(file, found, progress)
             reader = self._reader(file, progress)
             for lines in reader.portions():
                 after = _after(reader, progress, file)
@@ -261,8 +268,9 @@ class RotatedLog:
                 # between reading and hashing is noticed, too.
                 if not _is_still(file, found, progress):
                     return  # it has been truncated, so these may be other lines
-                portion = self._portion(file, progress, after, lines)
+                portion = _with_columns(self._portion(file, progress, after, lines), columns)
                 progress = portion.progress
+                self._columns[progress.file_id] = (progress.position, columns)
                 yield portion
         except (EOFError, DamagedText) as error:
             if found.is_live:
@@ -286,8 +294,9 @@ class RotatedLog:
         if rest or reader.position > progress.position:  # otherwise, a hole at the end was left out
             after = _after(reader, progress, file)
             if _is_still(file, found, progress):
-                portion = self._portion(file, progress, after, rest)
+                portion = _with_columns(self._portion(file, progress, after, rest), columns)
                 progress = portion.progress
+                self._columns[progress.file_id] = (progress.position, columns)
                 yield portion
         if file.is_compressed:
             # The compressed size does not show whether the position is the end of the text.
@@ -306,6 +315,13 @@ class RotatedLog:
             before, after = before.with_beginning(seen), after.with_beginning(seen)
         self._files.save(before)
         return Portion(after, lines, self._container or ())
+
+    def _columns_at(self, file: LogFile, found: Found, progress: FileProgress) -> W3cColumns | None:
+        """Return W3C's columns at the file's position, which may be in the middle of the file."""
+        position, columns = self._columns.get(progress.file_id, (-1, None))
+        if position == progress.position:
+            return columns
+        return columns_at(file.text, progress.position, found.beginning)
 
     def _reader(self, file: LogFile, progress: FileProgress) -> Reader:
         if self._container is not None:
@@ -339,6 +355,13 @@ class RotatedLog:
             # A compressed file no longer changes and can be reopened.
             if is_unknown or is_finished or this.size_bytes is None:
                 self._directory.release(this)
+
+
+def _with_columns(portion: Portion, columns: W3cColumns | None) -> Portion:
+    if columns is None:
+        return portion
+    lines, headers = columns.with_headers(portion.lines)
+    return portion._replace(lines=lines, more=(*portion.more, *headers))
 
 
 def _is_sent(found: Found, progress: FileProgress) -> bool:

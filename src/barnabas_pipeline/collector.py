@@ -25,6 +25,7 @@ from barnabas.client.producer.delivery import Delivery
 from barnabas.client.producer.murmur2 import partition_for_key
 from barnabas.client.sync.producer import SyncProducer
 from barnabas.errors import BarnabasError
+from barnabas.records.record import Headers
 from barnabas_collector.file_progress import FileProgress
 from barnabas_collector.headers import CUT, FILE, FILE_ID, LINE, POSITION
 from barnabas_collector.line_cutter import Line, size_and_cuts
@@ -102,9 +103,9 @@ class Collector:
     def send(self, portions: Iterable[Portion]) -> Collected:
         """Send the portions in order, and save each position once it is acknowledged."""
         total = Collected()
-        for progress, lines, _ in portions:
+        for progress, lines, of_log in portions:
             partitions = self._partitions_of(progress.file_id) if lines else 1
-            records = _records(self._topic, partitions, progress, lines)
+            records = _records(self._topic, partitions, progress, lines, of_log)
             deliveries = self._producer.send_many(records)
             self._await(deliveries)
             self.registry.save(progress)
@@ -174,11 +175,12 @@ class Follower:
 
 
 def _records(
-    topic: str, partitions: int, progress: FileProgress, lines: Iterable[Line]
+    topic: str, partitions: int, progress: FileProgress, lines: Iterable[Line], of_log: Headers
 ) -> Iterator[ProducerRecord]:
     of_file = (
         (FILE, progress.path.encode("utf-8", "replace")),
         (FILE_ID, progress.file_id.encode()),
+        *of_log,
     )
     for line in lines:
         place = ((POSITION, b"%d" % line.position), (LINE, b"%d" % line.number))
@@ -189,7 +191,7 @@ def _records(
             line.text,
             address or None,
             _partition_for(address, partitions),
-            headers=(*of_file, *place, *cut),
+            headers=(*of_file, *place, *line.more, *cut),
         )
 
 

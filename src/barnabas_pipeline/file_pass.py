@@ -28,13 +28,14 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas.errors import ConfigError
 from barnabas_collector.file_progress import FileProgress, new_file
-from barnabas_collector.headers import CUT, FILE, FILE_ID, HOST, LINE, POSITION
+from barnabas_collector.headers import CUT, FIELDS, FILE, FILE_ID, HOST, LINE, POSITION
 from barnabas_collector.line_cutter import Line, LineBlock, size_and_cuts
 from barnabas_collector.line_reader import LineReader
 from barnabas_collector.log_file import LogFile
 from barnabas_collector.packed_text import DamagedText
 from barnabas_collector.record_joiner import IsStart
 from barnabas_collector.record_reader import RecordReader
+from barnabas_collector.w3c_columns import columns_in
 from barnabas_pipeline.arrow import to_frame, to_table
 from barnabas_pipeline.layout import Layout
 from barnabas_pipeline.places import Positions
@@ -57,6 +58,7 @@ _LINES: Final = pl.Schema(
         "key": pl.Binary,
         "value": pl.Binary,
         "size": pl.Int64,
+        "fields": pl.Binary,
     }
 )
 _RECORDS: Final = pa.schema(
@@ -191,10 +193,10 @@ def batches(
     room = most
     for path in paths:
         with open_text(path, origin) as (progress, portions):
-            for lines in portions:
+            for lines, columns in columns_in(portions):
                 if on_bytes is not None:
                     on_bytes(size_and_cuts(lines)[0] + len(lines))
-                frame = _frame(lines, origin)
+                frame = _frame(lines, origin, columns)
                 while frame.height:
                     waiting.append(_records(frame.head(room), progress, origin, offset))
                     taken = waiting[-1].num_rows
@@ -276,8 +278,8 @@ class _Pipe(io.RawIOBase):
         return 0
 
 
-def _frame(lines: Sequence[Line], origin: Origin) -> pl.DataFrame:
-    """Return the lines as rows of `_LINES`."""
+def _frame(lines: Sequence[Line], origin: Origin, fields: Sequence[bytes | None]) -> pl.DataFrame:
+    """Return the lines as rows of `_LINES`. `fields`: W3C's columns of each line."""
     if isinstance(lines, LineBlock):
         positions, texts, sizes = lines.positions[:-1], lines.texts, lines.sizes
         numbers: Sequence[int] = range(lines.number, lines.number + len(texts))
@@ -288,8 +290,8 @@ def _frame(lines: Sequence[Line], origin: Origin) -> pl.DataFrame:
     keys = (
         [text.split(b" ", 1)[0][:_KEY_BYTES] or None for text in texts] if not origin.host else None
     )
-    columns = {"position": positions, "number": numbers, "key": keys, "value": texts, "size": sizes}
-    return pl.DataFrame(columns, schema=_LINES)
+    columns = (positions, numbers, keys, texts, sizes, fields)
+    return pl.DataFrame(dict(zip(_LINES, columns, strict=True)), schema=_LINES)
 
 
 def _records(lines: pl.DataFrame, progress: FileProgress, origin: Origin, offset: int) -> pa.Table:
@@ -318,15 +320,16 @@ def _headers(lines: pl.DataFrame, of_file: Mapping[str, bytes]) -> pa.Array:
     count, fixed = lines.height, len(of_file)
     decimal = lines.select(pl.col("position", "number", "size").cast(pl.String).cast(pl.Binary))
     # All values are in one column, from which each record takes its own.
-    pool = pl.concat([pl.Series([*of_file.values()]), *decimal.get_columns()])
-    names = pl.Series([*of_file, POSITION, LINE, CUT])
-    own = np.arange(count)[:, None] + fixed + count * np.arange(3)
+    pool = pl.concat([pl.Series([*of_file.values()]), *decimal.get_columns(), lines["fields"]])
+    names = pl.Series([*of_file, POSITION, LINE, CUT, FIELDS])
+    own = np.arange(count)[:, None] + fixed + count * np.arange(4)
     values = np.hstack([np.tile(np.arange(fixed), (count, 1)), own])
-    # Only a line that was cut has the last header, which contains its size.
+    # Only a line that was cut has its size in a header, and only W3C's lines have their columns.
     is_cut = lines.select(pl.col("size") > pl.col("value").bin.size()).to_series().to_numpy()
     is_there = np.ones(values.shape, dtype=bool)
-    is_there[:, -1] = is_cut
-    which = np.broadcast_to(np.arange(fixed + 3), values.shape)[is_there]
+    is_there[:, -2] = is_cut
+    is_there[:, -1] = lines["fields"].is_not_null().to_numpy()
+    which = np.broadcast_to(np.arange(fixed + 4), values.shape)[is_there]
     pairs = pl.DataFrame({"key": names.gather(which), "value": pool.gather(values[is_there])})
     ends = np.concatenate([[0], np.cumsum(is_there.sum(axis=1))]).astype(np.int32)
     return pa.ListArray.from_arrays(

@@ -23,7 +23,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from barnabas_collector.dead_letter_headers import REPLAYED
-from barnabas_collector.headers import CUT, FILE, FILE_ID, LINE, POSITION, SYSLOG_CUT
+from barnabas_collector.headers import CUT, FIELDS, FILE, FILE_ID, LINE, POSITION, SYSLOG_CUT
 from barnabas_pipeline.schemas import DEAD_LETTERS, FILES
 
 Positions = Mapping[tuple[str, int], int]
@@ -35,7 +35,8 @@ _COUNTS: Final = ("read", "valid", "dead_letters", "sent_twice")
 
 def locate(records: pa.Table) -> pl.DataFrame:
     """Read each record's `value`, `topic`, `partition` and `offset`, and the place of its line:
-    `file_id`, `file`, `position` (bytes), `line` (1-based, null without headers) and `cut`."""
+    `file_id`, `file`, `position` (bytes), `line` (1-based, null without headers), `cut`, and
+    W3C's `columns`, if any."""
     headers = Headers(records["headers"])
     frame = pl.DataFrame(
         {
@@ -46,6 +47,7 @@ def locate(records: pa.Table) -> pl.DataFrame:
             "_position": headers.numbers(POSITION),
             "line": headers.numbers(LINE),
             "cut": headers.are_there(CUT) | headers.are_there(SYSLOG_CUT),
+            "columns": headers.texts(FIELDS, "backslashreplace"),
             "_replayed": headers.texts(REPLAYED, "replace"),
         }
     ).with_columns(pl.col("_replayed").str.extract_groups(_REPLAYED).alias("_letter"))
@@ -75,6 +77,7 @@ def locate(records: pa.Table) -> pl.DataFrame:
         pl.when(has_place).then("_file").alias("file"),
         "line",
         "cut",
+        "columns",
     )
 
 

@@ -21,6 +21,7 @@ from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import as_json
 from barnabas.cli.progress import Progress
 from barnabas.errors import ConfigError
+from barnabas_collector.w3c_columns import W3cColumns
 from barnabas_formats.user_formats import access_formats, of_kind, read_formats
 from barnabas_pipeline.accounts import read_accounts
 from barnabas_pipeline.application import Report
@@ -202,15 +203,19 @@ def kind_of(files: list[str], own: Sequence[Format] = ()) -> str:
     from barnabas_formats.format import RAW
     from barnabas_pipeline.behaviour.access_lines import parse_lines as parse_access
     from barnabas_pipeline.logs.log_records import parse_texts
+    from barnabas_pipeline.texts import texts
 
     lines: list[bytes] = []
+    columns: list[bytes | None] = []
     for file in files:
         lines += head(file, _SAMPLE_LINES - len(lines))
+        columns += W3cColumns().of(lines[len(columns) :])
         if len(lines) >= _SAMPLE_LINES:
             break
     values = pl.Series(lines, dtype=pl.Binary)
     is_cut = pl.repeat(False, len(lines), eager=True)
-    access = parse_access(values, is_cut, of_kind(own, _ACCESS))["reason"].null_count()
+    fields = texts(pl.Series(columns, dtype=pl.Binary))
+    access = parse_access(values, is_cut, of_kind(own, _ACCESS), fields)["reason"].null_count()
     if access == len(lines):
         return _ACCESS  # the usual case; a line never matches formats of both kinds
     received_us = pl.repeat(time.time_ns() // 1_000, len(lines), eager=True)

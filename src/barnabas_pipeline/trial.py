@@ -9,13 +9,14 @@ from typing import NamedTuple
 import polars as pl
 
 from barnabas_collector.line_cutter import Line
+from barnabas_collector.w3c_columns import columns_in
 from barnabas_formats.continuation import RecordStart
 from barnabas_formats.format import RAW, Format
 from barnabas_formats.user_formats import of_kind
 from barnabas_pipeline.behaviour import access_lines
 from barnabas_pipeline.file_pass import Origin, open_text
 from barnabas_pipeline.logs import log_lines, log_records
-from barnabas_pipeline.texts import text_of
+from barnabas_pipeline.texts import text_of, texts
 
 
 class Tried(NamedTuple):
@@ -47,14 +48,20 @@ class Trial(NamedTuple):
         """
         rule = None if self.kind == "access" else RecordStart(self.own)
         with open_text(path, Origin("", is_start=rule)) as (_, portions):
-            for lines in portions:
-                yield from self.try_lines(lines)
+            for lines, columns in columns_in(portions):
+                yield from self.try_lines(lines, columns)
 
-    def try_lines(self, lines: Sequence[Line]) -> list[Tried]:
+    def try_lines(
+        self, lines: Sequence[Line], columns: Sequence[bytes | None] | None = None
+    ) -> list[Tried]:
+        """Return the results for some records. `columns`: W3C's columns of each line."""
+        fields = pl.Series(columns or [None] * len(lines), dtype=pl.Binary)
         values = pl.Series([line.text for line in lines], dtype=pl.Binary)
         is_cut = pl.Series([line.is_cut for line in lines], dtype=pl.Boolean)
         found = (
-            self._access(values, is_cut) if self.kind == "access" else self._system(values, is_cut)
+            self._access(values, is_cut, texts(fields))
+            if self.kind == "access"
+            else self._system(values, is_cut)
         )
         return [
             Tried(line.number, _shown(line, each))
@@ -80,9 +87,12 @@ class Trial(NamedTuple):
             found[record].append(log_lines.values(row, received_us))
         return found
 
-    def _access(self, values: pl.Series, is_cut: pl.Series) -> list[list[dict[str, object]]]:
+    def _access(
+        self, values: pl.Series, is_cut: pl.Series, columns: pl.Series
+    ) -> list[list[dict[str, object]]]:
         found: list[list[dict[str, object]]] = []
-        for row in access_lines.parse_lines(values, is_cut, self._own()).iter_rows(named=True):
+        rows = access_lines.parse_lines(values, is_cut, self._own(), columns)
+        for row in rows.iter_rows(named=True):
             if row["reason"] is not None:
                 found.append([{"reason": row["reason"]}])
             elif self.only not in (None, row["format"]):

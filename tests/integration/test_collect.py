@@ -54,6 +54,30 @@ def test_lines_are_sent_as_they_are_written(collecting: Collecting) -> None:
     assert "0 records" in collecting.once(str(collecting.logs)), "nothing is sent again"
 
 
+def test_lg_1_the_columns_of_a_w3c_file_come_with_each_line(collecting: Collecting) -> None:
+    """LG-1: also from a collector that was killed after the directive."""
+    log = collecting.logs / "u_ex.log"
+    log.write_bytes(b"#Version: 1.0\n#Fields: a b\n1 2\n#Fields: b a\n3 4\n")
+    process = collecting.start(str(log))
+    wait_until(lambda: len(collecting.values()) == 5)
+    process.kill()
+    process.communicate()
+    with log.open("ab") as file:
+        file.write(b"5 6\n")
+    collecting.once(str(log))
+    with log.open("ab") as file:
+        file.write(b"#Fields: c\n7\n")
+    collecting.once(str(log))
+    records = collecting.records()
+    assert [dict(record.headers).get("file.fields") for record in records] == [
+        None,
+        *[b"a b"] * 2,
+        *[b"b a"] * 3,
+        *[b"c"] * 2,
+    ]
+    assert [record.value for record in records] == log.read_bytes().splitlines()
+
+
 def test_stack_traces_are_one_record(collecting: Collecting) -> None:
     log = collecting.logs / "app.log"
     log.write_bytes(b"INFO fine\n" + TRACE)

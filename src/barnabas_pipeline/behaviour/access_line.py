@@ -4,7 +4,7 @@ The beginning of a line determines its decoder, so no other decoder is tried:
 
     {               objects of nginx, Caddy and Traefik      `json_line.py`
     #Fields:        directives of W3C's format               `w3c_line.py`
-    2026-03-10      W3C's columns: IIS, CloudFront           `w3c_line.py`
+    2026-03-10      W3C's columns: IIS, CloudFront           `w3c_line.py`, `w3c_directive.py`
     http 2026-...   load balancers and S3                    `cloud_line.py`
     [2026-...       Envoy, and HAProxy behind syslog's head  `proxy_line.py`
     anything else   the Common Log Format and its extensions

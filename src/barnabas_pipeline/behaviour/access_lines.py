@@ -13,6 +13,7 @@ from typing import Final
 import polars as pl
 
 from barnabas_formats.format import Format
+from barnabas_pipeline.behaviour import w3c_directive
 from barnabas_pipeline.behaviour.access_line import CONTROL, PRODUCT, URL, parse_line
 from barnabas_pipeline.behaviour.line_front import ADDRESS, IPV4, NAME, SERVER_PORTS
 from barnabas_pipeline.behaviour.line_parts import DIRECTIVE, Fields
@@ -79,19 +80,27 @@ SCHEMA: Final = pl.Schema([*FIELDS.items(), ("reason", pl.String)])
 
 
 def parse_lines(
-    values: pl.Series, is_cut: pl.Series, formats: Sequence[Format] = ()
+    values: pl.Series,
+    is_cut: pl.Series,
+    formats: Sequence[Format] = (),
+    columns: pl.Series | None = None,
 ) -> pl.DataFrame:
     """Return a row for each of `values` (binary): the fields of a valid line, or only the `reason`
     of an invalid one. A directive is not a hit and has only its `format`.
 
     `is_cut`: true for each value that is only the beginning of a longer line. `formats`: a user's
-    own formats, which are tried first.
+    own formats, which are tried first. `columns`: for each line of a file with W3C's directives,
+    the columns that the directive before it names.
     """
     lines = pl.DataFrame(
         {"value": values, "is_cut": is_cut, "text": texts(values).str.strip_chars_end("\r")}
     ).with_row_index("row")
     own = _own(lines, formats) if formats else OwnLines({}, {})
     left = lines.filter(~pl.col("row").is_in(list(own.fields))) if own.fields else lines
+    of_w3c: list[tuple[object, ...]] = []
+    if columns is not None and columns.null_count() < len(columns):
+        of_w3c = _of_w3c(left.join(lines.select("row", columns.alias("columns")), on="row"), own)
+        left = left.filter(~pl.col("row").is_in([row for row, *_ in of_w3c]))
     fast = _matched(left)
     slow = left.join(fast, on="row", how="anti")
     odd = [
@@ -99,6 +108,7 @@ def parse_lines(
         for row, value, cut in slow.select("row", "value", "is_cut").iter_rows()
     ]
     odd += [(row, *fields, None) for row, fields in own.fields.items()]
+    odd += of_w3c
     rest = pl.DataFrame(odd, schema={"row": pl.UInt32, **SCHEMA}, orient="row")
     # Callers join these rows to their records by position.
     return pl.concat([fast, rest.select(fast.columns)]).sort("row").drop("row")
@@ -254,9 +264,25 @@ def _given(name: str) -> pl.Expr:
 def _row(value: bytes | None, is_cut: bool, reason: str | None) -> tuple[object, ...]:
     """Return the fields of a line, or the reason why it is invalid. `reason`: the reason from a
     user's own format, if any, which takes precedence."""
-    parsed = parse_line(value, is_cut=is_cut)
+    return _columns(parse_line(value, is_cut=is_cut), reason)
+
+
+def _columns(parsed: Fields | str, reason: str | None) -> tuple[object, ...]:
     if isinstance(parsed, Fields):
         return (*parsed, None)
     if parsed == DIRECTIVE:
         return _DIRECTIVE
     return (*(None,) * len(FIELDS), reason or parsed)
+
+
+def _of_w3c(lines: pl.DataFrame, own: OwnLines) -> list[tuple[object, ...]]:
+    """Return rows for the lines that a directive of their file describes."""
+    is_usual = ~pl.col("is_cut") & (pl.col("text").str.strip_chars(" ") != "")
+    some = lines.filter(
+        is_usual & pl.col("columns").is_not_null() & ~pl.col("text").str.contains(CONTROL)
+    )
+    return [
+        (row, *_columns(found, own.reasons.get(row)))
+        for row, text, columns in some.select("row", "text", "columns").iter_rows()
+        if row not in own.directives and (found := w3c_directive.parse(text, columns)) is not None
+    ]

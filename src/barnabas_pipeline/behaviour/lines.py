@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas_formats.format import Format
+from barnabas_pipeline.behaviour import w3c_directive
 from barnabas_pipeline.behaviour.access_lines import parse_lines
 from barnabas_pipeline.behaviour.line_parts import DIRECTIVE, WITHOUT_AGENT
 from barnabas_pipeline.behaviour.own_lines import without_agent
@@ -37,7 +38,7 @@ def classify(records: pa.Table, seen: Positions, formats: Sequence[Format] = ())
     positions seen before them.
     """
     lines = mark_sent_twice(locate(records), seen)
-    fields = parse_lines(lines["value"], lines["cut"], formats)
+    fields = parse_lines(lines["value"], lines["cut"], formats, lines["columns"])
     page_view = (
         (pl.col("method") == "GET")
         & (pl.col("status").is_between(200, 299) | (pl.col("status") == 304))
@@ -45,7 +46,11 @@ def classify(records: pa.Table, seen: Positions, formats: Sequence[Format] = ())
     )
     # A format without an agent column does not show whether a visitor is a robot.
     agentless = [*WITHOUT_AGENT, *without_agent(formats)]
-    has_agent = pl.col("format").is_in(agentless).fill_null(False).not_()
+    is_agentless = pl.col("format").is_in(agentless) | (
+        pl.col("format").is_in(w3c_directive.NAMES)
+        & ~pl.col("columns").str.to_lowercase().str.contains(w3c_directive.AGENT, literal=True)
+    )
+    has_agent = is_agentless.fill_null(False).not_()
     robots = are_robots(fields["agent"])
     return pl.concat([lines, fields], how="horizontal").with_columns(
         page_view.fill_null(False).alias("page_view"), (robots & has_agent).alias("robot")

@@ -187,18 +187,20 @@ def _judged(
     of: Format, row: Mapping[str, str], moment: Callable[[], tuple[int, int]]
 ) -> Fields | str:
     try:
-        return _fields(of, row, moment())
+        return fields_of(of.name, row, moment())
     except RejectedLine as rejected:
         return rejected.reason
 
 
-def _fields(of: Format, row: Mapping[str, str], moment: tuple[int, int]) -> Fields:
+def fields_of(name: str, row: Mapping[str, str], moment: tuple[int, int]) -> Fields:
+    """Return the fields of a line in the format `name`, given the texts of its columns. Raises
+    `RejectedLine`."""
     client = row["client"].removeprefix("[").removesuffix("]")
     # A gateway may have added the port.
     client = client_of(client) if is_client(client) else client_without_port(client)
     status = status_of(row["status"])
     request = _request(row, status)
-    times = [duration_us(row[name], unit) for name, unit in UNITS_US.items() if name in row]
+    times = [duration_us(row[each], unit) for each, unit in UNITS_US.items() if each in row]
     return Fields(
         *moment,
         client,
@@ -211,7 +213,7 @@ def _fields(of: Format, row: Mapping[str, str], moment: tuple[int, int]) -> Fiel
         given(row.get("agent")),
         given(host_without_port(row.get("host", ""))) or request.host,
         times[0] if times else None,
-        of.name,
+        name,
     )
 
 

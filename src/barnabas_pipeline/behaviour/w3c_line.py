@@ -5,10 +5,11 @@
     2026-03-10<tab>10:00:00<tab>FRA56-P4<tab>...   CloudFront: by tabs, in UTC
 
 Each line is parsed in isolation, because it may be in a different partition or batch from the
-directive before it, and must have the same fields wherever it is. Therefore, only the sets of
-columns that a program writes by default are known. Each is recognised by its number of columns, and
-every column's value must look right. A `#Fields:` directive that lists any other set is rejected,
-so that it is noticed; a user's own format may have the columns of such a directive.
+directive before it, and must have the same fields wherever it is. If the collector did not send
+this directive with the line (`w3c_directive.py`), only the sets of columns that a program writes by
+default are known. Each is recognised by its number of columns, and every column's value must look
+right. A `#Fields:` directive that lists any other set is rejected, so that it is noticed; a user's
+own format may have the columns of such a directive.
 
 The last of IIS's default columns, time-taken, looks like sc-bytes and cs-bytes, which a site may
 log in its place. The response time is therefore read only if both of these are present as well.

@@ -12,7 +12,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from barnabas.errors import ConfigError
-from barnabas_collector.headers import CUT, FILE, FILE_ID, HOST, LINE, POSITION
+from barnabas_collector.headers import CUT, FIELDS, FILE, FILE_ID, HOST, LINE, POSITION
 from barnabas_collector.line_cutter import MAX_LINE_BYTES
 from barnabas_collector.record_reader import INDENTED, record_start
 from barnabas_formats.catalogue import catalogue
@@ -112,6 +112,36 @@ def test_lg_5_a_line_that_is_not_utf8_counts_once(tmp_path: Path) -> None:
         assert (accounts.read, accounts.valid, accounts.dead_letters) == (4, 3, 1)
         (letters,) = read_dead_letters(view)
         assert letters.reason == "control character"
+
+
+W3C = b"""#Software: IIS
+#Fields: date time c-ip cs-method cs-uri-stem sc-status
+2026-03-10 10:00:00 192.0.2.1 GET /a 200
+2026-03-10 10:00:01 192.0.2.2 GET /b 200
+#Fields: time date cs-method cs-uri-stem c-ip sc-status
+10:00:02 2026-03-10 GET /c 192.0.2.3 200
+10:00:03 2026-03-10 GET /d 192.0.2.4 404 0
+"""
+
+
+def test_lg_1_a_file_is_read_by_its_directives(tmp_path: Path) -> None:
+    """LG-1: a directive is in force until the next one or the end of the file, in any batch."""
+    log, other = tmp_path / "u_ex1.log", tmp_path / "u_ex2.log"
+    log.write_bytes(W3C)
+    other.write_bytes(W3C.splitlines()[2])
+    for most in (1, 3, 250_000):
+        view = MemoryView(BEHAVIOUR)
+        records = list(batches([str(log), str(other)], WEB, most=most))
+        for batch in records:
+            take_batch(Behaviour(), view, batch)
+        accounts, _ = read_accounts(view)
+        assert (accounts.read, accounts.valid, accounts.dead_letters) == (8, 6, 2)
+        paths = view.frame("pages")["path"].to_list()
+        assert sorted(paths) == ["/a", "/b", "/c"]
+    headers = [dict(row["headers"]) for row in rows_of(*records)]  # type: ignore[call-overload]
+    first, second = (W3C.splitlines()[at][9:] for at in (1, 4))
+    wanted = [None, *[first] * 3, *[second] * 3, None]
+    assert [each.get(FIELDS) for each in headers] == wanted
 
 
 @pytest.mark.thorough

@@ -88,6 +88,22 @@ def test_lg_1_an_access_log(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     assert "combined 2, no format 1" in err
 
 
+def test_lg_1_a_file_with_directives(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    columns = ("date time c-ip cs-method cs-uri-stem sc-status", "date time sc-status c-ip")
+    head = "2026-03-10 10:00:00"
+    code, rows, err = tried(
+        capsys,
+        tmp_path,
+        f"#Fields: {columns[0]}\n{head} 192.0.2.7 GET /a 200\n{head} 192.0.2.7 GET /a\n"
+        f"#Fields: {columns[1]}\n{head} 200 192.0.2.7\n",
+    )
+    assert code == 0
+    assert [row["format"] for row in rows] == ["directive", "iis", None, None, None]
+    assert (rows[1]["client"], rows[1]["path"]) == ("192.0.2.7", "/a")
+    assert "directive 1, iis 1, no format 3" in err
+    assert "a number of columns that differs from that in the file's #Fields directive" in err
+
+
 def test_sp_2_a_file_that_no_format_fits_fails(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

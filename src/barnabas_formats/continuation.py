@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final
 
+from barnabas_formats import java_logging
 from barnabas_formats.catalogue import catalogue
 from barnabas_formats.format import Format
 
@@ -33,6 +34,8 @@ _OTHERS: Final = (
     rb"\S+ \S+ \S+ \[[0-9]{2}/[A-Za-z]{3}/[0-9]{4}:",  # web servers
     rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.,]{8,}\S* (?:stdout|stderr) [FP]",
 )
+_FIRST: Final = re.compile(java_logging.FIRST.encode())
+_SECOND: Final = re.compile(java_logging.SECOND.encode())
 _CRASH: Final = re.compile(
     rb"panic: |fatal error: |SIG[A-Z]+: |Exception in thread |Unhandled exception"
     rb"|Uncaught (?:exception|\S*Error)|FATAL ERROR: "
@@ -66,6 +69,8 @@ class RecordStart:
     def __call__(self, line: bytes, first: bytes) -> bool:
         """Return whether a line begins a record. `first`: the first line of the previous record."""
         if line[:1] in (b"", b" ", b"\t", b"\r"):
+            return False
+        if _SECOND.match(line) and _FIRST.match(first):
             return False
         has_head = self._begins(line) or _CRASH.match(line) is not None
         if not has_head and not self._is_start(line, first):

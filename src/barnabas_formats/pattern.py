@@ -4,11 +4,11 @@
 
 Names in braces are fields, a blank matches one or more blanks, a doubled brace matches one brace,
 and everything else matches itself. `time` is followed by a colon and its format, in the notation of
-`strptime`. `%f` is a fraction of a second, which is optional if no point or comma precedes it; `%Z`
-is the name of a zone, or an offset. `message` is the rest of the line and is required. The fields
-`host`, `component`, `level`, `pid`, `thread` and `priority` (syslog's number) become columns;
-others are ignored. A line whose `level` is not in `levels.py`, or whose `host` is a level, does not
-match.
+`strptime`. `%f` is a fraction of a second, which is optional if no point or comma precedes it; `%I`
+is an hour from 1 to 12 and needs `%p`, which is AM or PM; `%Z` is the name of a zone, or an offset.
+`message` is the rest of the line and is required. The fields `host`, `component`, `level`, `pid`,
+`thread` and `priority` (syslog's number) become columns; others are ignored. A line whose `level`
+is not in `levels.py`, or whose `host` is a level, does not match.
 """
 
 from __future__ import annotations
@@ -71,6 +71,8 @@ _TIME: Final = {
     "b": r"[A-Za-z]{3}",
     "a": r"[A-Za-z]{3}",
     "H": r"[ 0-9]?[0-9]",
+    "I": r"[ 0-9]?[0-9]",
+    "p": r"(?i:[AP]M)",
     "M": r"[0-9]{1,2}",
     "S": r"[0-9]{1,2}",
     "f": r"[0-9]{1,9}",
@@ -180,9 +182,14 @@ def time_expressions(form: str, pattern: str) -> tuple[str, str]:
             seconds_end = len(parts)
     present = {directive for directive, _, _ in _OF_TIME.findall(form)}
     is_dated = "d" in present and bool(present & {"m", "b"})
+    has_hour = "H" in present if not present & {*"Ip"} else present & {*"HIp"} == {*"Ip"}
     # Some programs omit the date. A part of a date would be useless.
-    if not present >= {"H", "M", "S"} or not (is_dated or not present & {*"Yymbd"}):
-        raise wrong(pattern, "a time needs %H, %M and %S, and month and day or no date at all")
+    if not has_hour or not present >= {*"MS"} or not (is_dated or not present & {*"Yymbd"}):
+        raise wrong(
+            pattern,
+            "a time needs %H, %M and %S (or %I with %p in place of %H), and month and day or no"
+            " date at all",
+        )
     return "".join(parts), "".join(parts[:seconds_end])
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from barnabas_formats import java_logging
 from barnabas_formats.containers import join
 from barnabas_formats.format import RAW, Format
 from barnabas_formats.levels import BY_NAME, BY_SEVERITY
@@ -86,7 +87,7 @@ def parse_lines(
 def _matched(lines: pl.DataFrame, formats: Sequence[Format]) -> pl.DataFrame:
     """Return the rows of these lines, each in the first format that it matches, or raw."""
     found = []
-    left = lines
+    left = lines = _with_level_below(lines)
     for takes in (*_takers(formats, is_built_in=False), *_takers(formats, is_built_in=True)):
         if not left.height:
             break
@@ -203,6 +204,24 @@ def _joined(lines: pl.DataFrame) -> pl.DataFrame:
         pl.Series("more", [more or None for _, more in pairs], dtype=pl.String),
     )
     return pl.concat([lines.filter(~is_wrapped), unwrapped])
+
+
+def _with_level_below(lines: pl.DataFrame) -> pl.DataFrame:
+    """Join the two lines of each record of Java's own logging."""
+    is_java = pl.col("more").str.contains(java_logging.SECOND) & pl.col("head").str.contains(
+        java_logging.FIRST
+    )
+    records = lines.filter(is_java)
+    if not records.height:
+        return lines
+    below = pl.col("more").str.splitn("\n", 2).struct
+    joined = records.with_columns(
+        pl.concat_str(
+            "head", below.field("field_0").str.strip_chars_end("\r"), separator=" "
+        ).alias("head"),
+        below.field("field_1").alias("more"),
+    )
+    return pl.concat([lines.filter(~is_java.fill_null(False)), joined])
 
 
 def unwrap(

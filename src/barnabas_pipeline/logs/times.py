@@ -46,6 +46,7 @@ def instants(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> 
         return _named(texts, received_us, form.removesuffix("%Z").rstrip(), zone)
     # A fraction may have any length, and other separators become a decimal point.
     chrono = re.sub(r"[,.:]?%f", "%.f", form).replace("%d", "%e").replace("%H", "%k")
+    chrono = chrono.replace("%I", "%l")
     clean = texts.str.replace_all(" +", " ").str.replace(r",([0-9]{1,9})", ".$1")
     clean = clean.str.replace(r":([0-9]{1,9})$", ".$1") if form.endswith(":%f") else clean
     clean = clean.str.replace(r"Z$", "+0000") if form.endswith("%z") else clean

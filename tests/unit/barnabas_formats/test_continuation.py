@@ -140,6 +140,18 @@ def test_lg_3_a_message_of_net_in_the_lines_below() -> None:
     ]
 
 
+def test_lg_3_javas_own_logging_writes_a_record_in_two_lines() -> None:
+    first = "Nov 28, 2026 6:25:18 AM org.a.HostConfig deployDirectory"
+    record = f"{first}\nINFO: a: b\njava.lang.Error: x\n\tat a.B.c(B.java:7)"
+    assert records(record, f"{first}\r\nSEVERE: c\r", record) == [
+        record,
+        f"{first}\r\nSEVERE: c\r",
+        record,
+    ]
+    other = "INFO:     Started server process [7]"
+    assert records(other, other) == [other, other], "Uvicorn"
+
+
 def test_lg_3_a_slow_query_is_a_record() -> None:
     """LG-3: of MySQL, of MariaDB, and of PHP-FPM, which leaves a line empty between two."""
     mysql = "# Time: 2026-03-10T10:00:00.5Z\n# User@Host: a[a] @ b []\n# Query_time: 2.0\nSELECT 1;"

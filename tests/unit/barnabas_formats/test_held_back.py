@@ -137,6 +137,14 @@ DAY = "2026-03-10T10:00:00"
         ("2026-03-10 10:00:00.123 [info] <0.229.0> without an offset", RAW, {}),
         ("10-Mar-2026 10:00:00.123 INFO main org.a.B.c x", RAW, {}),
         ("10-Mar-2026 10:00:00.123 SEVERE [a] org.a.B.<init> [x] y", "tomcat", {"level": "ERROR"}),
+        # ---- Java's own logging ----
+        (
+            "Mar 10, 2026 1:02:03 PM org.a.B$1 <init>\nFINE: x: y",
+            "tomcat",
+            {"time": "2026-03-10T13:02:03Z", "level": "DEBUG", "component": "org.a.B$1"},
+        ),
+        ("Mar 10, 2026 1:02:03 PM org.a.B run", RAW, {}),
+        ("Mar 10, 2026 1:02:03 PM", RAW, {}),
         # ---- Rust: a span without fields looks like a crate ----
         ("2026-03-10T10:00:00.1Z  INFO request: shop: started", RAW, {}),
         (

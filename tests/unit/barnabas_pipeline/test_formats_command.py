@@ -136,6 +136,23 @@ def test_lg_1_own_formats_and_patterns(capsys: pytest.CaptureFixture[str], tmp_p
         )
 
 
+def test_lg_1_hours_from_1_to_12(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    clocks = (
+        "12:00:01 AM",
+        "1:00:01 am",
+        "12:00:01 PM",
+        " 1:00:01 PM",
+        "11:00:01 pm",
+        "13:00:01 PM",
+    )
+    lines = "".join(f"3/10/2026 {clock} a\n" for clock in clocks)
+    pattern = "{time:%m/%d/%Y %I:%M:%S %p} {message}"
+    code, rows, _ = tried(capsys, tmp_path, lines, "--pattern", pattern)
+    hours = [str(row.get("time"))[11:13] for row in rows[:5]]
+    assert (code, hours) == (0, ["00", "01", "12", "13", "23"])
+    assert rows[5]["reason"] == "the line has an impossible time (pattern)"
+
+
 GATE = "192.0.2.7|2026-03-10 10:00:00|GET|/a|200\n"
 GATE_PATTERN = "{client}|{time:%Y-%m-%d %H:%M:%S}|{method}|{path}|{status}"
 GATE_FORMAT = f"[[format]]\nname = 'gate'\nkind = 'access'\npattern = '{GATE_PATTERN}'\n"

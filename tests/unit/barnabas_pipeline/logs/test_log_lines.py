@@ -252,6 +252,21 @@ def test_lg_1_a_byte_that_is_not_utf8_is_written_as_an_escape(
     assert after["reason"] == "the record has no value"
 
 
+def test_lg_1_only_a_level_below_is_joined_to_the_first_line_of_javas_logging() -> None:
+    first = "Mar 10, 2026 1:02:03 PM org.a.B run"
+    for more in ("x", "INFO:", "INFORMATION: x", " INFO: x"):
+        (row,) = parsed(f"{first}\n{more}".encode())
+        assert (row["format"], row["message"], row["more"]) == ("raw", first, more)
+    good, bad, other = parsed(
+        f"{first}\nINFO: x\ny".encode(),
+        f"{first}\nSEVERE: x".replace("10,", "32,").encode(),
+        f"{first} at night\nINFO: x".encode(),
+    )
+    assert (good["format"], good["message"], good["more"]) == ("tomcat", "x", "y")
+    assert bad["reason"] == "the line has an impossible time (tomcat)"
+    assert other["format"] == "raw"
+
+
 def test_ones_own_format_comes_first() -> None:
     own = Format(
         "ours", (compile_pattern("{time:%y%m%d %H%M%S} {pid} {level} {component}: {message}"),)

@@ -92,14 +92,17 @@ def parse_lines(
     own formats, which are tried first. `columns`: for each line of a file with W3C's directives,
     the columns that the directive before it names.
     """
+    if columns is None:
+        columns = pl.repeat(None, len(values), dtype=pl.String, eager=True)
+    text = texts(values).str.strip_chars_end("\r")
     lines = pl.DataFrame(
-        {"value": values, "is_cut": is_cut, "text": texts(values).str.strip_chars_end("\r")}
+        {"value": values, "is_cut": is_cut, "text": text, "columns": columns}
     ).with_row_index("row")
     own = _own(lines, formats) if formats else OwnLines({}, {})
     left = lines.filter(~pl.col("row").is_in(list(own.fields))) if own.fields else lines
     of_w3c: list[tuple[object, ...]] = []
-    if columns is not None and columns.null_count() < len(columns):
-        of_w3c = _of_w3c(left.join(lines.select("row", columns.alias("columns")), on="row"), own)
+    if columns.null_count() < len(columns):
+        of_w3c = _of_w3c(left, own)
         left = left.filter(~pl.col("row").is_in([row for row, *_ in of_w3c]))
     fast = _matched(left)
     slow = left.join(fast, on="row", how="anti")
@@ -118,7 +121,7 @@ def _own(lines: pl.DataFrame, formats: Sequence[Format]) -> OwnLines:
     """Return the results of the user's own formats for the lines that any format could fit."""
     is_text = ~pl.col("is_cut") & pl.col("text").is_not_null()
     some = lines.filter(is_text & ~pl.col("text").str.contains(CONTROL))
-    return parse_own(some["row"].to_list(), some["text"], formats)
+    return parse_own(some, formats)
 
 
 def matched_count(values: pl.Series) -> int:

@@ -67,9 +67,12 @@ def _has_agent(of: Format) -> bool:
     )
 
 
-def parse_own(rows: Sequence[int], texts: pl.Series, formats: Sequence[Format]) -> OwnLines:
-    """Parse lines in the formats, which are tried in order. `rows`: the numbers of the lines."""
-    left = pl.DataFrame({"row": rows, "text": texts}, schema={"row": pl.UInt32, "text": pl.String})
+def parse_own(lines: pl.DataFrame, formats: Sequence[Format]) -> OwnLines:
+    """Parse lines in the formats, which are tried in order.
+
+    `lines`: each line's number (`row`), its `text`, and W3C's `columns` or null.
+    """
+    left = lines.select("row", "text", "columns")
     fields: dict[int, Fields] = {}
     reasons: dict[int, str] = {}
     for of in formats:
@@ -88,7 +91,8 @@ def _directives(lines: pl.DataFrame, formats: Sequence[Format]) -> Collection[in
     if not known:
         return ()
     some = lines.filter(pl.col("text").str.contains(_FIELDS))
-    return {row for row, text in some.iter_rows() if tuple(text.lower().split()[1:]) in known}
+    rows = some.select("row", "text").iter_rows()
+    return {row for row, text in rows if tuple(text.lower().split()[1:]) in known}
 
 
 def _parsers(of: Format) -> Iterator[Callable[[pl.DataFrame], Iterator[Parsed]]]:
@@ -99,6 +103,8 @@ def _parsers(of: Format) -> Iterator[Callable[[pl.DataFrame], Iterator[Parsed]]]
 
 
 def _texts(lines: pl.DataFrame, of: Format, pattern: AccessPattern) -> Iterator[Parsed]:
+    if pattern.w3c:
+        lines = _with_columns(lines, pattern.w3c)
     some = lines.filter(pl.col("text").str.contains(pattern.regex))
     if not some.height:
         return
@@ -122,6 +128,12 @@ def _texts(lines: pl.DataFrame, of: Format, pattern: AccessPattern) -> Iterator[
         yield row["row"], _judged(of, row, lambda at=(time_us, offset): _moment(*at))  # type: ignore[misc]
 
 
+def _with_columns(lines: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Return the lines except those whose file has a directive with other columns."""
+    columns = pl.col("columns").str.to_lowercase().str.replace_all(r"\s+", " ")
+    return lines.filter(columns.is_null() | (columns == " ".join(names)))
+
+
 def _moment(time_us: int | None, offset: int | None) -> tuple[int, int]:
     if time_us is None or offset is None:
         raise RejectedLine(BAD_TIME)
@@ -140,7 +152,7 @@ def _offsets(texts: pl.Series, times: pl.Series, form: str, zone: str) -> pl.Ser
 
 def _objects(lines: pl.DataFrame, of: Format, keys: JsonKeys) -> Iterator[Parsed]:
     some = lines.filter(pl.col("text").str.starts_with("{"))
-    for number, text in some.iter_rows():
+    for number, text in some.select("row", "text").iter_rows():
         try:
             found = json_line.object_in(text)
         except RejectedLine:

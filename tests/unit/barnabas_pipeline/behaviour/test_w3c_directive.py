@@ -139,6 +139,21 @@ def test_lg_1_ones_own_formats_come_first() -> None:
     assert [row["format"] for row in rows] == ["directive", "ours"]
 
 
+def test_sp_2_ones_own_columns_do_not_override_the_directive() -> None:
+    """SP-2: a site may have changed its columns; the directive says which ones a line has."""
+    columns = SHORT.replace("sc-status", "cs-username cs-uri-query sc-status")
+    swapped = SHORT.replace("sc-status", "cs-uri-query cs-username sc-status")
+    own = (w3c_format("ours", f"#Fields: {columns}"),)
+    text = f"{AT} 192.0.2.7 GET /a anna b=c 200"
+    for directive, name, user in (
+        (None, "ours", "anna"),
+        (columns.replace(" ", "  ").upper(), "ours", "anna"),
+        (swapped, "iis", "b=c"),
+    ):
+        (row,) = parsed(directive, text, own=own)
+        assert (row["format"], row["user"]) == (name, user)
+
+
 def test_lg_1_records_of_several_files_in_one_batch() -> None:
     """LG-1: the header decides, and visitors without an agent column are no robots."""
 

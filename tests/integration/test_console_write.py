@@ -13,6 +13,14 @@ from barnabas.client.sync.consumer import SyncConsumer
 from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.console import shapes
 from barnabas.console.writing.catalogue import ACTIONS
+from barnabas.security.acl_binding import (
+    AclBinding,
+    AclEntry,
+    Operation,
+    Pattern,
+    PermissionType,
+    ResourceType,
+)
 from barnabas.testing import Broker
 from barnabas.types import TopicPartition
 from tests.kit.processes.web_console import Answer, WebConsole, web_console
@@ -379,3 +387,55 @@ def test_each_action_is_logged_in_one_line(broker: Broker) -> None:
         "change anything",
     ]
     assert all(line.isprintable() for line in lines)
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[WebConsole]:
+    """A console whose user may only see the topic `guarded`, and read as the group `readers`."""
+    config = {
+        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    with barnabas.Broker(config=config) as broker:
+        with SyncAdmin(broker.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic("guarded", 1)])
+            with SyncProducer(broker.bootstrap_servers) as producer:
+                producer.send("guarded", b"v")
+            admin.alter_group_offsets("readers", {TopicPartition("guarded", 0): 0})
+            entry = AclEntry("User:ANONYMOUS", "*", Operation.DESCRIBE, PermissionType.ALLOW)
+            topic = Pattern(ResourceType.TOPIC, "guarded")
+            group = Pattern(ResourceType.GROUP, "readers")
+            seen = AclBinding(topic, entry._replace(operation=Operation.DESCRIBE_CONFIGS))
+            admin.create_acls([AclBinding(topic, entry), seen, AclBinding(group, entry)])
+        with web_console(broker.bootstrap_servers, "--write") as running:
+            yield running
+
+
+DENIED: list[tuple[str, dict[str, Any], str]] = [
+    ("add-partitions", {"partitions": 3}, "Alter on the topic 'guarded'"),
+    ("delete-topic", {"confirm": "guarded"}, "Delete on the topic 'guarded'"),
+    ("alter-configs", {"of": "topic", "set": {"retention.ms": "5"}}, "AlterConfigs and"),
+    (
+        "produce-record",
+        {"key": {"form": "null"}, "value": {"form": "text", "text": "v"}},
+        "Write and Describe on the topic 'guarded'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "fields", "permission"), DENIED)
+def test_what_the_rules_deny_names_the_permission(
+    guarded: WebConsole, name: str, fields: dict[str, Any], permission: str
+) -> None:
+    answer = guarded.post(f"/api/actions/{name}/preview", {"topic": "guarded", **fields})
+    if answer.status == 200:  # only the change itself is denied
+        answer = apply(guarded, name, answer.json["token"])
+    told = error_of(answer, 403)
+    assert "AUTHORIZATION_FAILED" in told
+    assert f"The user of --command-config needs the permission {permission}" in told
+
+
+def test_a_group_that_may_only_be_seen_is_not_reset(guarded: WebConsole) -> None:
+    token = preview(guarded, "reset-offsets", group="readers", to="latest")["token"]
+    told = error_of(apply(guarded, "reset-offsets", token), 403)
+    assert "Read on the group 'readers' and on its topics" in told

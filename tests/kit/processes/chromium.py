@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page
 
 GONE = "net::ERR_CONNECTION_REFUSED"
+REFUSED = "the server responded with a status of 4"
 PATIENCE_MS = 30_000
 
 
@@ -30,8 +31,13 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def opened(browser: Browser, width: int = 1400, scheme: str = "light") -> Iterator[Page]:
-    """A tab, in which nothing may go wrong, except that a console that was stopped is gone."""
+def opened(
+    browser: Browser, width: int = 1400, scheme: str = "light", *, is_refused: bool = False
+) -> Iterator[Page]:
+    """A tab, in which nothing may go wrong, except that a console that was stopped is gone.
+
+    With `is_refused`, the server may also refuse what the page asks for.
+    """
     wrong: list[str] = []
     context = browser.new_context(
         viewport={"width": width, "height": 900},
@@ -41,7 +47,7 @@ def opened(browser: Browser, width: int = 1400, scheme: str = "light") -> Iterat
     page = context.new_page()
 
     def on_console(said: ConsoleMessage) -> None:
-        if GONE not in said.text:
+        if GONE not in said.text and not (is_refused and REFUSED in said.text):
             wrong.append(f"{said.type}: {said.text}")
 
     def on_dialog(dialog: Dialog) -> None:

@@ -1,5 +1,6 @@
 /** Draws the frame around all pages, and chooses the page for the address. */
 
+import { useActions } from "./actions.js";
 import { retryNow, usePoll } from "./api.js";
 import * as format from "./format.js";
 import { html, render, useEffect, useState } from "./html.js";
@@ -19,6 +20,7 @@ const LINKS = [
 function App() {
   const { path, filters } = useAddress();
   const poll = usePoll("api/overview");
+  const { enabled } = useActions();
   const { page, props, title, key } = choose(path);
   const cluster = poll.data?.title ?? "";
   useEffect(() => {
@@ -47,8 +49,8 @@ function App() {
       <${page} key=${key} ...${props} filters=${filters} overview=${poll.data} />
       <footer>
         ${poll.data?.looked_at
-          ? html`The cluster was last asked at ${format.clock(poll.data.looked_at)}. This page only reads.`
-          : "This page only reads."}
+          ? html`The cluster was last asked at ${format.clock(poll.data.looked_at)}. `
+          : ""}${enabled ? "This page can change the cluster; each change is previewed first." : "This page only reads."}
         ${" "}<span class="keyboard"><kbd>/</kbd> goes to the search.</span>
       </footer>
     </main>
@@ -104,6 +106,7 @@ const SEARCH_WAIT_MS = 5_000;
 /** "/" goes to the search of the page, or to that of the topics where a page has none. */
 function onKey(event) {
   const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]");
+  if (document.querySelector("dialog[open]")) return;
   if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
   if (focusSearch()) return;

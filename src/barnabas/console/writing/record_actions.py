@@ -75,7 +75,11 @@ class ProduceRecord(Action):
             Change("key", None, _text(self._key)),
             Change("value", None, _text(self._value)),
         ]
-        changes += [Change(f"header {name}", None, _text(value)) for name, value in self._headers]
+        # A record may have several headers of the same name.
+        changes += [
+            Change(f"header {number}, {name}", None, _text(value))
+            for number, (name, value) in enumerate(self._headers, 1)
+        ]
         warnings = []
         if topic.is_internal:
             warnings.append("This is an internal topic: a record of yours can damage the cluster.")

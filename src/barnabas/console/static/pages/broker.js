@@ -1,5 +1,6 @@
 /** Answers: what does one broker do, has it room, and what has happened to it? */
 
+import { Actions } from "../actions.js";
 import * as format from "../format.js";
 import { html } from "../html.js";
 import { Configs } from "../parts/configs.js";
@@ -13,7 +14,9 @@ import { link } from "../router.js";
 /** @param {{id: string}} props */
 export function BrokerPage({ id }) {
   return html`
-    <${Heading} over=${html`<a href="#/brokers">Brokers</a>`} title=${`Broker ${id}`} />
+    <${Heading} over=${html`<a href="#/brokers">Brokers</a>`} title=${`Broker ${id}`}>
+      <${Actions} of=${[["alter-configs", { of: "broker", broker: Number(id) }]]} />
+    <//>
     <${Polled} path=${`api/brokers/${encodeURIComponent(id)}`}>
       ${(data) => html`<${Details} id=${id} data=${data} />`}
     <//>

@@ -1,5 +1,6 @@
 /** Answers: which brokers are there, and is the work spread evenly? */
 
+import { Actions } from "../actions.js";
 import * as format from "../format.js";
 import { html } from "../html.js";
 import { Free } from "../parts/disks.js";
@@ -7,9 +8,14 @@ import { Polled } from "../parts/state.js";
 import { Table } from "../parts/table.js";
 import { BrokerLink, Heading, Known, Mark } from "../parts/words.js";
 
+const CHANGES = [
+  ["elect-leaders", { of: "all topics" }],
+  ["alter-configs", { of: "all brokers" }],
+];
+
 export function BrokersPage() {
   return html`
-    <${Heading} over="Cluster" title="Brokers" />
+    <${Heading} over="Cluster" title="Brokers"><${Actions} of=${CHANGES} /><//>
     <${Polled} path="api/brokers">
       ${(data) => html`<div class="card">
         <${Table} caption="Brokers" columns=${COLUMNS} rows=${data.brokers} keyOf=${(broker) => broker.id}

@@ -1,5 +1,6 @@
 /** Answers: does a group get on, which member or partition holds it up, and why? */
 
+import { Actions } from "../actions.js";
 import * as format from "../format.js";
 import { html } from "../html.js";
 import { Chart } from "../parts/chart.js";
@@ -15,7 +16,9 @@ const TONES = { "falling behind": "warning", stopped: "bad", stuck: "bad" };
 /** @param {{id: string}} props */
 export function GroupPage({ id }) {
   return html`
-    <${Heading} over=${html`<a href="#/groups">Consumer groups</a>`} title=${html`<${Name}>${id || "(empty name)"}<//>`} />
+    <${Heading} over=${html`<a href="#/groups">Consumer groups</a>`} title=${html`<${Name}>${id || "(empty name)"}<//>`}>
+      <${Actions} of=${[["reset-offsets", { group: id }]]} />
+    <//>
     <${Polled} path=${`api/groups/${encodeURIComponent(id)}`}>
       ${(data) => html`<${Details} id=${id} data=${data} />`}
     <//>

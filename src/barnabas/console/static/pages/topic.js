@@ -1,5 +1,6 @@
 /** Answers: where are the partitions of a topic, are their copies complete, and who reads it? */
 
+import { Actions } from "../actions.js";
 import * as format from "../format.js";
 import { html } from "../html.js";
 import { Chart } from "../parts/chart.js";
@@ -19,12 +20,21 @@ export function TopicPage({ name }) {
         <a class="button" href=${link(["topics", name, "messages"])}>Read messages</a>
         <a class="button" href=${link(["events"], { topic: name })}>Events</a>
       </p>
+      <${Actions} of=${changes(name)} />
     <//>
     <${Polled} path=${`api/topics/${encodeURIComponent(name)}`}>
       ${(data) => html`<${Details} name=${name} data=${data} />`}
     <//>
   `;
 }
+
+const changes = (topic) => [
+  ["produce-record", { topic }],
+  ["add-partitions", { topic }],
+  ["alter-configs", { of: "topic", topic }],
+  ["elect-leaders", { of: "topic", topic }],
+  ["delete-topic", { topic }],
+];
 
 function Details({ name, data }) {
   return html`

@@ -1,5 +1,6 @@
 /** Answers: which topics are there, how large and how busy are they, and are they well? */
 
+import { Actions } from "../actions.js";
 import * as format from "../format.js";
 import { html } from "../html.js";
 import { Polled } from "../parts/state.js";
@@ -14,7 +15,7 @@ export function TopicsPage({ filters }) {
   const { search = "", sort = "name", descending = "", internal = "", page = "" } = filters;
   const asked = { search, sort, descending, internal, page };
   return html`
-    <${Heading} over="Cluster" title="Topics" />
+    <${Heading} over="Cluster" title="Topics"><${Actions} of=${[["create-topic", {}]]} /><//>
     <form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
       <${Search} value=${search} label="Search topics" onInput=${(text) => setFilters({ search: text, page: "" })} />
       <label>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -103,15 +104,18 @@ def test_configs_are_set_and_taken_back(console: WebConsole, admin: SyncAdmin) -
         entries = admin.describe_configs(ConfigResource(TOPIC, "other"), ["retention.ms"])
         return entries[0].value
 
+    def shown() -> str | None:
+        page: shapes.TopicPage = console.get("/api/topics/other", shapes.TopicPage)
+        return {row["name"]: row["value"] for row in page["configs"] or ()}["retention.ms"]
+
     default = value()
+    assert shown() == default
     where = {"of": "topic", "topic": "other"}
     assert make(console, "alter-configs", **where, set={"retention.ms": "7000"}) == [
         ("retention.ms", f"{default} (default)", "7000 (dynamic topic)")
     ]
     assert value() == "7000"
-    page: shapes.TopicPage = console.get("/api/topics/other", shapes.TopicPage)
-    shown = {row["name"]: row["value"] for row in page["configs"] or ()}
-    assert shown["retention.ms"] == "7000", "the page shows it at once"
+    assert shown() == "7000", "the page shows it at once"
     assert preview(console, "alter-configs", **where, set={"retention.ms": "7000"}) == {
         "title": "alter configs of topic other",
         "changes": [],
@@ -439,3 +443,19 @@ def test_a_group_that_may_only_be_seen_is_not_reset(guarded: WebConsole) -> None
     token = preview(guarded, "reset-offsets", group="readers", to="latest")["token"]
     told = error_of(apply(guarded, "reset-offsets", token), 403)
     assert "Read on the group 'readers' and on its topics" in told
+
+
+def test_a_body_that_ends_early_is_refused(console: WebConsole) -> None:
+    """It is only noticed by the next request, which finds a console that still answers."""
+    given = {
+        "Host": f"127.0.0.1:{console.port}",
+        "Origin": f"http://127.0.0.1:{console.port}",
+        "Content-Type": "application/json",
+        "X-Barnabas-Console": console.secret,
+        "Content-Length": "1000",
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+    with socket.create_connection(("127.0.0.1", console.port)) as sock:
+        path = "/api/actions/create-topic/preview"
+        sock.sendall(f"POST {path} HTTP/1.1\r\n{lines}\r\n{{".encode())
+    assert preview(console, "create-topic", **{**CREATE, "topic": "after"})["token"]

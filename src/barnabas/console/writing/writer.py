@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from barnabas.client.admin.admin import Admin
@@ -35,8 +35,11 @@ _PATIENCE: Final[Mapping[str, Any]] = {
     "default_api_timeout_ms": 20_000,
 }
 """The user's own settings override these."""
-_LONGEST_S: Final = 90.0
-"""It is longer than all that an action waits for, so that what failed says so itself."""
+_PLAN_S: Final = 30.0
+_APPLY_S: Final = 30.0
+_TURN_S: Final = 10.0
+_BODY_S: Final = 10.0
+"""Together, they are shorter than the time for which the page waits."""
 _MOST_AT_ONCE: Final = 8
 _DENIALS: Final = (ClusterAuthorizationFailed, GroupAuthorizationFailed, TopicAuthorizationFailed)
 _UNCERTAIN: Final = (NoAnswer, Unreachable, TimeoutError)
@@ -78,7 +81,7 @@ class Writer:
         client = request.client
         who = "unknown" if client is None else f"{client.host}:{client.port}"
         name: str = request.path_params["name"]
-        said = [f"{work.__name__.strip('_')} {name}"]
+        said = [f"{work.__name__.strip('_')} {name[:40]}"]
         try:
             if name not in ACTIONS:
                 raise WebProblem(404, f"there is no action {name[:40]!r}")
@@ -89,6 +92,8 @@ class Writer:
         except (WebProblem, *FAILURES) as error:
             problem = problem_of(error)
             journal(who, ", ".join(said), f"refused, {problem.status} {problem}")
+            if problem is error:
+                raise
             raise problem from error
         journal(who, ", ".join(said), "done")
         return json_response(value)
@@ -116,13 +121,14 @@ class Writer:
         say(ticket.plan.title)
         if ticket.action.name != name:
             raise WebProblem(403, f"the preview is of the action {ticket.action.name!r}")
-        async with self._turn, self._access() as access:
+        async with self._one_at_a_time(), self._access() as access:
             now = await _plan(ticket.action, access)
             if now.canonical() != ticket.plan.canonical():
                 raise WebProblem(409, _difference(ticket.plan, now))
             began_s = time.monotonic()
             try:
-                sentences = await ticket.action.apply(access, now)
+                async with asyncio.timeout(_APPLY_S):
+                    sentences = await ticket.action.apply(access, now)
             except FAILURES as error:
                 raise _failure(ticket.action, error, began=True) from error
             finally:
@@ -132,15 +138,30 @@ class Writer:
 
     @asynccontextmanager
     async def _place(self) -> AsyncIterator[None]:
-        """Hold one of the places for requests, for a limited time."""
+        """Hold one of the places for requests."""
         if self._count >= _MOST_AT_ONCE:
             raise WebProblem(503, f"{_MOST_AT_ONCE} actions are under way; try again in a moment")
         self._count += 1
         try:
-            async with asyncio.timeout(_LONGEST_S):
-                yield
+            yield
         finally:
             self._count -= 1
+
+    @asynccontextmanager
+    async def _one_at_a_time(self) -> AsyncIterator[None]:
+        """Wait until no other change is under way, so that none surprises another."""
+        try:
+            async with asyncio.timeout(_TURN_S):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise WebProblem(
+                503,
+                "another change takes long, so nothing was done; preview the change again later",
+            ) from None
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     @asynccontextmanager
     async def _access(self) -> AsyncIterator[Access]:
@@ -151,17 +172,22 @@ class Writer:
 async def _body(request: Request) -> bytes:
     """Return the body, of which no more is read than is allowed. Raises a `WebProblem`."""
     body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > MOST_BODY_BYTES:
-            raise WebProblem(413, f"at most {MOST_BODY_BYTES} bytes are read")
+    try:
+        async with asyncio.timeout(_BODY_S):
+            async for part in request.stream():
+                body += part
+                if len(body) > MOST_BODY_BYTES:
+                    raise WebProblem(413, f"at most {MOST_BODY_BYTES} bytes are read")
+    except (ClientDisconnect, TimeoutError):
+        raise WebProblem(400, "the body ended early, or did not arrive in time") from None
     return bytes(body)
 
 
 async def _plan(action: Action, access: Access) -> Plan:
     """Return the plan of an action. Raises a `WebProblem` that says what is missing."""
     try:
-        plan = await action.plan(access)
+        async with asyncio.timeout(_PLAN_S):
+            plan = await action.plan(access)
     except FAILURES as error:
         raise _failure(action, error, began=False) from error
     if len(plan.changes) > MOST_CHANGES:

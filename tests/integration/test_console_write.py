@@ -10,6 +10,7 @@ import pytest
 
 import barnabas
 from barnabas.client.admin.admin import TOPIC, ConfigResource, NewTopic
+from barnabas.client.offsets import EARLIEST
 from barnabas.client.sync.consumer import SyncConsumer
 from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.console import shapes
@@ -204,6 +205,27 @@ def test_a_record_is_produced(
     assert (record.key, record.value, list(record.headers)) == (b"k", stored, [("h", stored)])
 
 
+def test_records_are_deleted_up_to_the_end_of_the_preview(
+    broker: Broker, console: WebConsole, admin: SyncAdmin
+) -> None:
+    admin.create_topics([NewTopic("long", 2)])
+    names = [TopicPartition("long", 0), TopicPartition("long", 1)]
+    with SyncProducer(broker.bootstrap_servers) as producer:
+        for number in range(8):
+            producer.send("long", b"v", partition=number % 2)
+        producer.flush()
+        fields: dict[str, Any] = {"topic": "long", "confirm": "long"}
+        made = make(console, "delete-records", **fields, partition=0, before=3)
+        assert made == [("long-0", "starts at 0", "starts at 3")]
+        found = preview(console, "delete-records", **fields)
+        assert [each["what"] for each in found["changes"]] == ["long-0", "long-1"]
+        producer.send("long", b"new", partition=1)
+    assert apply(console, "delete-records", found["token"]).status == 200
+    starts = admin.list_offsets(dict.fromkeys(names, EARLIEST))
+    assert [starts[name].offset for name in names] == [4, 4]
+    assert preview(console, "delete-records", **fields, partition=0, before=2)["token"] == ""
+
+
 # ---- what is refused ----
 
 
@@ -274,6 +296,7 @@ def test_a_body_has_a_length_and_a_bound(console: WebConsole) -> None:
         ("create-topic", {**CREATE, "evil": 1}, "evil: there is no such field"),
         ("add-partitions", {"topic": "orders", "partitions": 2}, "can only grow"),
         ("delete-topic", {"topic": "orders", "confirm": "order"}, "type the name of the topic"),
+        ("delete-records", {"topic": "orders", "confirm": "x"}, "type the name of the topic"),
         ("alter-configs", {"of": "topic", "topic": "orders"}, "name a config"),
         ("alter-configs", {"of": "table"}, "of: give one of topic, broker, all brokers"),
         ("reset-offsets", {"group": "readers", "to": "middle"}, "to: give one of earliest"),

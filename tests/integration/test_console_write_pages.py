@@ -12,6 +12,7 @@ import pytest
 
 import barnabas
 from barnabas.client.admin.admin import TOPIC, ConfigResource, NewTopic
+from barnabas.client.offsets import EARLIEST
 from barnabas.client.sync.consumer import SyncConsumer
 from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.testing import Cluster
@@ -187,6 +188,19 @@ def test_a_record_is_produced(browser: Browser, address: str, cluster: Cluster) 
         (record,) = consumer.poll(10_000)
     assert (record.key, record.value) == (b"\x00\xff", MARKUP.encode())
     assert list(record.headers) == [("trace", b"a:b"), ("empty", b"")]
+
+
+def test_records_are_deleted(browser: Browser, address: str, admin: SyncAdmin) -> None:
+    with opened(browser) as page:
+        page.goto(address + "#/topics/orders")
+        dialog = open_dialog(page, "Delete records")
+        dialog.get_by_label("Partition").fill("0")
+        dialog.get_by_label("First offset to keep").fill("2")
+        dialog.get_by_label("Type the name of the topic").fill("orders")
+        assert preview(dialog) == [["orders-0", "starts at 0", "starts at 2"]]
+        apply(dialog, "orders-0 starts at 2.")
+    name = TopicPartition("orders", 0)
+    assert admin.list_offsets({name: EARLIEST})[name].offset == 2
 
 
 def test_a_topic_is_deleted_once_its_name_is_typed(

@@ -10,7 +10,7 @@ from barnabas.console.writing.form import Form
 from barnabas.console.writing.group_actions import ResetOffsets
 from barnabas.console.writing.leader_actions import ElectLeaders
 from barnabas.console.writing.plan import Action
-from barnabas.console.writing.record_actions import ProduceRecord
+from barnabas.console.writing.record_actions import DeleteRecords, ProduceRecord
 from barnabas.console.writing.topic_actions import AddPartitions, CreateTopic, DeleteTopic
 
 ACTIONS: Final[Mapping[str, Callable[[Form], Action]]] = {
@@ -21,4 +21,5 @@ ACTIONS: Final[Mapping[str, Callable[[Form], Action]]] = {
     ResetOffsets.name: ResetOffsets.parse,
     ElectLeaders.name: ElectLeaders.parse,
     ProduceRecord.name: ProduceRecord.parse,
+    DeleteRecords.name: DeleteRecords.parse,
 }

@@ -1,18 +1,23 @@
-"""Produces one record."""
+"""Produces one record, and deletes the records at the beginning of partitions."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping
 from typing import Final
 
-from barnabas.client.arguments import INT32_MAX
+from barnabas.client.admin.admin import TopicDescription
+from barnabas.client.arguments import INT32_MAX, INT64_MAX
+from barnabas.client.lag.readings import offsets_at
+from barnabas.client.offsets import EARLIEST, LATEST
 from barnabas.client.producer.producer import Producer
 from barnabas.console.problem import WebProblem
 from barnabas.console.writing.form import Form
 from barnabas.console.writing.plan import Access, Action, Change, Plan
 from barnabas.console.writing.topic_actions import describe_topic, topic_field
 from barnabas.counted import counted
+from barnabas.types import TopicPartition
 
 _FORMS: Final = ("text", "hex", "base64", "null")
 _MOST_CHARACTERS: Final = 200_000
@@ -63,12 +68,8 @@ class ProduceRecord(Action):
     async def plan(self, access: Access) -> Plan:
         """Return the record, as it will be stored."""
         topic = await describe_topic(access, self._topic)
-        if self._partition is not None and self._partition >= len(topic.partitions):
-            raise WebProblem(
-                400,
-                f"partition: the topic {topic.name!r} has the partitions 0 to "
-                f"{len(topic.partitions) - 1}",
-            )
+        if self._partition is not None:
+            check_partition(topic, self._partition)
         chosen = "chosen by the key" if self._key is not None else "chosen by the producer"
         changes = [
             Change("partition", None, chosen if self._partition is None else str(self._partition)),
@@ -111,6 +112,105 @@ class ProduceRecord(Action):
         finally:
             await producer.close(_DELIVERY_MS)
         return [f"The record is at offset {stored.offset} of partition {stored.partition}."]
+
+
+class DeleteRecords(Action):
+    """Deletes the records before an offset, or all of them, in partitions of a topic."""
+
+    name = "delete-records"
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int | None,
+        offsets: Mapping[int, int] | None,
+        before: int | None,
+    ) -> None:
+        """`partition` is None for all; `before` is the first offset to keep, None for the end.
+
+        `offsets` are those of a plan, by partition, and then the only ones.
+        """
+        self._topic = topic
+        self._partition = partition
+        self._offsets = offsets
+        self._before = before
+
+    @classmethod
+    def parse(cls, form: Form) -> DeleteRecords:
+        """Return the action that a form describes. The topic's name has to be given twice."""
+        topic = topic_field(form)
+        if form.text("confirm") != topic:
+            raise WebProblem(400, f"confirm: type the name of the topic, {topic!r}")
+        partition = form.optional_whole("partition", least=0, most=INT32_MAX)
+        return cls(topic, partition, None, form.optional_whole("before", least=0, most=INT64_MAX))
+
+    @property
+    def permission(self) -> str:
+        """Name what the rules of access must allow."""
+        return f"Delete and Describe on the topic {self._topic!r}"
+
+    async def plan(self, access: Access) -> Plan:
+        """Return the start of each log, before and after."""
+        topic = await describe_topic(access, self._topic)
+        numbers = [each.partition for each in topic.partitions]
+        if self._partition is not None:
+            check_partition(topic, self._partition)
+            numbers = [self._partition]
+        names = [TopicPartition(topic.name, number) for number in numbers]
+        starts = await offsets_at(access.admin, names, EARLIEST)
+        ends = await offsets_at(access.admin, names, LATEST)
+        changes = []
+        total = 0
+        for name in names:
+            start, end = starts[name], ends[name]
+            kept = self._first_kept(name, end)
+            if kept is None or kept <= start:
+                continue
+            total += kept - start
+            changes.append(Change(str(name), f"starts at {start}", f"starts at {kept}"))
+        told = f"At most {counted(total, 'record')} will be deleted."
+        return Plan(
+            f"delete records of topic {topic.name}",
+            tuple(changes),
+            (told,) if changes else ("No record is before this offset.",),
+            ("Deleted records cannot be brought back.",),
+            {"topic_id": topic.topic_id.hex()},
+        )
+
+    def as_planned(self, plan: Plan) -> DeleteRecords:
+        """Return the deletion up to the offsets of the plan, wherever the logs end by then."""
+        return DeleteRecords(self._topic, self._partition, _kept(plan), self._before)
+
+    async def apply(self, access: Access, plan: Plan) -> list[str]:
+        """Delete the records."""
+        offsets = {TopicPartition(self._topic, each): to for each, to in _kept(plan).items()}
+        starts = await access.admin.delete_records(offsets)
+        return [f"{name} starts at {start}." for name, start in sorted(starts.items())]
+
+    def _first_kept(self, name: TopicPartition, end: int) -> int | None:
+        """Return the first offset to keep, None if the partition is left alone."""
+        if self._offsets is not None:
+            return self._offsets.get(name.partition)
+        # A log has no record after its end, and the brokers would refuse such an offset.
+        return end if self._before is None else min(self._before, end)
+
+
+def _kept(plan: Plan) -> dict[int, int]:
+    """Return the first offset that a plan keeps, by partition."""
+    return {
+        int(change.what.rpartition("-")[2]): int((change.after or "").rpartition(" ")[2])
+        for change in plan.changes
+    }
+
+
+def check_partition(topic: TopicDescription, partition: int) -> None:
+    """Raise a `WebProblem` if a topic does not have this partition."""
+    if partition >= len(topic.partitions):
+        raise WebProblem(
+            400,
+            f"partition: the topic {topic.name!r} has the partitions 0 to "
+            f"{len(topic.partitions) - 1}",
+        )
 
 
 def _content(form: Form, what: str) -> bytes | None:

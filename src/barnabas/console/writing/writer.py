@@ -91,7 +91,8 @@ class Writer:
                 value = await work(name, form, said.append)
         except (WebProblem, *FAILURES) as error:
             problem = problem_of(error)
-            journal(who, ", ".join(said), f"refused, {problem.status} {problem}")
+            verb = "refused" if problem.status < 500 else "failed"
+            journal(who, ", ".join(said), f"{verb}, {problem.status} {problem}")
             if problem is error:
                 raise
             raise problem from error

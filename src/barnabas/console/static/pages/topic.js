@@ -33,6 +33,7 @@ const changes = (topic) => [
   ["add-partitions", { topic }],
   ["alter-configs", { of: "topic", topic }],
   ["elect-leaders", { of: "topic", topic }],
+  ["delete-records", { topic }],
   ["delete-topic", { topic }],
 ];
 

@@ -105,6 +105,22 @@ export const FORMS = {
     body: (values, { topic }) => ({ topic, confirm: values.confirm.trim() }),
     address: () => "#/topics",
   },
+  "delete-records": {
+    button: "Delete records",
+    isDangerous: true,
+    title: ({ topic }) => `Delete records of ${topic}`,
+    fields: [
+      { name: "partition", label: "Partition", kind: "number", help: "Empty: all partitions" },
+      { name: "before", label: "First offset to keep", kind: "number", help: "Empty: all records are deleted" },
+      { name: "confirm", label: "Type the name of the topic", kind: "text", isNeeded: true },
+    ],
+    body: (values, { topic }) => ({
+      topic,
+      confirm: values.confirm.trim(),
+      partition: whole(values.partition, "Partition"),
+      before: whole(values.before, "First offset to keep"),
+    }),
+  },
   "elect-leaders": {
     button: "Elect preferred leaders",
     title: ({ of, topic }) => `Elect preferred leaders of ${of === "topic" ? topic : of}`,

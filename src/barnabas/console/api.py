@@ -122,7 +122,10 @@ class Api:
             raise WebProblem(404, f"broker {broker_id} is not in the cluster")
         events = known.events.latest(EventFilter(broker=broker_id), _PAGE_EVENTS)
         configs = await self._details.broker_configs(broker_id)
-        return json_response(BrokerPage(broker=rows[0], configs=configs, events=events))
+        silent = [each for each in known.events.silent if each == broker_id]
+        return json_response(
+            BrokerPage(broker=rows[0], configs=configs, events=events, silent=silent)
+        )
 
     # ---- topics and messages ----
 
@@ -151,6 +154,7 @@ class Api:
                 configs=configs,
                 groups=readers_of(topic.name, known.groups.lags.values()),
                 events=known.events.latest(EventFilter(topic=topic.name), _PAGE_EVENTS),
+                silent=known.events.silent,
                 records_in=self._watch.growth.series(topic.name),
             )
         )
@@ -230,6 +234,7 @@ class Api:
                 partitions=[] if lag is None else group_partition_rows(lag),
                 lag=self._watch.group_lags.series(group_id),
                 events=known.events.latest(EventFilter(group=group_id), _PAGE_EVENTS),
+                silent=known.events.silent,
             )
         )
 

@@ -36,4 +36,5 @@ def overview(known: Known, growth: Growth, title: str, now_ms: int) -> Overview:
         size=total(size for replicas in known.disks.sizes.values() for size in replicas.values()),
         records_in=growth.series(),
         events=known.events.latest(EventFilter(), _LAST_EVENTS),
+        silent=known.events.silent,
     )

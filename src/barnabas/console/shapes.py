@@ -92,6 +92,8 @@ class Overview(TypedDict):
     """Records appended per second, from the growth of the partitions' ends."""
     events: list[EventRow]
     """The last ten."""
+    silent: list[int]
+    """As in `Events`."""
 
 
 class BrokerRow(TypedDict):
@@ -127,6 +129,8 @@ class BrokerPage(TypedDict):
     configs: list[ConfigRow] | None
     """None: no broker has answered in time, or it denied the request."""
     events: list[EventRow]
+    silent: list[int]
+    """As in `Events`, but only the broker of the page."""
 
 
 class ConfigRow(TypedDict):
@@ -202,6 +206,8 @@ class TopicPage(TypedDict):
     groups: list[str]
     """Groups that have committed offsets in it, or read it."""
     events: list[EventRow]
+    silent: list[int]
+    """As in `Events`."""
     records_in: Series
 
 
@@ -329,6 +335,8 @@ class GroupPage(TypedDict):
     lag: Series
     """The sum of the unread records over the last minutes."""
     events: list[EventRow]
+    silent: list[int]
+    """As in `Events`."""
 
 
 class TransactionRow(TypedDict):

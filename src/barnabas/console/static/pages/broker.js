@@ -36,7 +36,7 @@ function Details({ id, data }) {
           empty="The broker does not tell its directories." />
       <//>
       <${Card} title="Events" width="wide" aside=${html`<a href=${link(["events"], { broker: id })}>ALL OF THIS BROKER</a>`}>
-        <${EventList} events=${data.events} empty="There are no events about this broker." />
+        <${EventList} events=${data.events} silent=${data.silent} empty="There are no events about this broker." />
       <//>
       <${Card} title="Configs" width="slim"><${Configs} configs=${data.configs} /><//>
     </div>

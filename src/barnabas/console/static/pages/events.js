@@ -3,7 +3,7 @@
 import { usePoll, useStream } from "../api.js";
 import * as format from "../format.js";
 import { html, useEffect, useState } from "../html.js";
-import { EventList } from "../parts/event-list.js";
+import { EventList, silence } from "../parts/event-list.js";
 import { Failure, Waiting } from "../parts/state.js";
 import { Search } from "../parts/table.js";
 import { Heading } from "../parts/words.js";
@@ -86,9 +86,6 @@ function Filters({ kind, topic, group, broker, all, kinds, state }) {
 
 function Silent({ brokers }) {
   if (!brokers.length) return null;
-  const names = brokers.length === 1 ? `Broker ${brokers[0]} keeps` : `Brokers ${brokers.join(", ")} keep`;
-  return html`<p class="stale">
-    ${names} no events that can be read here: ${format.counted(brokers.length, "broker")} of Apache Kafka, or of Barnabas
-    that denied the request. What only ${brokers.length === 1 ? "it" : "they"} decided is missing below.
-  </p>`;
+  const decided = brokers.length === 1 ? "it" : "they";
+  return html`<p class="stale">${silence(brokers)} What only ${decided} decided is missing below.</p>`;
 }

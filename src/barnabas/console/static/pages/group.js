@@ -53,7 +53,7 @@ function Details({ id, data }) {
         />
       <//>
       <${Card} title="Events" aside=${html`<a href=${link(["events"], { group: id })}>ALL OF THIS GROUP</a>`}>
-        <${EventList} events=${data.events} empty="The brokers have reported no events of this group." />
+        <${EventList} events=${data.events} silent=${data.silent} empty="The brokers have reported no events of this group." />
       <//>
     </div>
   `;

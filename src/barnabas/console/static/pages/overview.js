@@ -30,7 +30,7 @@ export function OverviewPage({ overview }) {
         aside=${html`<a href="#/events">ALL EVENTS</a>`}
         note="What the brokers decided, and why"
       >
-        <${EventList} events=${overview.events} empty="The brokers have reported no events yet." />
+        <${EventList} events=${overview.events} silent=${overview.silent} empty="The brokers have reported no events yet." />
       <//>
     </div>
   `;

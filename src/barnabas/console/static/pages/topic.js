@@ -54,7 +54,7 @@ function Details({ name, data }) {
               <code class="command">barnabas consume ${name} --group my-group</code></div>`}
       <//>
       <${Card} title="Events" width="wide" aside=${html`<a href=${link(["events"], { topic: name })}>ALL OF THIS TOPIC</a>`}>
-        <${EventList} events=${data.events} empty="The brokers have reported no events of this topic." />
+        <${EventList} events=${data.events} silent=${data.silent} empty="The brokers have reported no events of this topic." />
       <//>
       <${Card} title="Configs" width="slim"><${Configs} configs=${data.configs} /><//>
     </div>

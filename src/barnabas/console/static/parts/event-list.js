@@ -5,12 +5,19 @@ import { BrokerLink, GroupLink, Mark, Time, TopicLink } from "./words.js";
 
 const AT_ONCE_MS = 2_000;
 
-/** @param {{events: object[], empty: any}} props rows such as `EventRow` of shapes.py */
-export function EventList({ events, empty }) {
-  if (!events.length) return html`<div class="empty">${empty}</div>`;
+/** @param {{events: object[], empty: any, silent?: number[]}} props rows such as `EventRow` of shapes.py */
+export function EventList({ events, empty, silent = [] }) {
+  if (!events.length) return html`<div class="empty">${silent.length ? silence(silent) : empty}</div>`;
   return html`<ol class="events">
     ${runs(events).map((run) => html`<${Run} key=${keyOf(run.at(-1))} run=${run} />`)}
   </ol>`;
+}
+
+/** Says which brokers' events are missing, and why. @param {number[]} brokers @returns {string} */
+export function silence(brokers) {
+  const names = brokers.length === 1 ? `Broker ${brokers[0]} keeps` : `Brokers ${brokers.join(", ")} keep`;
+  return `${names} no events that can be read here: brokers of Apache Kafka have none, and brokers of Barnabas
+    show them only to a user who may Describe the cluster.`;
 }
 
 /** Returns the events in runs: what one decision did to many partitions, one after the other. */

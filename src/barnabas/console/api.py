@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
@@ -28,16 +29,16 @@ from barnabas.console.groups import (
 from barnabas.console.groups import (
     partition_rows as group_partition_rows,
 )
-from barnabas.console.json_response import json_response
+from barnabas.console.json_response import json_bytes, json_response
 from barnabas.console.message_reader import MessageReader, Wanted, unknown_topic
-from barnabas.console.overview import overview
+from barnabas.console.overview import AnswerCache, overview
 from barnabas.console.problem import WebProblem
 from barnabas.console.query import choice, flag, number, paging, text, whole
 from barnabas.console.shapes import BrokerPage, GroupPage, TopicPage
 from barnabas.console.topics import SORTS as TOPIC_SORTS
 from barnabas.console.topics import Sources, partition_rows, topic_list, topic_row
 from barnabas.console.transactions import transaction_rows
-from barnabas.console.watch import GROUP, TOPIC, ClusterWatch
+from barnabas.console.watch import GROUP, PAUSE_S, TOPIC, ClusterWatch
 from barnabas.types import TopicPartition
 
 _MOST_MESSAGES: Final = 500
@@ -59,11 +60,13 @@ class Api:
         self._closing = closing
         self._details = Details(watch.admin)
         self._reader = MessageReader(watch)
+        self._overview = AnswerCache(PAUSE_S)
         self._streams = 0
 
     def forget(self) -> None:
         """Ask the brokers again for what only single pages show, because it has changed."""
         self._details.forget()
+        self._overview.forget()
 
     @property
     def _sources(self) -> Sources:
@@ -75,7 +78,12 @@ class Api:
     async def overview(self, _: Request) -> Response:
         """Answer `/api/overview`."""
         watch = self._watch
-        return json_response(overview(watch.known, watch.growth, watch.servers, watch.now_ms()))
+
+        def compute() -> bytes:
+            return json_bytes(overview(watch.known, watch.growth, watch.servers, watch.now_ms()))
+
+        body = self._overview.get(watch.known.look, time.monotonic(), compute)
+        return Response(body, media_type="application/json")
 
     async def events(self, request: Request) -> Response:
         """Answer `/api/events`."""

@@ -1,7 +1,8 @@
-"""Describes the whole cluster for `/api/overview`. Pure."""
+"""Describes the whole cluster for `/api/overview`, once for all who ask between two looks. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from barnabas.console.event_book import EventFilter
@@ -38,3 +39,25 @@ def overview(known: Known, growth: Growth, title: str, now_ms: int) -> Overview:
         events=known.events.latest(EventFilter(), _LAST_EVENTS),
         silent=known.events.silent,
     )
+
+
+class AnswerCache:
+    """The last answer, which is computed at most once for each look or interval."""
+
+    def __init__(self, longest_s: float) -> None:
+        """An answer older than `longest_s` is never returned, though no later look has ended."""
+        self._longest_s = longest_s
+        self._basis: object = None
+        self._at_s: float | None = None
+        self._answer = b""
+
+    def get(self, basis: object, now_s: float, compute: Callable[[], bytes]) -> bytes:
+        """Return the answer for this look, `basis`, which is compared by its identity."""
+        if self._at_s is None or basis is not self._basis or now_s - self._at_s >= self._longest_s:
+            self._answer = compute()
+            self._basis, self._at_s = basis, now_s
+        return self._answer
+
+    def forget(self) -> None:
+        """Compute the next answer anew, because the cluster has changed."""
+        self._at_s = None

@@ -45,7 +45,8 @@ _PATIENCE: Final[Mapping[str, Any]] = {
 }
 """A look that a hanging broker delays must fail soon, and say so. The user's own settings override
 these."""
-_PAUSE_S: Final = 2.0
+PAUSE_S: Final = 2.0
+"""Between two looks; the page asks as often."""
 _SLOW_PAUSE_S: Final = 10.0
 _START_S: Final = 15.0
 _LONGEST_S: Final = 60.0
@@ -111,8 +112,8 @@ class ClusterWatch:
     async def run(self) -> None:
         """Look again and again, until it is cancelled."""
         await race(
-            self._repeat(self._look_at_cluster, _PAUSE_S, self._cluster_failed),
-            self._repeat(self._read_events, _PAUSE_S, _is_shown_elsewhere),
+            self._repeat(self._look_at_cluster, PAUSE_S, self._cluster_failed),
+            self._repeat(self._read_events, PAUSE_S, _is_shown_elsewhere),
             self._watch_groups(),
             self._repeat(self._look_at_disks, _SLOW_PAUSE_S, _is_shown_elsewhere),
             self._repeat(self._look_at_starts, _SLOW_PAUSE_S, _is_shown_elsewhere),
@@ -199,12 +200,12 @@ class ClusterWatch:
                 async with looker:
                     await self._repeat(
                         lambda looker=looker: self._look_at_groups(looker),  # type: ignore[misc]
-                        _PAUSE_S,
+                        PAUSE_S,
                         self._groups_failed,
                     )
             except FAILURES as error:  # it could not connect
                 self._groups_failed(reason_of(error))
-            await asyncio.sleep(_PAUSE_S)
+            await asyncio.sleep(PAUSE_S)
 
     async def _look_at_groups(self, looker: LagLooker) -> None:
         listings = {each.group_id: each for each in await self.admin.list_groups()}

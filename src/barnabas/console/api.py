@@ -38,7 +38,7 @@ from barnabas.console.shapes import BrokerPage, GroupPage, TopicPage
 from barnabas.console.topics import SORTS as TOPIC_SORTS
 from barnabas.console.topics import Sources, partition_rows, topic_list, topic_row
 from barnabas.console.transactions import transaction_rows
-from barnabas.console.watch import GROUP, PAUSE_S, TOPIC, ClusterWatch
+from barnabas.console.watch import GROUP, OPEN_GROUP, PAUSE_S, TOPIC, ClusterWatch
 from barnabas.types import TopicPartition
 
 _MOST_MESSAGES: Final = 500
@@ -234,10 +234,10 @@ class Api:
         listing, lag = known.groups.listings.get(group_id), known.groups.lags.get(group_id)
         if listing is None:
             raise WebProblem(404, f"there is no group {group_id!r}, or this user may not see it")
-        self._watch.viewers.view([GROUP + group_id])
+        self._watch.viewers.view([OPEN_GROUP + group_id])
         return json_response(
             GroupPage(
-                group=group_row(listing, lag),
+                group=group_row(listing, known.groups),
                 members=[] if lag is None else member_rows(lag),
                 partitions=[] if lag is None else group_partition_rows(lag),
                 lag=self._watch.group_lags.series(group_id),

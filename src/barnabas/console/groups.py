@@ -18,8 +18,9 @@ from barnabas.types import TopicPartition
 _RANKS: Final = {state.value: state.severity for state in State}
 
 
-def group_row(listing: GroupListing, lag: GroupLag | None) -> GroupRow:
-    """Return the row of a group, and its lag if it was sampled."""
+def group_row(listing: GroupListing, look: GroupLook) -> GroupRow:
+    """Return the row of a group, with its lag from the last look at it."""
+    lag = look.lags.get(listing.group_id)
     row = GroupRow(
         id=listing.group_id,
         state=listing.state,
@@ -31,6 +32,7 @@ def group_row(listing: GroupListing, lag: GroupLag | None) -> GroupRow:
         seconds=None,
         verdict=State.UNKNOWN.value,
         catch_up=None,
+        looked_at=look.looked_at.get(listing.group_id),
     )
     if lag is None:
         return row
@@ -62,7 +64,7 @@ SORTS: Final = tuple(_KEYS)
 def group_list(look: GroupLook, wanted: Paging) -> Groups:
     """Return one page of the groups; those without the figure to sort by are the last."""
     rows = [
-        group_row(listing, look.lags.get(group_id))
+        group_row(listing, look)
         for group_id, listing in sorted(look.listings.items())
         if wanted.search in group_id.casefold()
     ]

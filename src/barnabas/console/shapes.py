@@ -271,7 +271,7 @@ class GroupRow(TypedDict):
     """The coordinator's word: Stable, Empty, PreparingRebalance, CompletingRebalance, Dead."""
     protocol: str
     members: int | None
-    """None while the group has not been looked at: of many groups, only those on view are."""
+    """None while the group has not been looked at: many groups are looked at in turns."""
     coordinator: int | None
     lag: int | None
     """Unread records; None while they are not counted yet."""
@@ -284,6 +284,8 @@ class GroupRow(TypedDict):
     behind", "stopped", "stuck"."""
     catch_up: float | None
     """Seconds until it has caught up at the present rate; None: never, or unknown."""
+    looked_at: int | None
+    """The time of the look that the figures are from."""
 
 
 class Groups(TypedDict):

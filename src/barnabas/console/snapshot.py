@@ -48,10 +48,12 @@ class DiskLook(NamedTuple):
 
 
 class GroupLook(NamedTuple):
-    """The groups, and the lag of those that were sampled."""
+    """The groups, and the lag of each from the last look at it: many are looked at in turns."""
 
     listings: Mapping[str, GroupListing]
     lags: Mapping[str, GroupLag]
+    looked_at: Mapping[str, int]
+    """When each of `lags` was looked at, in ms since 1970."""
     error: str = ""
 
 
@@ -76,5 +78,5 @@ def disk_look(directories: Mapping[int, tuple[LogDirDescription, ...]]) -> DiskL
 
 
 NO_DISKS = DiskLook({}, {})
-NO_GROUPS = GroupLook({}, {})
+NO_GROUPS = GroupLook({}, {}, {})
 NO_TRANSACTIONS = TransactionLook((), {}, 0)

@@ -34,6 +34,7 @@ from barnabas.console.snapshot import (
     disk_look,
 )
 from barnabas.console.transactions import OPEN
+from barnabas.console.turns import latest, next_turn
 from barnabas.console.viewers import News, Viewers
 from barnabas.errors import KafkaError
 from barnabas.types import TopicPartition
@@ -53,12 +54,11 @@ _LONGEST_S: Final = 60.0
 """A look that takes longer has failed. The first look at many groups takes long, since it needs the
 metadata of each of their topics."""
 _MOST_ENDS: Final = 20_000
-_MOST_GROUPS: Final = 100
 _MOST_OPEN: Final = 200
 _COUNTED_RECORDS: Final = 1_000
 
-TOPIC, GROUP = "topic:", "group:"
-"""The prefixes of what `Viewers` note."""
+TOPIC, GROUP, OPEN_GROUP = "topic:", "group:", "open group:"
+"""The prefixes of what `Viewers` note: in lists, and groups that have a page of their own open."""
 
 
 class ClusterWatch:
@@ -211,14 +211,18 @@ class ClusterWatch:
         listings = {each.group_id: each for each in await self.admin.list_groups()}
         # The list is shown before the lags are known.
         self._groups = self._groups._replace(listings=listings)
-        names = list(listings)
-        if len(names) > _MOST_GROUPS:
-            viewed = [name for name in self.viewers.on_view(GROUP) if name in listings]
-            names = list(dict.fromkeys([*reversed(viewed), *names]))[:_MOST_GROUPS]
-        lags = {each.group.group_id: each for each in await looker.look(names)}
-        self._groups = GroupLook(listings, lags)
-        sums = {group_id: float(each.together.records) for group_id, each in lags.items()}
-        self.group_lags.add(self.now_ms(), sums)
+        before, viewers = self._groups, self.viewers
+        opened = reversed(viewers.on_view(OPEN_GROUP))
+        names = next_turn(listings, before.looked_at, opened, viewers.on_view(GROUP))
+        found = {each.group.group_id: each for each in await looker.look(names, before.looked_at)}
+        now_ms = self.now_ms()
+        # A group that was asked for, but not found, has gone since it was listed.
+        known = {name: at for name, at in before.looked_at.items() if name not in names}
+        looked_at = latest(known | dict.fromkeys(found, now_ms), listings)
+        lags = {name: found.get(name) or before.lags[name] for name in looked_at}
+        self._groups = GroupLook(listings, lags, looked_at)
+        sums = {group_id: float(each.together.records) for group_id, each in found.items()}
+        self.group_lags.add(now_ms, sums)
 
     def _groups_failed(self, reason: str) -> None:
         self._groups = self._groups._replace(error=f"groups: {reason}")

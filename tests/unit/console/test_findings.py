@@ -104,7 +104,7 @@ def groups(state: State, *names: str) -> Known:
         )
         for name in names
     }
-    return known(HEALTHY)._replace(groups=GroupLook({}, lags))
+    return known(HEALTHY)._replace(groups=GroupLook({}, lags, dict.fromkeys(lags, 1)))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from the leaders, and reads a limited number of records from each partition that
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, NamedTuple
 
@@ -90,17 +90,20 @@ class LagLooker:
         await self._consumer.close()
         await self._admin.close()
 
-    async def look(self, names: Collection[str] | None = None) -> list[GroupLag]:
+    async def look(
+        self, names: Collection[str] | None = None, others: Container[str] = ()
+    ) -> list[GroupLag]:
         """Return the current lag of these groups, or of all groups of the cluster.
 
-        Only groups of the last look have a history. Raises KafkaError or Unreachable.
+        Only groups of the last look have a history, and those of `others`, which a later look is
+        going to ask for again. Raises KafkaError or Unreachable.
         """
         if names is None:
             names = [listing.group_id for listing in await self._admin.list_groups()]
         found = await self._admin.describe_groups(list(names))
         samples, reason = await self._samples(list(found.values()))
         lags = []
-        histories = {}
+        histories = {key: kept for key, kept in self._histories.items() if key[0] in others}
         for group in found.values():
             verdicts = {}
             for name, sample in samples[group.group_id].items():

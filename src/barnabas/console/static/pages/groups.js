@@ -44,6 +44,13 @@ export function Lag({ row }) {
   return html`<span title="At most this many: markers and gaps could not all be told apart">≤ ${format.number(row.lag)}</span>`;
 }
 
+/** Draws how old the figures of a group are. @param {{of: object}} props a row with `looked_at` */
+export function Age({ of: row }) {
+  if (row.looked_at == null) return html`<${Known} value=${null} unknown="Not looked at yet" />`;
+  const seconds = Math.max(0, (Date.now() - row.looked_at) / 1000);
+  return html`<span title=${format.exact(row.looked_at)}>${format.duration(Math.round(seconds))} ago</span>`;
+}
+
 const COLUMNS = [
   { title: "Group", sort: "id", cell: (group) => html`<${GroupLink} id=${group.id} />` },
   { title: "Verdict", sort: "verdict", cell: (group) => html`<${Verdict} verdict=${group.verdict} />` },
@@ -61,6 +68,12 @@ const COLUMNS = [
     isNumeric: true,
     isRoomy: true,
     cell: (group) => html`<${Known} value=${group.catch_up} as=${format.duration} unknown="Never at the present rate, or not known" />`,
+  },
+  {
+    title: "As of",
+    about: "When these figures were read. More than 100 groups are looked at in turns",
+    isNumeric: true,
+    cell: (group) => html`<${Age} of=${group} />`,
   },
   { title: "State", isRoomy: true, cell: (group) => group.state },
   {

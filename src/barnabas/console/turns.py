@@ -1,0 +1,45 @@
+"""Chooses which of many groups are looked at next, so that each gets its turn. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
+from typing import Final
+
+MOST_AT_ONCE: Final = 100
+MOST_KEPT: Final = 2_000
+"""The groups whose lag is remembered; of more, the oldest figures are forgotten."""
+_MOST_OPEN: Final = 20
+_MOST_LISTED: Final = 30
+
+
+def next_turn(
+    groups: Collection[str],
+    looked_at: Mapping[str, int],
+    opened: Iterable[str] = (),
+    listed: Iterable[str] = (),
+) -> list[str]:
+    """Return the groups to look at now: all of them if they are few.
+
+    Of many, those with an open page come first, then some of those that a list on view shows.
+    All others share at least half of the places, those first whose figures are the oldest.
+    """
+    if len(groups) <= MOST_AT_ONCE:
+        return list(groups)
+
+    def oldest_first(names: Iterable[str]) -> list[str]:
+        return sorted(names, key=lambda name: (looked_at.get(name, 0), name))
+
+    chosen = dict.fromkeys(islice((name for name in opened if name in groups), _MOST_OPEN))
+    on_list = [name for name in listed if name in groups and name not in chosen]
+    chosen |= dict.fromkeys(oldest_first(on_list)[:_MOST_LISTED])
+    others = [name for name in groups if name not in chosen]
+    return [*chosen, *oldest_first(others)[: MOST_AT_ONCE - len(chosen)]]
+
+
+def latest(looked_at: Mapping[str, int], groups: Collection[str]) -> dict[str, int]:
+    """Return when each group was looked at, without groups that are gone and the oldest ones."""
+    left = {name: at for name, at in looked_at.items() if name in groups}
+    if len(left) <= MOST_KEPT:
+        return left
+    return dict(sorted(left.items(), key=lambda one: one[1], reverse=True)[:MOST_KEPT])

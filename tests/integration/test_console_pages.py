@@ -143,6 +143,20 @@ def test_messages_are_shown_as_they_are(browser: Browser, address: str) -> None:
         assert "search=no+such+text" in page.url
 
 
+def test_older_messages_of_all_partitions_are_a_click_away(browser: Browser, address: str) -> None:
+    with opened(browser) as page:
+        page.goto(address + "#/topics/orders/messages?search=number")
+        see(page, "30 messages of")
+        assert page.get_by_role("button", name="Older").is_disabled()
+        page.goto(address + "#/topics/orders/messages?from=before&offsets=3.2.1")
+        see(page, "6 messages.")
+        page.get_by_role("button", name="Newer").click()
+        page.wait_for_url("**from=after&offsets=3.2.1")
+        see(page, "27 messages.")
+        page.get_by_role("button", name="Older").click()
+        see(page, "6 messages.")
+
+
 def test_a_large_value_is_shown_on_request(browser: Browser, address: str) -> None:
     with opened(browser) as page:
         page.goto(address + "#/topics/orders/messages?partition=1&from=10")

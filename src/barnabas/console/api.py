@@ -48,7 +48,8 @@ _MOST_ENDS: Final = 500
 """Partitions of a topic whose replicas are asked for their ends."""
 MOST_STREAMS: Final = 32
 _ALIVE_S: Final = 10.0
-_STARTS: Final = ("latest", "earliest", "time")
+_STARTS: Final = ("latest", "earliest", "time", "before", "after")
+_CONTINUED: Final = ("before", "after")
 
 
 class Api:
@@ -194,6 +195,7 @@ class Api:
             at,
             number(query, "limit", 50, least=1, most=_MOST_MESSAGES),
             _search(request),
+            _offsets(request) if start in _CONTINUED else (),
         )
         return json_response(await self._reader.read(wanted))
 
@@ -274,6 +276,16 @@ def _partition(request: Request) -> int | None:
     if not request.query_params.get("partition"):
         return None
     return number(request.query_params, "partition", 0, most=INT32_MAX)
+
+
+def _offsets(request: Request) -> tuple[int | None, ...]:
+    """Return the offset of each partition. Raises a `WebProblem` if there is none."""
+    given = request.query_params.get("offsets", "")
+    if not given.strip("."):
+        raise WebProblem(400, "offsets: needs an offset of each partition, such as offsets=12.7.3")
+    return tuple(
+        whole(each, "offsets", most=INT64_MAX) if each else None for each in given.split(".")
+    )
 
 
 def _search(request: Request) -> bytes:

@@ -18,7 +18,8 @@ from barnabas.console.json_response import problem_response
 from barnabas.console.problem import WebProblem
 
 LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "::1")
-MOST_ADDRESS_BYTES: Final = 4_096
+MOST_ADDRESS_BYTES: Final = 16_384
+"""Enough for the offsets of all partitions that one request reads."""
 """The most bytes of a path with its parameters."""
 ACTION_PATH: Final = "/api/actions/"
 """The addresses below it change the cluster, so they are only sent to."""

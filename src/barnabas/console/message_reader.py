@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final, NamedTuple
 
@@ -31,6 +31,8 @@ _POLL_MS: Final = 250
 _POLLED: Final = 500
 _WIDER: Final = 8
 _LATEST, _EARLIEST, _TIME, _OFFSET = "latest", "earliest", "time", "offset"
+_BEFORE, _AFTER = "before", "after"
+_BACKWARDS: Final = (_LATEST, _BEFORE)
 
 
 class Wanted(NamedTuple):
@@ -40,11 +42,13 @@ class Wanted(NamedTuple):
     partition: int | None
     """None: all partitions."""
     start: str
-    """"latest", "earliest", "time" or "offset"."""
+    """"latest", "earliest", "time", "offset", "before" or "after"."""
     at: int
     """The offset, or the time in ms."""
     limit: int
     search: bytes
+    offsets: tuple[int | None, ...] = ()
+    """For "before" and "after": the offset in each of the partitions; None: not known."""
 
 
 class _Budget:
@@ -74,7 +78,7 @@ class MessageReader:
             async with asyncio.timeout(2 * _SEARCH_S):
                 whole = await self._whole(names)
                 async with self._consumer() as consumer:
-                    if wanted.start == _LATEST:
+                    if wanted.start in _BACKWARDS:
                         return await self._last(consumer, wanted, whole, len(names))
                     return await self._first(consumer, wanted, whole, len(names))
 
@@ -188,7 +192,14 @@ class MessageReader:
     ) -> Messages:
         """Read backwards, in ranges that become wider, until there are enough records."""
         window, budget = MessageWindow(wanted.limit, keeps_last=True), _Budget()
+        if wanted.start == _BEFORE:
+            ends = _given(wanted, whole)
+            whole = {
+                name: Span(span.begin, min(max(ends.get(name, span.end), span.begin), span.end))
+                for name, span in whole.items()
+            }
         lows = {name: span.end for name, span in whole.items()}
+        older = dict(lows)
         width = wanted.limit
         while not window.is_full and not budget.is_spent:
             spans = {
@@ -198,14 +209,21 @@ class MessageReader:
             }
             if not spans:
                 break
-            await _read(consumer, wanted, spans, (window, budget))
+            read_to = await _read(consumer, wanted, spans, (window, budget))
+            for name, span in spans.items():
+                if read_to[name] >= span.end == older[name]:
+                    older[name] = span.begin
             lows |= {name: span.begin for name, span in spans.items()}
             width *= _WIDER
+        for partition, offset in window.dropped.items():
+            name = TopicPartition(wanted.topic, partition)
+            older[name] = max(older[name], offset + 1)
         return Messages(
             messages=window.messages(),
             scanned=budget.scanned,
             is_complete=not budget.is_spent and len(whole) == asked,
             next={str(name.partition): span.end for name, span in whole.items()},
+            previous=_previous(older, whole),
         )
 
     async def _first(
@@ -227,6 +245,7 @@ class MessageReader:
             scanned=budget.scanned,
             is_complete=not budget.is_spent and len(whole) == asked,
             next={str(name.partition): offset for name, offset in read_to.items()},
+            previous=_previous({name: span.begin for name, span in spans.items()}, whole),
         )
 
     async def _from(
@@ -239,12 +258,35 @@ class MessageReader:
             found = await self._watch.log_ends.at(look, list(whole), wanted.at)
             begins = {name: found.get(name, -1) for name in whole}
             begins = {name: whole[name].end if at < 0 else at for name, at in begins.items()}
+        elif wanted.start == _AFTER:
+            begins = {name: span.begin for name, span in whole.items()} | _given(wanted, whole)
         else:
             begins = dict.fromkeys(whole, wanted.at)
         return {
             name: Span(min(max(begins[name], span.begin), span.end), span.end)
             for name, span in whole.items()
         }
+
+
+def _given(wanted: Wanted, whole: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """Return the offsets that the request names, of partitions that can be read."""
+    first = wanted.partition or 0
+    found = {}
+    for name in whole:
+        index = name.partition - first
+        offset = wanted.offsets[index] if index < len(wanted.offsets) else None
+        if offset is not None:
+            found[name] = offset
+    return found
+
+
+def _previous(
+    older: Mapping[TopicPartition, int], whole: Mapping[TopicPartition, Span]
+) -> dict[str, int]:
+    """Return where older records end, or nothing if no partition has any."""
+    if all(offset <= whole[name].begin for name, offset in older.items()):
+        return {}
+    return {str(name.partition): offset for name, offset in older.items()}
 
 
 def unknown_topic(name: str) -> WebProblem:
@@ -265,7 +307,7 @@ async def _read(
     window, budget = into
     read_to = {name: span.begin for name, span in spans.items()}
     given = dict.fromkeys(spans, 0)
-    limit = None if wanted.start == _LATEST else wanted.limit
+    limit = None if wanted.start in _BACKWARDS else wanted.limit
     async for record in _records(consumer, spans, budget, given, limit):
         name = record.topic_partition
         read_to[name] = record.offset + 1

@@ -25,7 +25,8 @@ class MessageWindow:
         self._heap: list[tuple[_Key, Message]] = []
         self._bytes = 0
         self.dropped: dict[int, int] = {}
-        """The first record of each partition that was added, but is not kept."""
+        """The records of each partition that were added, but are not kept: the offset of the one
+        that is next to those that are."""
 
     @property
     def is_full(self) -> bool:
@@ -48,7 +49,8 @@ class MessageWindow:
             self._drop(old["partition"], old["offset"])
 
     def _drop(self, partition: int, offset: int) -> None:
-        self.dropped[partition] = min(offset, self.dropped.get(partition, offset))
+        nearest = max if self._sign > 0 else min
+        self.dropped[partition] = nearest(offset, self.dropped.get(partition, offset))
 
     def messages(self) -> list[Message]:
         """Return the records in the order of time."""

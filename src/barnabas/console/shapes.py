@@ -247,7 +247,9 @@ class Message(TypedDict):
 class Messages(TypedDict):
     """`/api/topics/{name}/messages?partition=&from=latest|earliest|OFFSET|time&at=MS&limit=&search=`.
 
-    `partition` may be empty: all. `from=latest` sends the last `limit` records. `search` is a text
+    `partition` may be empty: all. `from=latest` sends the last `limit` records. `from=before` and
+    `from=after` continue at `offsets=12.7..3`, one for each partition in order; an empty one is not
+    known, and is read from the end or the start. `search` is a text
     that a key, a value or a header contains. `/api/topics/{name}/messages/stream` takes `partition`
     and `search`, and sends each new `Message`. `/api/topics/{name}/messages/PARTITION/OFFSET` sends
     one, uncut up to a megabyte.
@@ -260,7 +262,9 @@ class Messages(TypedDict):
     is_complete: bool
     """False: the limit of time or of records ended the search before the end of the range."""
     next: dict[str, int]
-    """The offset of each partition at which the next request continues."""
+    """The offset of each partition at which the next request continues, with `from=after`."""
+    previous: dict[str, int]
+    """The offset of each partition below which `from=before` continues; {}: nothing is older."""
 
 
 class GroupRow(TypedDict):

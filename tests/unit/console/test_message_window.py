@@ -16,6 +16,7 @@ def test_the_last_records_are_kept_in_the_order_of_time() -> None:
         window.add(record(offset, at_ms))
     assert window.is_full
     assert [each["offset"] for each in window.messages()] == [0, 2]
+    assert window.dropped == {0: 3}  # older messages are read from below offset 4
 
 
 def test_the_first_records_are_kept_and_the_others_are_read_again() -> None:

@@ -17,7 +17,7 @@ const TYPED_MS = 400;
 
 /** @param {{name: string, filters: Record<string, string>}} props */
 export function MessagesPage({ name, filters }) {
-  const { partition = "", from = "latest", at = "", search = "", order = "last", follow = "" } = filters;
+  const { partition = "", from = "latest", at = "", search = "", order = "last", follow = "", offsets = "" } = filters;
   const base = `api/topics/${encodeURIComponent(name)}`;
   const { data: topic } = usePoll(base, 15000);
   const partitions = (topic?.partitions ?? []).map((each) => each.partition);
@@ -27,23 +27,25 @@ export function MessagesPage({ name, filters }) {
       title="Messages"
       note="Reading here changes no group's offsets."
     />
-    <${Controls} ...${{ partition, from, at, search, order, follow, partitions }} />
+    <${Controls} ...${{ partition, from, at, search, order, follow, offsets, partitions }} />
     ${follow
       ? html`<${Live} key=${`${partition} ${search}`} name=${name} base=${base} asked=${{ partition, search }} order=${order} />`
-      : html`<${Range} name=${name} base=${base} asked=${{ partition, from, at, search }} order=${order} />`}
+      : html`<${Range} name=${name} base=${base} asked=${{ partition, from, at, search, offsets }} order=${order} />`}
   `;
 }
 
-function Controls({ partition, from, at, search, order, follow, partitions }) {
+function Controls({ partition, from, at, search, order, follow, offsets, partitions }) {
   const [typed, setTyped] = useTyped(search, (text) => setFilters({ search: text }));
   const where = /^\d+$/.test(from) ? "offset" : from;
   const shown = partition && !partitions.includes(Number(partition)) ? [...partitions, partition] : partitions;
   const chooseWhere = (value) => {
-    if (value === "offset") setFilters({ from: "0", at: "", partition: partition || partitions[0] || "0" });
-    else setFilters({ from: value, at: value === "time" ? Date.now() - 3600000 : "" });
+    if (value === "offset") setFilters({ from: "0", at: "", offsets: "", partition: partition || partitions[0] || "0" });
+    else setFilters({ from: value, offsets: "", at: value === "time" ? Date.now() - 3600000 : "" });
   };
+  // The offsets at which a page of messages begins are those of all partitions that were shown.
+  const choosePartition = (value) => setFilters(offsets ? { partition: value, from: "", offsets: "" } : { partition: value });
   return html`<form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
-    <select aria-label="Partition" value=${partition} onChange=${(event) => setFilters({ partition: event.target.value })}>
+    <select aria-label="Partition" value=${partition} onChange=${(event) => choosePartition(event.target.value)}>
       <option value="" disabled=${where === "offset"}>All partitions</option>
       ${shown.map((each) => html`<option key=${each} value=${String(each)}>Partition ${each}</option>`)}
     </select>
@@ -53,6 +55,7 @@ function Controls({ partition, from, at, search, order, follow, partitions }) {
         <option value="earliest">From the start</option>
         <option value="offset">From an offset</option>
         <option value="time">From a time</option>
+        ${offsets && html`<option value=${from}>${from === "before" ? "Older ones" : "Newer ones"}</option>`}
       </select>
       ${where === "offset" && html`<${OffsetField} value=${from} />`}
       ${where === "time" && html`<${TimeField} value=${at} />`}`}
@@ -130,19 +133,31 @@ function Nothing({ name }) {
     <code class="command">echo hello | barnabas produce ${name}</code>`;
 }
 
-/** Offers the messages before and after: of one partition, since each has its own offsets. */
+/** Offers the messages before and after. All partitions together go on at an offset of each. */
 function Onward({ data, asked, onAgain }) {
   const { partition } = asked;
-  const next = partition === "" ? undefined : data.next[partition];
+  const goTo = (changes) => setFilters({ at: "", offsets: "", ...changes });
   const first = Math.min(...data.messages.map(({ offset }) => offset));
-  const goTo = (offset) => setFilters({ from: String(Math.max(0, offset)), at: "" });
+  let hasOlder = Object.keys(data.previous).length > 0;
+  let older = { from: "before", offsets: listed(data.previous) };
+  let newer = { from: "after", offsets: listed(data.next) };
+  if (partition !== "") {
+    hasOlder = first > 0 && Number.isFinite(first);
+    older = { from: String(Math.max(0, first - LIMIT)) };
+    newer = { from: String(data.next[partition]) };
+  }
+  const hasNext = Object.keys(data.next).length > 0;
   return html`<nav class="paging" aria-label="More messages">
-    ${partition !== "" &&
-    html`<button type="button" disabled=${!(first > 0) || !Number.isFinite(first)} onClick=${() => goTo(first - LIMIT)}>Older</button>`}
+    <button type="button" disabled=${!hasOlder} onClick=${() => goTo(older)}>Older</button>
     <button type="button" onClick=${onAgain}>Read again</button>
-    ${partition !== "" && html`<button type="button" disabled=${next == null} onClick=${() => goTo(next)}>Newer</button>`}
-    ${partition === "" && html`<span>Choose a partition to go on from here.</span>`}
+    <button type="button" disabled=${!hasNext} onClick=${() => goTo(newer)}>Newer</button>
   </nav>`;
+}
+
+/** Returns the offsets of partitions 0, 1, ... as the server reads them: "12.7..3". */
+function listed(offsets) {
+  const count = Math.max(-1, ...Object.keys(offsets).map(Number)) + 1;
+  return Array.from({ length: count }, (_, partition) => offsets[partition] ?? "").join(".");
 }
 
 function Live({ name, base, asked, order }) {

@@ -235,7 +235,9 @@ class Api:
         known = self._watch.known
         listing, lag = known.groups.listings.get(group_id), known.groups.lags.get(group_id)
         if listing is None:
-            raise WebProblem(404, f"there is no group {group_id!r}, or this user may not see it")
+            raise WebProblem(
+                404, f"there is no group {group_id!r}, or this user may not Describe it"
+            )
         self._watch.viewers.view([OPEN_GROUP + group_id])
         return json_response(
             GroupPage(

@@ -22,6 +22,7 @@ from barnabas.client.admin.configs import (
 from barnabas.console.problem import FAILURES, reason_of
 from barnabas.console.shapes import AclRow, ConfigRow, Security, UserRow
 from barnabas.console.topics import Ends
+from barnabas.errors import ClusterAuthorizationFailed
 from barnabas.security.acl_binding import AclBinding, PermissionType, pascal_name
 from barnabas.types import TopicPartition
 
@@ -80,11 +81,11 @@ class Details:
         try:
             acls = await self._kept("acls", self._acls)
         except FAILURES as error:
-            errors.append(f"rules: {reason_of(error)}")
+            errors.append(f"rules: {_reason(error)}")
         try:
             users = await self._kept("users", self._users)
         except FAILURES as error:
-            errors.append(f"users: {reason_of(error)}")
+            errors.append(f"users: {_reason(error)}")
         return Security(error="; ".join(errors), acls=acls, users=users)
 
     async def _acls(self) -> list[AclRow]:
@@ -106,6 +107,12 @@ class Details:
         while len(self._answers) > _MOST_KEPT:
             del self._answers[next(iter(self._answers))]
         return value
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ClusterAuthorizationFailed):
+        return "the console's user lacks the permission Describe on the cluster"
+    return reason_of(error)
 
 
 def config_rows(entries: Iterable[ConfigEntry]) -> list[ConfigRow]:

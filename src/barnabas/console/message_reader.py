@@ -17,10 +17,10 @@ from barnabas.client.consumer.record_offsets import Span
 from barnabas.client.offsets import EARLIEST, LATEST
 from barnabas.console.contents import WHOLE_BYTES, has_text, message
 from barnabas.console.message_window import MessageWindow
-from barnabas.console.problem import WebProblem
+from barnabas.console.problem import WebProblem, reason_of
 from barnabas.console.shapes import Message, Messages
 from barnabas.console.watch import ClusterWatch
-from barnabas.errors import CorruptData
+from barnabas.errors import CorruptData, TopicAuthorizationFailed
 from barnabas.types import TopicPartition
 
 MOST_READERS: Final = 8
@@ -291,7 +291,7 @@ def _previous(
 
 def unknown_topic(name: str) -> WebProblem:
     """Return the problem for a topic that does not exist."""
-    return WebProblem(404, f"there is no topic {name!r}, or this user may not see it")
+    return WebProblem(404, f"there is no topic {name!r}, or this user may not Describe it")
 
 
 async def _read(
@@ -358,3 +358,7 @@ async def _poll(consumer: Consumer) -> list[ConsumerRecord]:
         return await consumer.poll(_POLL_MS, max_records=_POLLED)
     except CorruptData as error:
         raise WebProblem(502, f"a record cannot be read: {error}") from error
+    except TopicAuthorizationFailed as error:
+        raise WebProblem(
+            403, f"the console's user lacks the permission Read on the topic: {reason_of(error)}"
+        ) from error

@@ -13,6 +13,11 @@ from barnabas.console.shapes import Overview
 from barnabas.console.topics import is_under_replicated
 
 _LAST_EVENTS: Final = 10
+_LACKS: Final = (
+    "The console's user lacks the permission Describe on the cluster. Sizes on disk and events are "
+    "therefore not shown, and of the groups and transactions only those that it may Describe by "
+    "name."
+)
 
 
 def overview(known: Known, growth: Growth, title: str, now_ms: int) -> Overview:
@@ -25,6 +30,7 @@ def overview(known: Known, growth: Growth, title: str, now_ms: int) -> Overview:
         title=title,
         looked_at=look.at_ms,
         error=look.error or known.groups.error,
+        lacks=_LACKS if known.disks.is_denied else "",
         findings=findings(known, now_ms),
         controller=controller if controller in look.live else None,
         brokers=len(look.cluster.brokers),

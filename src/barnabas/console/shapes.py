@@ -76,6 +76,8 @@ class Overview(TypedDict):
     """The time of the last look at the cluster; all figures below are from then."""
     error: str
     """Why the last look failed, or "". The other figures are then from the look before."""
+    lacks: str
+    """What the console's user may not see, and the permission for it; "" if nothing is known."""
     findings: list[Finding]
     controller: int | None
     brokers: int

@@ -45,6 +45,8 @@ class DiskLook(NamedTuple):
     directories: Mapping[int, tuple[LogDirDescription, ...]]
     sizes: Mapping[TopicPartition, Mapping[int, int]]
     """The bytes of each replica, by broker."""
+    is_denied: bool = False
+    """The console's user may not Describe the cluster, which other looks need as well."""
 
 
 class GroupLook(NamedTuple):

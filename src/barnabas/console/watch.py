@@ -36,7 +36,7 @@ from barnabas.console.snapshot import (
 from barnabas.console.transactions import OPEN
 from barnabas.console.turns import latest, next_turn
 from barnabas.console.viewers import News, Viewers
-from barnabas.errors import KafkaError
+from barnabas.errors import ClusterAuthorizationFailed, KafkaError
 from barnabas.types import TopicPartition
 
 _PATIENCE: Final[Mapping[str, Any]] = {
@@ -230,7 +230,10 @@ class ClusterWatch:
     # ---- what is looked at less often ----
 
     async def _look_at_disks(self) -> None:
-        self._disks = disk_look(await self.admin.describe_log_dirs())
+        try:
+            self._disks = disk_look(await self.admin.describe_log_dirs())
+        except ClusterAuthorizationFailed:
+            self._disks = NO_DISKS._replace(is_denied=True)
 
     async def _look_at_starts(self) -> None:
         look = self.known.look

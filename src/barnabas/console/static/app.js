@@ -46,6 +46,7 @@ function App() {
     </div>
     <main id="content" tabindex="-1">
       <${Banner} poll=${poll} />
+      ${poll.data?.lacks && html`<p class="stale" role="status">${poll.data.lacks}</p>`}
       <${page} key=${key} ...${props} filters=${filters} overview=${poll.data} />
       <footer>
         ${poll.data?.looked_at

@@ -6,7 +6,7 @@ import { Mark } from "./words.js";
 
 /** @param {{configs: object[] | null}} props rows such as `ConfigRow` of shapes.py */
 export function Configs({ configs }) {
-  if (!configs) return html`<div class="empty">Not known: no broker has told them, or it denied the request.</div>`;
+  if (!configs) return html`<div class="empty">Not known: no broker has answered in time, or the console's user lacks the permission DescribeConfigs on it.</div>`;
   const set = configs.filter((config) => !config.is_default);
   const rest = configs.filter((config) => config.is_default);
   return html`

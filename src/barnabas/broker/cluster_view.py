@@ -1,6 +1,6 @@
 """Maintains this broker's view of its cluster: the image, and its own registration in it.
 
-The control plane updates the view from the controller's UpdateMetadata, and so does this broker's
+The view is updated by the control plane, from the controller's UpdateMetadata, and by this broker's
 registration. All other parts read it and can wait for a condition. The image is immutable and
 replaced as a whole, so each image is a consistent snapshot.
 """
@@ -22,7 +22,7 @@ NO_EPOCH = -1
 
 
 class ClusterView:
-    """The current image. It is created before all other parts of a broker."""
+    """Holds the current image; created before all other parts of a broker."""
 
     __slots__ = (
         "_broker_epoch",

@@ -66,7 +66,7 @@ class StagedRun:
 
     @abstractmethod
     def answers(self) -> bytes | list[Separate]:
-        """Return the frames of all responses, or each response by itself, in the order of requests.
+        """Return the frames of all responses, or each response separately, in request order.
 
         Called once the logs are written.
         """

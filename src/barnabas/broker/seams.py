@@ -72,5 +72,5 @@ def _boot_id() -> bytes:
     try:
         return OsFiles().read(_BOOT_ID)
     except OSError:
-        # On other systems than Linux, or if the file is unreadable, the boot id is unknown.
+        # On systems other than Linux, or if the file is unreadable, the boot id is unknown.
         return b""

@@ -267,7 +267,7 @@ class Server:
         return self._unready
 
     def _broker_state(self) -> int:
-        """Return the number that Kafka's BrokerState has for what this broker is doing."""
+        """Return Kafka's BrokerState number for this broker's current state."""
         return _BROKER_STATES.get(self._unready, _STARTING)
 
     async def _open_store(self) -> MetadataStore:
@@ -298,7 +298,7 @@ class Server:
         return authorizer
 
     def _watch_disks(self, store: MetadataStore) -> None:
-        """Watch for a hanging disk, which would not end the ZooKeeper session by itself."""
+        """Watch for a hanging disk: a hang alone does not end the ZooKeeper session."""
         # imported here, because a standalone broker does not need it
         from barnabas.cluster.remote_store import RemoteStore
 

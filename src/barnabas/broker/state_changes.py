@@ -131,7 +131,7 @@ def election_lines(who: str, changes: Sequence[PartitionChange]) -> list[str]:
 
 
 def election_line(who: str, change: PartitionChange) -> str:
-    """Return the line about one of them, with the cause."""
+    """Return the line about one change of a leader or ISR, with its cause."""
     was, became = change.was, change.became
     recovery = "RECOVERING" if change.is_unclean else "RECOVERED"
     return (

@@ -1,6 +1,6 @@
 """Adds the events of leaders, followers and ISRs, and logs their lines (`state_changes`).
 
-Each partition has an event of its own, even if many partitions share one line of the log.
+Each partition has its own event, even if many partitions share one line of the log.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_EVENTS = 250
-"""The most partitions of one decision that have events of their own."""
+"""The maximum number of partitions of one decision that have their own events."""
 
 
 class IsrUpdate(NamedTuple):
@@ -69,8 +69,8 @@ def report(
     """Log the lines about the items of one decision, and add their events, which say the same."""
     for line in lines:
         log.info("%s", line)
-    # A decision about ten thousand partitions must neither push everything else out of the log nor
-    # take the loop for long.
+    # A decision about ten thousand partitions must neither displace all other events nor block the
+    # event loop for long.
     for item in items[:MOST_EVENTS]:
         events.add(event_of(item))
     left = len(items) - MOST_EVENTS

@@ -136,7 +136,7 @@ def run_client(
         except UnknownTopicOrPartition as error:
             context = click.get_current_context(silent=True)
             servers = None if context is None else context.params.get("servers")
-            # The brokers may know topics with similar names.
+            # The brokers may have topics with similar names.
             if servers:
                 from barnabas.cli.connection import client_options
                 from barnabas.cli.suggestion import topics_like

@@ -1,4 +1,4 @@
-"""Implements `barnabas table`, which keeps Delta tables small that get many micro-batches."""
+"""Implements `barnabas table`, which keeps Delta tables with many micro-batches small."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def vacuum(
     storage_pairs: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Remove files that no version of the table needs any more, or that were never committed.
+    """Remove files that no version of the table still needs, or that were never committed.
 
     \b
     Examples:

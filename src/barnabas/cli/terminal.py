@@ -1,4 +1,4 @@
-"""Prints text that others have chosen, such as records and names of groups, on standard output.
+"""Prints untrusted text, such as records and names of groups, on standard output.
 
 Control characters can make a terminal show false text, change its title, or type on behalf of its
 user, so they are escaped on a terminal; a pipe gets each byte unchanged.

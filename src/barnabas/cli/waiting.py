@@ -19,7 +19,8 @@ _AFTER_S = 2.0
 async def soon(question: Coroutine[Any, Any, T], otherwise: T) -> T:
     """Return the response to a request that is not essential, or `otherwise`.
 
-    Brokers may reject it or take longer than two seconds; the rest is then shown without it.
+    Brokers may reject it or take longer than two seconds; the rest of the output is then shown
+    without it.
     """
     try:
         async with asyncio.timeout(_AFTER_S):

@@ -140,7 +140,7 @@ class DynamicConfig:
         "_waiting",
     )
 
-    def __init__(  # noqa: PLR0913  (those to notify, and those to use)
+    def __init__(  # noqa: PLR0913  (the parts to notify and to use)
         self,
         store: MetadataStore,
         view: ClusterView,
@@ -382,7 +382,7 @@ class DynamicConfig:
         except MetadataError as error:
             raise UnknownServerError(f"the metadata store does not answer: {error}") from error
 
-    # --- taking up -------------------------------------------------------------------------------
+    # --- applying --------------------------------------------------------------------------------
 
     async def _pump(self) -> None:
         while True:
@@ -540,7 +540,7 @@ class DynamicConfig:
         return {name: text for name, text in settings.items() if name not in reasons}
 
     async def _remove_old(self, names: frozenset[str], now_ms: int) -> None:
-        """Remove the change nodes that every broker has had time to see."""
+        """Remove the change nodes that every broker has had time to read."""
         for name, seen_at_ms in list(self._seen_at_ms.items()):
             if name not in names:
                 del self._seen_at_ms[name]

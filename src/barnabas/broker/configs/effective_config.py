@@ -89,7 +89,7 @@ def broker_configs(config: BrokerConfig) -> list[Effective]:
 
 
 def cluster_configs(config: BrokerConfig) -> list[Effective]:
-    """Return only the configs that are set for all brokers at once."""
+    """Return only the configs that are set as defaults for all brokers."""
     effective = []
     for name, text in config.cluster_wide.items():
         key = key_of(name)

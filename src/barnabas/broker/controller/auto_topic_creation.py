@@ -1,6 +1,6 @@
 """Creates topics automatically when a client asks for topics that do not exist (TP-6).
 
-It applies if `auto.create.topics.enable` is true, and uses `num.partitions` and
+This requires `auto.create.topics.enable`, and uses `num.partitions` and
 `default.replication.factor`. All missing topics of a request are created together and charged to
 the client's controller mutation quota. Coordinators create the internal topics: see
 `broker.coordinator.internal_topics`.

@@ -106,7 +106,7 @@ class ControllerElection:
         self._failures = 0
         self._failed_at_ms = 0
         self.controller_id = UNKNOWN
-        """The controller, as far as this broker knows; -1 while there is none."""
+        """The id of the controller known to this broker; -1 while there is none."""
 
     def term(self) -> ControllerTerm:
         """The current term of this broker. Raises NotController."""
@@ -342,7 +342,7 @@ def _is_doubtful(error: Exception) -> bool:
 
 
 class Previous(NamedTuple):
-    """Holds what this broker knows about the last controller that it has seen."""
+    """Holds what this broker knows about the last controller."""
 
     broker_id: int = UNKNOWN
     broker_epoch: int = UNKNOWN
@@ -358,8 +358,8 @@ async def election_cause(
 
     A broker knows who the last controller was if it has watched `/controller`. ZooKeeper deletes
     that node and the broker's registration together when a session ends. So if the registration is
-    still the one that was known, the session has not ended, and somebody deleted the node. What
-    cannot be seen, such as why a session ended, is called unknown.
+    unchanged, the session has not ended, and somebody deleted the node. What this broker cannot
+    find out, such as why a session ended, is reported as unknown.
     """
     last, known_epoch, own_end = previous
     if last == broker_id:

@@ -139,7 +139,7 @@ class ControllerTerm:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The reasons for which registered brokers are excluded."""
+        """Why registered brokers are excluded."""
         return self._machine.left_out
 
     @property
@@ -237,7 +237,7 @@ class ControllerTerm:
         self.events.close(resigned)
         self._deletions.close(resigned)
 
-    # --- what comes from outside -----------------------------------------------------------------
+    # --- notifications and requests --------------------------------------------------------------
 
     def _rebalance_is_due(self) -> None:
         self.events.rebalance_is_due = True
@@ -388,7 +388,7 @@ class ControllerTerm:
                 )
 
     async def _read_isrs_without(self, gone: Set[int]) -> None:
-        """Read the ISRs that may include replicas on these brokers that the image does not show.
+        """Read the ISRs that may include replicas on these brokers although the image does not.
 
         A leader may have added such a replica without having announced it yet (RE-9); the replica
         would remain in the ISR even if it has lost records.

@@ -126,7 +126,7 @@ class EventQueue:
         self.rebalance_is_due = False
         self.versions_changed = True  # an earlier term of this epoch may have asked for versions
 
-    # --- what comes in ---------------------------------------------------------------------------
+    # --- events and requests ---------------------------------------------------------------------
 
     def path_changed(self, path: str) -> None:
         """Record that the children of a watched node may have changed."""
@@ -204,7 +204,7 @@ class EventQueue:
         self.ended = self.ended or error
         self.wake()
 
-    # --- what a round does -----------------------------------------------------------------------
+    # --- rounds ----------------------------------------------------------------------------------
 
     async def round_due(self) -> None:
         """Wait until a round is due. Raises the error that ended the term."""

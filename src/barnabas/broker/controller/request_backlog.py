@@ -27,9 +27,9 @@ from barnabas.cluster.image import ClusterImage, TopicImage
 from barnabas.types import TopicPartition
 
 MERGED_AT = 64
-"""The number of requests at which to merge.
+"""The number of queued requests at which to merge.
 
-If twice the number after the last merge is more, that is used.
+After a merge, it is at least twice the number of requests that are left.
 """
 
 

@@ -144,7 +144,7 @@ class ControllerRunner:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The reasons for which registered brokers are excluded, known only to the controller."""
+        """Why registered brokers are excluded; known only to the controller."""
         return self._election.term().left_out if self.is_active else ()
 
     @property
@@ -196,7 +196,7 @@ class ControllerRunner:
 
         `cluster_id` is the id in the data directories, if any. When `start` returns, a controller
         has read everything from the store and delivered it to this broker. Raises ConfigError (the
-        broker id is taken, or the cluster is another one) or CorruptData.
+        broker id is in use, or the cluster id differs) or CorruptData.
         """
         found = await ensure_base(self._store, cluster_id, self._random)
         is_alone = self._context.peers is None
@@ -212,7 +212,7 @@ class ControllerRunner:
         """Withdraw the warning that this broker may have lost records in an unclean shutdown
         (KIP-966).
 
-        No partition depends on those records any more, so the next controller must not act on the
+        No partition depends on those records now, so the next controller must not act on the
         warning again.
         """
         await self._election.withdraw_loss_warning()
@@ -283,7 +283,7 @@ class ControllerRunner:
         """Increase a topic to `total` partitions, and return it once the new ones have leaders
         (TP-5).
 
-        `assignment` has the replicas of each new partition, in partition order; without it, the
+        `assignment` lists the replicas of each new partition, in partition order; without it, the
         controller places them. No records are moved. With `validate_only`, nothing is created, but
         the result is the same. Raises what `TopicWriter.grow` raises.
         """

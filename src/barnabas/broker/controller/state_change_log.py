@@ -104,7 +104,7 @@ def log_topics(
 ) -> None:
     """Report topics that were created, got more partitions, or were deleted.
 
-    The topics of one request share a line of the log.
+    The topics of one request share one log line.
     """
     what, unknown = _TOPICS[kind]
     by_cause: dict[str, list[str]] = {}

@@ -115,7 +115,7 @@ class ToolRequests:
             return None
 
     async def _write(self, path: str, left: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-        """Write the rest of a request; a deposed controller changes nothing."""
+        """Write back what is left of a request; a deposed controller changes nothing."""
         change: Operation = Delete(path)
         if left:
             entries = [

@@ -1,9 +1,9 @@
 """Creates, enlarges and deletes topics for clients.
 
 A change is written to the metadata store, and the controller is notified by its watch, whichever
-broker wrote it; the client waits for the round that applies the change. This is the only way, even
-for a standalone broker. Only the controller handles these requests, but any broker can create
-topics automatically.
+broker wrote it; the client waits for the round that applies the change. Topics are changed in no
+other way, even by a standalone broker. Only the controller handles these requests, but any broker
+can create topics automatically.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Remembers which request made this broker change a topic, until the controller reports it (IN-1).
 
 A change travels through the metadata store: the handler of a request writes it, and the controller
-reads it when its watch fires. A cause is therefore kept under a key that both know and that only
-this change has. Changes that another broker or a tool wrote have no cause here, and none is
-guessed.
+reads it when its watch fires. A cause is therefore kept under a key that both can derive and that
+is unique to the change. Changes that another broker or a tool wrote have no cause here, and the
+controller does not guess one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TopicCauses:
         self._causes: dict[Key, str] = {}
 
     def note(self, key: Key, cause: str) -> None:
-        """Keep the cause of a change that is about to be written; the first one counts."""
+        """Keep the cause of a change that is about to be written; a later cause is ignored."""
         if not cause:
             return
         self._causes.setdefault(key, cause)

@@ -48,10 +48,10 @@ class PlacedMarker(NamedTuple):
         return self.replica.high_watermark >= self.end_offset
 
     def when_committed(self) -> asyncio.Future[None]:
-        """Return a future that is done once the marker is committed and `on_committed` was called.
+        """Return a future that is done once the marker is committed and `on_committed` has run.
 
         The future fails as for `Replica.wait_for`. `on_committed` is called even if nothing awaits
-        the future any more, because the marker is in the log.
+        the future, because the marker is in the log.
         """
 
         def on_reached(future: asyncio.Future[None]) -> None:

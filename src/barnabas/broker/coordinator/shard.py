@@ -161,7 +161,7 @@ class Shard(Generic[M]):
         self.carry_out(self.machine.on_loaded(self.now()))
 
     def now(self) -> Now:
-        """Return the time for the machine, with which its records expire later."""
+        """Return the machine's time, from which the expiry of its records is later computed."""
         clock = self._context.clock
         return Now(clock.monotonic_ms(), clock.latest_wall_ms())
 

@@ -1,8 +1,9 @@
 """Manages a coordinator's shards, one for each partition of its topic that this broker leads.
 
 A shard is created when the broker becomes the partition's leader, and dropped when it stops being
-the leader. At first, the partition is loaded: it is read from its start, in slices, and requests
-get COORDINATOR_LOAD_IN_PROGRESS. There are no snapshots; compaction limits how much is read.
+the leader. The partition is first loaded: it is read from its start, in slices, and until that is
+done, requests get COORDINATOR_LOAD_IN_PROGRESS. There are no snapshots; compaction limits how much
+is read.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class Shards(Generic[M]):
         """Return the shard of that partition if it is ready."""
         return self._loaded.get(partition)
 
-    # --- taken and dropped -----------------------------------------------------------------------
+    # --- loading and dropping --------------------------------------------------------------------
 
     def take(self, replica: StateReplica) -> None:
         """Load the partition, because this broker leads it in a new epoch."""
@@ -175,9 +176,7 @@ class Shards(Generic[M]):
         self._loader = None
 
     def _is_overtaken(self, replica: StateReplica, epoch: int) -> bool:
-        """Return whether this load is obsolete, because the partition was dropped or taken
-        again.
-        """
+        """Return whether this load is obsolete: the partition was dropped or is loaded again."""
         return (
             not self._loading
             or self._loading[0] is not replica

@@ -1,6 +1,6 @@
 """Interfaces that a coordinator's shard uses: a replica of its topic, and a clock.
 
-`broker.partitions` and `broker.runtime` have the real objects.
+`broker.partitions` and `broker.runtime` implement them.
 """
 
 from __future__ import annotations
@@ -44,9 +44,7 @@ class StateLog(Protocol):
     def log_end_offset(self) -> int: ...
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> Sequence[LogSlice]:
-        """Read whole batches from the one with `offset` on; none if compaction has removed them
-        all.
-        """
+        """Read whole batches, starting with that of `offset`; none if compaction removed them."""
         ...
 
 

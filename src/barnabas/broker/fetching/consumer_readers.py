@@ -76,7 +76,7 @@ class ConsumerReader(TopicReader):
         return row.is_drained
 
     def on_sent(self) -> None:
-        """Do nothing, because nothing depends on it."""
+        """Do nothing: a consumer's response changes no state."""
 
 
 class RackReader(ConsumerReader):
@@ -85,8 +85,8 @@ class RackReader(ConsumerReader):
         at the leader     no records, but the id of an in-sync follower in the consumer's rack, if
                           `replica.selector.class` asks for that and the leader is in another rack
         at a follower     records below its own high watermark, as at a leader. From there to the
-                          log's end the consumer waits; beyond it OFFSET_OUT_OF_RANGE sends it to
-                          the leader
+                          log's end the consumer waits; beyond the end, OFFSET_OUT_OF_RANGE sends
+                          the consumer to the leader
 
     Any follower serves such a consumer, regardless of its own selector, because brokers get the
     setting at different times during a rolling change.

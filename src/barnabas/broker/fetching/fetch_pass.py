@@ -285,7 +285,7 @@ class FetchPass:
                 session.on_served(partition)
 
     def _begin(self, session: FetchSession, row: Row) -> SessionPartition:
-        """Return a new session partition for the row; it watches its log from now on."""
+        """Start watching the log of a new session partition, and return the partition."""
         name = row.topic_id if session.uses_topic_ids else row.topic
         partition = session.partitions[name, row.data.partition_index]
         if row.replica is not None:

@@ -1,6 +1,6 @@
 """Reads up to the log end, for followers and for log-end probes of a controller or tool.
 
-In a session, they read every changed partition, even if the response is full.
+In a session, these readers read every changed partition, even if the response is full.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class EndProbe(TopicReader):
         return _has_nothing(row)
 
     def on_sent(self) -> None:
-        """Do nothing, because nothing depends on it."""
+        """Do nothing: a probe's response changes no state."""
 
     def _diverging_epoch(self, replica: Replica, wanted: FetchPartition) -> EpochEndOffset | None:
         log = replica.log

@@ -55,8 +55,8 @@ def handle(context: Context, request: DescribeClusterRequest) -> DescribeCluster
 
 
 def _add_events(context: Context, after: int, response: DescribeClusterResponse) -> None:
-    """Add this broker's events after that one (IN-1)."""
-    # They name topics, groups and members, so they need what the cluster's operations need.
+    """Add this broker's events after the one numbered `after` (IN-1)."""
+    # Events name topics, groups and members, so reading them requires DESCRIBE on the cluster.
     if not context.is_allowed(CLUSTER_NAME):
         response.events_error = ClusterAuthorizationFailed.code
         return

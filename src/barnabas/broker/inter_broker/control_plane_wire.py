@@ -43,8 +43,9 @@ from barnabas.protocol.messages.stop_replica import (
 from barnabas.types import TopicPartition, by_topic
 
 PARTITIONS_AT_ONCE: Final = 4_000
-"""The maximum number of partitions in a request: a quarter of a megabyte, which the receiver
-processes in milliseconds.
+"""The maximum number of partitions in a request.
+
+They take a quarter of a megabyte, which the receiver processes in milliseconds.
 """
 
 _HAS_TOPIC_IDS: Final = 5  # the first version of LeaderAndIsr with topic ids
@@ -71,7 +72,7 @@ def in_pieces(
 
 
 def _updates(value: UpdateMetadata, partitions_at_once: int) -> Iterator[UpdateMetadata]:
-    """Yield at least one update, which has the brokers even if there are no topics."""
+    """Yield at least one update, so that the brokers are sent even if there are no topics."""
     rest = value._replace(topics=())
     piece: list[TopicImage] = []
     size = 0

@@ -4,7 +4,7 @@ The controller moves this broker's leaderships to other members of the ISR and s
 so that clients always have a leader. Leaderships that cannot be moved, because this is the last
 in-sync replica, are retried a few times. If no other live broker has a replica of these partitions,
 this broker does not wait; it detects this even during the backoff, for example when two brokers
-stop at once.
+stop at the same time.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 _PREFIX = f"{layout.ISR_CHANGES}/isr_change_"
 _PARTITIONS_AT_ONCE = 2_000
-"""The maximum number of partitions in a node, to keep it below a megabyte with any topic names."""
+"""The maximum number of partitions in a node, which then stays below a megabyte."""
 
 
 class Announced(NamedTuple):

@@ -114,7 +114,7 @@ class Connections:
             if found.are_short != self._is_short:
                 self._is_short = found.are_short
                 _report(found)
-            # Use only half of the rest, because logs open files in the meantime.
+            # Use only half of the free descriptors, because logs open files in the meantime.
             self._free = min((found.left - found.reserve) // 2 + 1, _COUNT_EVERY)
         return self._is_short
 

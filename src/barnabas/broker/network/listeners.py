@@ -51,7 +51,9 @@ def parse_listeners(key: str, text: str) -> list[Listener]:
         name, separator, address = entry.partition("://")
         host, colon, port = address.rpartition(":")
         if not separator or not name or not colon or not port.isdecimal() or int(port) > 65535:
-            raise ConfigError(f"{key}: {entry!r} is not NAME://HOST:PORT (PLAINTEXT://:9092)")
+            raise ConfigError(
+                f"{key}: {entry!r} must be NAME://HOST:PORT, such as PLAINTEXT://:9092"
+            )
         listeners.append(Listener(name.upper(), host.strip("[]"), int(port)))
     names = [listener.name for listener in listeners]
     if len(set(names)) != len(names):
@@ -136,7 +138,7 @@ def _check_inter_broker(config: BrokerConfig, names: list[str]) -> None:
     if control and control == inner:
         raise ConfigError(
             f"control.plane.listener.name: {control} is also the inter-broker listener; name "
-            "another one, or leave it out"
+            "another listener, or leave it out"
         )
 
 
@@ -220,11 +222,10 @@ def _bind_one(
 def advertised_endpoints(
     config: BrokerConfig, bound: list[Listener]
 ) -> tuple[tuple[Endpoint, ...], frozenset[str]]:
-    """Return the endpoints to register, and the names of listeners that advertise no configured
-    address.
+    """Return the endpoints to register, and the names of listeners without an address to advertise.
 
-    For these listeners, a client gets the address that it connected to. As in Kafka, the host name
-    is registered.
+    A client of such a listener gets the address that it connected to. The endpoint to register has
+    this machine's host name, as in Kafka.
     """
     advertised = {
         listener.name: listener

@@ -1,7 +1,7 @@
 """Prepares batches whose records must be checked, converted or recompressed.
 
-Most batches are ready at once. A longer preparation uses `Hold`: decompression and compression run
-in a thread, and iteration over the records is sliced, so that the event loop can serve other
+Most batches are ready immediately. A longer preparation uses `Hold`: decompression and compression
+run in a thread, and iteration over the records is sliced, so that the event loop can serve other
 connections in between. Batches that decompress to a large size are processed one at a time, so that
 a thousand decompression bombs need no more memory than a single bomb.
 """

@@ -1,7 +1,7 @@
 """Defines the parts of a broker that its log cleaner uses.
 
-They have their own module because both the schedule and the cleaner, which the schedule loads
-later, need this class, and modules must not import each other.
+The class has its own module because both the schedule and the cleaner, which the schedule loads
+later, need it, and modules must not import each other.
 """
 
 from __future__ import annotations
@@ -27,4 +27,4 @@ class CleanerParts(NamedTuple):
     failures: DirectoryFailures
     files: Files
     inline: bool = False
-    """Whether to clean in this process instead of a child process, see `LogCleaner`."""
+    """Whether to clean in this process instead of a child process; see `LogCleaner`."""

@@ -1,7 +1,7 @@
 """Moves replicas between this broker's log directories without interrupting service (KIP-113).
 
-Each move has a task (`replica_mover`). At most as many moves run at once as there are directories;
-the others wait. After a restart, a move continues with the first LeaderAndIsr.
+Each move has a task (`replica_mover`). No more moves run at the same time than there are
+directories; other moves wait. After a restart, a move continues with the first LeaderAndIsr.
 
 If the target fails, the move ends and the target directory goes offline; if the source fails, the
 replica goes offline, as with any disk failure.
@@ -68,17 +68,17 @@ class DirectoryMoves(ReplicaListener):
         return frozenset(self._tasks)
 
     async def stop(self) -> None:
-        """Return when copying has stopped; the moves continue after the next start."""
+        """Stop copying, and return when that is done; moves continue after the next start."""
         self._stopping.set()
         for task in list(self._tasks.values()):
             await task
 
-    # --- what is asked for -----------------------------------------------------------------------
+    # --- requests --------------------------------------------------------------------------------
 
     async def alter(self, name: TopicPartition, log_dir: str) -> None:
         """Start moving a replica to a directory, or store the directory for a later replica.
 
-        Any other move of the replica is cancelled, also if the replica is already in this
+        Any other move of the replica is cancelled, even if the replica is already in this
         directory. Raises InvalidTopic (the name is too long), LogDirNotFound, KafkaStorageError,
         ReplicaNotAvailable or UnknownTopicOrPartition. The controller's requests must wait in the
         meantime.

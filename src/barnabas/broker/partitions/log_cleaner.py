@@ -265,7 +265,7 @@ class LogCleaner:
         except OSError as error:
             yield Failed(str(error), is_corrupt=False)
 
-    # --- what is logged --------------------------------------------------------------------------
+    # --- logging ---------------------------------------------------------------------------------
 
     def _report(self, cleanable: Cleanable, job: Job, event: Finished, took_ms: int) -> None:
         log = cleanable.log

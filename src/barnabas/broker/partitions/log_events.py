@@ -1,8 +1,8 @@
 """Builds the events of retention, compaction and DeleteRecords, with their causes (IN-1).
 
-They are routine: the broker keeps only some of them per minute, and tools show them only to those
-who ask (`events.ROUTINE`), because a healthy broker with ten thousand partitions has thousands of
-them every few minutes. The log has the line of each.
+These events are routine (`events.ROUTINE`): the broker keeps only some per minute, and tools show
+them only on request, because a healthy broker with ten thousand partitions produces thousands every
+few minutes. The log has a line for each event.
 """
 
 from __future__ import annotations

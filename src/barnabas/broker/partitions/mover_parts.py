@@ -1,7 +1,7 @@
 """Defines the parts of a broker that move a replica between log directories.
 
-They have their own module because both `directory_moves` and the mover, which it loads later, need
-this class, and modules must not import each other.
+The class has its own module because both `directory_moves` and the mover, which `directory_moves`
+loads later, need it, and modules must not import each other.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class ReadFailures:
         self._last: dict[TopicPartition, tuple[int, int]] = {}
 
     def on_failure(self, what: str, name: TopicPartition, error: Exception) -> None:
-        """Log that a read of the partition failed, unless it was logged a moment ago."""
+        """Log that a read of the partition failed, unless that was logged recently."""
         now_ms = self._clock.monotonic_ms()
         before_ms, left_out = self._last.get(name, (now_ms - _MINUTE_MS, 0))
         if now_ms - before_ms < _MINUTE_MS:
@@ -181,7 +181,8 @@ class Replicas:
         """Yield families for the logs of all replicas, which are read as the page is rendered."""
         for name, sentence, read in _OF_LOGS:
             yield gauge(f"kafka.log:type=Log,name={name}", sentence, _of_logs(list(self), read))
-        # Published boards list topics by this name. Kafka has a 0 for each partition led elsewhere.
+        # Published dashboards list topics by this name. Kafka has a 0 for each partition led
+        # elsewhere.
         yield gauge(
             "kafka.cluster:type=Partition,name=ReplicasCount",
             "Replicas of a partition led by this broker",
@@ -194,7 +195,7 @@ class Replicas:
         )
         yield from _volume_families(self._store.directories)
 
-    # --- finding one -----------------------------------------------------------------------------
+    # --- lookup ----------------------------------------------------------------------------------
 
     def leader_of(self, topic_partition: tuple[str, int], leader_epoch: int = NO_EPOCH) -> Replica:
         """Return the replica if this broker leads the partition; otherwise raise the error for the
@@ -257,7 +258,7 @@ class Replicas:
         """Return the high watermarks of all hosted partitions, for their checkpoint."""
         return {replica.topic_partition: replica.high_watermark for replica in self}
 
-    # --- coming and going (role_changes, replica_removal) ----------------------------------------
+    # --- adding and removing (role_changes, replica_removal) -------------------------------------
 
     def add(self, replica: Replica) -> None:
         """Start hosting the replica."""

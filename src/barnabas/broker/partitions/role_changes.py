@@ -186,7 +186,7 @@ class RoleChanges:
             if done % _PARTITIONS_PER_TURN == 0:
                 yield None
         report_roles(self._replicas.events, _log, request, role_changes)
-        # A directory may have failed after the role of one of its partitions was taken.
+        # A directory may have failed after one of its partitions was given its role.
         gone = self._replicas.offline & codes.keys()
         codes.update(dict.fromkeys(gone, KafkaStorageError.code))
         return codes

@@ -160,7 +160,7 @@ class MutationMeter:
         self._rate.record(count, now_ms)
 
     def tokens(self, now_ms: int) -> float:
-        """Return how many partitions may be created or deleted at once; negative if overdrawn."""
+        """Return how many partitions may be created or deleted now; negative if overdrawn."""
         return self._bucket.tokens(self.limit, now_ms)
 
     def per_second(self, now_ms: int) -> float:
@@ -177,7 +177,7 @@ class MutationMeter:
 
 
 OnThrottled = Callable[["RateMeter | MutationMeter", int], None]
-"""Is called for each throttled request with its meter and the throttle time in ms."""
+"""Called for each throttled request with its meter and the throttle time in ms."""
 
 
 class ClientLimits:
@@ -199,7 +199,7 @@ class ClientLimits:
 
 
 class Throttles(Protocol):
-    """Follows which clients are throttled (`throttle_events`)."""
+    """Tracks which clients are throttled (`throttle_events`)."""
 
     def add(
         self, kind: str, entity: Entity, meter: RateMeter | MutationMeter, throttle_ms: int
@@ -283,7 +283,7 @@ class ClientQuotas:
         return any(entity in table for table in self._limits.values())
 
     def close(self) -> None:
-        """Stop following which clients are throttled."""
+        """Stop tracking which clients are throttled."""
         if self._throttles is not None:
             self._throttles.close()
 

@@ -1,6 +1,6 @@
 """Counts one request from a client with a quota, from its arrival to its response.
 
-    arrival --> bytes of Produce are counted, and its connection is muted if they are too many
+    arrival --> bytes of Produce are counted, and its connection is muted if there are too many
             --> stage one and each later step: their time is counted
             --> the response gets the longest throttle time, and the connection is muted for as long
 

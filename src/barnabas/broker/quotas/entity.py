@@ -6,7 +6,7 @@
     ips/<address>                        an address
 
 As in Kafka, names are URL-encoded. `<default>`, which cannot equal an encoded name, stands for all
-users, client ids or addresses without an entry of their own.
+users, client ids or addresses without their own entry.
 """
 
 from __future__ import annotations

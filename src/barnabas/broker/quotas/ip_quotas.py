@@ -39,7 +39,7 @@ class IpQuotas:
         """Whether any address has a limit."""
 
     def set(self, address: str, limit: float | None) -> None:
-        """Set the limit of an address, or of DEFAULT for all others; None removes it."""
+        """Set the limit of an address, or of DEFAULT for those without one; None removes it."""
         if limit is None:
             self._limits.pop(address, None)
         else:

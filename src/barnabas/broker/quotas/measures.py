@@ -14,7 +14,7 @@ A token bucket measures topic changes (KIP-599). It fills at the limit's rate up
 request may overdraw it, however large the request is; then nothing more is admitted until the
 bucket is no longer below zero.
 
-None of them reads a clock: the time is an argument of each call, and must not decrease.
+The measures read no clock: the time is an argument of each call, and must not decrease.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class Rate:
         if not samples:
             samples.append(_Sample(now_ms))
         sample = samples[self._current]
-        # Like Kafka's SampledStat: a sample ends with the first value after its window, not by
-        # itself.
+        # Like Kafka's SampledStat: a sample ends with the first value after its window, not with
+        # the window.
         if now_ms - sample.start_ms >= self._windows.length_ms:
             sample = self._advance(now_ms)
         sample.value += value

@@ -1,8 +1,8 @@
 """Applies the quota for one request that creates or deletes partitions (KIP-599).
 
-    strict       (versions that know THROTTLING_QUOTA_EXCEEDED) a topic is refused while the bucket
-                 is overdrawn
-    permissive   (older ones) it is carried out, and the client is throttled afterwards
+    strict       (versions that have THROTTLING_QUOTA_EXCEEDED) a change is rejected while the
+                 bucket is overdrawn
+    permissive   (older versions) a change is carried out, and the client is throttled afterwards
 
 Topics created because a request needs them are counted permissively, and the client is not
 throttled for them: only its next topic change is.
@@ -73,7 +73,7 @@ class MutationQuota:
 def mutation_quota(context: Context, *, strict_from: int | None = None) -> MutationQuota:
     """Return the quota for a request; it is strict from version `strict_from` on.
 
-    If it is None, no version is strict.
+    If that is None, no version is strict.
     """
     quotas, meter, now_ms = context.node.quotas, None, 0
     if quotas.is_active:

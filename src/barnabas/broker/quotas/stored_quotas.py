@@ -61,7 +61,7 @@ class StoredQuotas:
         entity = entity_of(path)
         if entity is None:
             _log.error("ignoring quotas of %s: it is neither a user nor a client id", path)
-        # A node may contain only credentials or other configs, so that there is nothing to apply.
+        # A node may contain only credentials or other configs; then there is nothing to apply.
         elif limits or self._quotas.has(entity):
             _log.info("quotas of %s: %s", path, limits or "none")
             self._quotas.set(entity, {kind: limits[kind] for kind in KINDS if kind in limits})

@@ -1,10 +1,10 @@
-"""Adds an event when clients begin to be throttled by a quota, and one when that has ended (IN-1).
+"""Adds an event when a quota starts to throttle clients, and one when the throttling ends (IN-1).
 
-The clients that share a quota are one entity. It counts as throttled until a whole quota window
-(`quota.window.num` times `quota.window.size.seconds`) has passed without a throttled request, so
-that a client at its limit has two events, however many requests it sends. The number of entities
-with events is limited; a counter includes every throttled request. Requests that are not throttled
-cost nothing here.
+The clients that share a quota are one entity. An entity counts as throttled until a whole quota
+window (`quota.window.num` times `quota.window.size.seconds`) has passed without a throttled
+request, so that a client at its limit has two events, however many requests it sends. The number of
+entities with events is limited; a counter includes every throttled request. Requests that are not
+throttled cost nothing here.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 MOST_ENTITIES: Final = 200
-"""The most entities that are reported as throttled at the same time."""
+"""The maximum number of entities reported as throttled at the same time."""
 EVENTS: Final = 200
-"""The maximum number of events per minute that report a beginning."""
+"""The maximum number of events per minute that report the start of throttling."""
 
 _MINUTE_MS = 60_000
 _LONGEST_NAME = 249
@@ -67,7 +67,7 @@ class _Throttled:
 
 
 class ThrottleEvents:
-    """Follows which entities are throttled on one broker."""
+    """Tracks which entities are throttled on one broker."""
 
     __slots__ = (
         "_began_at_ms",

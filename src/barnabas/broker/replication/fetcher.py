@@ -331,7 +331,7 @@ class Fetcher:
             self.unfollow(followed.replica.topic_partition)
         followed.replica.fail(error)
 
-    # --- partitions in trouble -------------------------------------------------------------------
+    # --- failing partitions ----------------------------------------------------------------------
 
     def _rest(self, followed: Followed, wait_ms: int) -> None:
         """Skip the partition for a while, because the next fetch would fail in the same way."""

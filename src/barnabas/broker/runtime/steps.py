@@ -1,7 +1,7 @@
 """Runs long work in steps, either without a pause or interleaved with other tasks.
 
 A generator yields None where other tasks can run, and a call where it needs the disk; the call's
-result or exception is the outcome of that `yield`. It can also yield several calls at once, which
+result or exception is the outcome of that `yield`. It can also yield several calls together, which
 have no outcome.
 """
 

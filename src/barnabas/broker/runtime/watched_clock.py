@@ -1,7 +1,7 @@
 """Watches for jumps of the wall clock, which determines the age of records.
 
-It is read every second and before anything is removed by age, so that a jump is seen in time.
-`clock_jumps` decides; this class reads the clock and logs jumps.
+The clock is read every second and before anything is removed by age, so that a jump is detected in
+time. `clock_jumps` decides; this class reads the clock and logs jumps.
 """
 
 from __future__ import annotations

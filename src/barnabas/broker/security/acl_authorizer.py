@@ -67,7 +67,7 @@ class AclAuthorizer:
         # Check the log level each time: it can change while the broker runs (KIP-412).
         logs_grants = _audit.isEnabledFor(logging.DEBUG)
         if answer and not logs_grants:
-            return True  # which is almost always the case
+            return True  # the usual case
         if answer is None:
             answer = self._rules.allows(
                 str(client.principal), java_host(client.address), *needs, resource_name

@@ -1,7 +1,7 @@
 """Reads, follows and changes the ACLs in the metadata tree (SE-4).
 
     request -> read -> compare and set, with a change node -> rules here -> answer
-    watch on the change nodes -> read the patterns again that they name -> rules here
+    watch on the change nodes -> reread the patterns that they name -> rules here
 
 Invariant: the ACLs in memory never allow more than the tree does. If part of the tree cannot be
 read, the broker does not start; a node that becomes unreadable denies everything for its resource
@@ -156,7 +156,7 @@ class AclStore:
             with suppress(asyncio.CancelledError):
                 await self._task
 
-    # --- what clients ask ------------------------------------------------------------------------
+    # --- requests --------------------------------------------------------------------------------
 
     def describe(self, wanted: AclFilter) -> dict[Pattern, list[AclEntry]]:
         """Return the rules that match the filter."""
@@ -286,7 +286,7 @@ class AclStore:
             self._rules.replace(pattern, entries)
             self._changed()
 
-    # --- what others change ----------------------------------------------------------------------
+    # --- changes by other brokers ----------------------------------------------------------------
 
     async def _follow(self) -> None:
         while True:
@@ -386,7 +386,7 @@ class AclStore:
         return found
 
     async def _remove_old(self, paths: frozenset[str], now_ms: int) -> None:
-        """Remove the change nodes that every broker has had time to see."""
+        """Remove the change nodes that every broker has had time to read."""
         for path, seen_at_ms in list(self._seen_at_ms.items()):
             if path in paths and now_ms - seen_at_ms < _CHANGES_KEPT_MS:
                 continue

@@ -146,11 +146,11 @@ class Authorizer(Protocol):
     def allows(
         self, context: Asking, needs: Needs, resource_name: str, audit: Audit = ASKED
     ) -> bool:
-        """Return whether the client of a request may do this."""
+        """Return whether the client of a request is authorized for the operation."""
         ...
 
     def allows_somewhere(self, context: Asking, needs: Needs) -> bool:
-        """Return whether the client may do this on at least one resource of this type."""
+        """Return whether the client is authorized on at least one resource of the type."""
         ...
 
 

@@ -1,10 +1,10 @@
 """Adds an event for denied access, with the rule, or the lack of a rule, that decided (IN-1).
 
-A client retries what it was denied, and a hostile one can invent any number of names. Each kind of
+A client retries denied requests, and a hostile client can invent any number of names. Each kind of
 denial (principal, host, operation and resource) therefore has at most one event a minute, which
-says how often it happened before; and the number of events per minute is limited, for each client
-and for all of them together. A last event gives the number of denials without one. The counter
-includes every denial. An allowed operation costs nothing here.
+includes the number of earlier denials. The number of events per minute is also limited, per client
+and in total. A last event gives the number of denials without an event. The counter includes every
+denial. An allowed operation costs nothing here.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Denials:
     def __init__(self, events: EventLog, clock: Clock, metrics: Registry) -> None:
         self._events = events
         self._clock = clock
-        self._kinds: dict[_Key, _Kind] = {}  # the one with the oldest event first
+        self._kinds: dict[_Key, _Kind] = {}  # in the order of their last events
         self._began_at_ms = -_MINUTE_MS
         self._clients: Counter[tuple[Principal, str]] = Counter()  # events since then
         self._left_out = 0  # denials since then that no event counts

@@ -76,7 +76,7 @@ class KnownTokens:
 async def read_tokens(
     store: MetadataStore, token_ids: Sequence[str]
 ) -> dict[str, TokenNode | None]:
-    """Read those of the tokens that exist; None stands for a damaged node. Raises MetadataError."""
+    """Read the tokens that still exist; None stands for a damaged node. Raises MetadataError."""
     from barnabas.cluster.token_nodes import token_path  # imported with the first token
 
     found = {}

@@ -7,8 +7,8 @@ The rules and messages are those of Kafka's SaslServerAuthenticator. An unexpect
 IllegalSaslState, which closes the connection; a failed authentication returns a reply that closes
 the connection.
 
-Invariant: once authenticated, a connection never changes its user. A session does not expire by
-itself: the connection checks it before each request.
+Invariant: once authenticated, a connection never changes its user. No timer ends a session: the
+connection checks its expiry before each request.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class SaslSession:
         self.expires_at_ms: int | None = None
         """The end of an open session on the monotonic clock, or None if it does not end."""
 
-    # --- what may come ---------------------------------------------------------------------------
+    # --- expected requests -----------------------------------------------------------------------
 
     @property
     def takes_raw_messages(self) -> bool:

@@ -201,7 +201,7 @@ class ServerTls:
 
     def _build(self, config: BrokerConfig) -> _State:
         settings = _settings_of(config, self._listener)
-        stamps = stamps_of(settings.files)  # done first, so that later changes are seen next time
+        stamps = stamps_of(settings.files)  # done first, so that later changes are found next time
         try:
             context = server_context(settings)
             store = load_key_store(settings)

@@ -253,8 +253,7 @@ def start_zookeeper(directory: Path) -> int:
 
 
 def _exit_code(command: str, work: Callable[[], int]) -> int:
-    """Run a function and return its exit code; write an error that prevents it to standard
-    error."""
+    """Run a function and return its exit code; report an expected error on standard error."""
     try:
         return work()
     except CannotRun as error:

@@ -3,7 +3,7 @@
     cluster.json      the ports, which do not change, and the configs of the last start
     zookeeper/        the tree of the cluster's metadata
     broker-1/ ...     each broker's log directory
-    broker-1.log ...  the output of each process, in files that are replaced before they are large
+    broker-1.log ...  the output of each process, in files that are replaced before they grow large
     secure/           certificates and passwords, with --secure
 
 Every process has a `barnabas.pid` in its directory, and the command that started the cluster has
@@ -76,11 +76,11 @@ class Plan(NamedTuple):
 
     def configs(self, broker_id: int) -> dict[str, str]:
         """Return a broker's configs as a member of this cluster. Configs from the command line
-        override the others."""
+        override the cluster's own."""
         return {
             **profile(len(self.ports)),
             **self.overrides,
-            # This comes after the overrides, because each broker needs its own port, counted from
+            # This comes after the overrides, because each broker needs its own port, starting from
             # the given one.
             **metrics_port(self.overrides, broker_id),
             "broker.id": str(broker_id),

@@ -2,7 +2,7 @@
 
 Each process has its own session, so that a terminal's Ctrl-C reaches only the command. The command
 stops the brokers one after the other (each hands over its leaderships), and then ZooKeeper. A
-process that ends before that is not restarted automatically, so that users can see how the cluster
+process that ends earlier is not restarted automatically, so that users can see how the cluster
 reacts.
 """
 
@@ -108,7 +108,7 @@ def stop_process(name: str, directory: Path) -> bool:
             os.kill(recorded.pid, signal.SIGKILL)
             _gone_within(recorded.pid, recorded.began_ticks, STOP_TIMEOUT_S)
     except ProcessLookupError:
-        return True  # the process has just ended by itself
+        return True  # the process has just ended on its own
     except PermissionError as error:
         raise CannotRun(f"{name}, process {recorded.pid}, belongs to another user") from error
     return True

@@ -53,7 +53,7 @@ def run(plan: Plan) -> int:
     """
     running = plan.running()
     # A second `start` on the same directory would fail because the ports are in use, so this
-    # reports what uses them.
+    # reports the process that uses them.
     if running:
         name, process = next(iter(running.items()))
         raise CannotRun(
@@ -114,7 +114,8 @@ class _Run:
         if plan.is_secure:
             from barnabas.cli.server.secure_option import prepare_security  # few clusters need it
 
-            # This is done here so that the brokers do not all do it at the same time.
+            # Create the certificates here, because the brokers would all create them at the same
+            # time.
             self._setup = prepare_security(plan.secure_directory, [HOST])
         keeper = launch_zookeeper(plan)
         self._children.append(keeper)
@@ -142,8 +143,8 @@ class _Run:
         sys.stdout.flush()
 
     def _close_zookeeper(self) -> None:
-        """Restrict access to ZooKeeper before brokers create nodes, which others could delete and
-        replace.
+        """Restrict access to ZooKeeper before brokers create nodes, which other users could delete
+        and replace.
         """
         owning = None if self._setup is None else self._setup.zookeeper_settings()
         if not owning:

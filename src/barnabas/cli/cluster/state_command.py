@@ -169,7 +169,7 @@ async def _state(servers: str, *, with_sizes: bool = False) -> State:
                 resource = ConfigResource(TOPIC, topic.name)
                 (entry,) = await admin.describe_configs(resource, [_MIN_ISR])
                 min_isr[topic.name] = int(entry.value or 1)
-        # A broker that hangs must not hide the rest, so sizes are shown only if they arrive in
+        # A broker that hangs must not delay the output, so sizes are shown only if they arrive in
         # time.
         directories = await soon(admin.describe_log_dirs(), {}) if with_sizes else {}
         cluster = await admin.describe_cluster()

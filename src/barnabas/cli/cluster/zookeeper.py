@@ -19,7 +19,7 @@ TICK_MS = 500
 """The length of a tick; a session lasts at least two ticks."""
 
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-# These options make it start faster. This ZooKeeper does too little work for the optimizing
+# These options make ZooKeeper start faster. It does too little work here for the optimizing
 # compiler to be worthwhile.
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
 _ANSWER_TIMEOUT_S = 1.0
@@ -68,7 +68,7 @@ def java_command(
 
 
 def _warn_of_readers(directory: Path) -> None:
-    """Warn if others may read the directory, because its files contain password hashes."""
+    """Warn if other users may read the directory, because its files contain password hashes."""
     bits = directory.stat().st_mode & 0o777
     if bits & ~_PRIVATE:
         text = f"others may read {directory} of ZooKeeper (mode {bits:04o}): run chmod 700 on it"

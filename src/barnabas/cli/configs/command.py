@@ -164,7 +164,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
         if append or subtract or validate_only:
             raise click.UsageError(
                 "quotas and credentials can only be changed with --add and --delete, which "
-                "take effect at once"
+                "take effect immediately"
             )
         _alter_clients(entity, add, delete, servers)
         return
@@ -240,7 +240,7 @@ def _alter_clients(
 
 def _warnings(resource: ConfigResource, changes: Sequence[ConfigOperation]) -> list[str]:
     """Return warnings for configs set here that have no effect, and for unknown names of deleted
-    configs. Brokers accept both, and some of them may have a meaning in a real Kafka cluster.
+    configs. Brokers accept both, and such a config may have an effect in a Kafka cluster.
     """
     deleted = [change.name for change in changes if change.op is ConfigOperationType.DELETE]
     values = {

@@ -43,7 +43,7 @@ def _upsertion(user: str, name: str, value: str) -> UserScramCredentialUpsertion
     _check(name, "--add")
     found = _VALUE.fullmatch(value)
     if found is None:
-        raise BadChange(f"--add {name}: its value is not [iterations=N,password=TEXT]")
+        raise BadChange(f"--add {name}: its value must have the form [iterations=N,password=TEXT]")
     iterations = int(found["iterations"] or DEFAULT_ITERATIONS)
     return UserScramCredentialUpsertion(user, found["password"], name, iterations)
 

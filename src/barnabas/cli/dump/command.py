@@ -118,8 +118,8 @@ def dump(
     for path, shown_as in _files(paths):
         found += 1
         try:
-            # In this case, findings are the output, and those of each file are complete before the
-            # next file.
+            # The findings are the output, and each file's findings are complete before the next
+            # file.
             if verify:
                 problems += output.findings(shown_as, _findings(path, wanted))
             else:

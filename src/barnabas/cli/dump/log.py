@@ -112,8 +112,8 @@ class LogWalk:
 
     def _sum(self, header: BatchHeader) -> int:
         """Return the checksum of a batch that is too large to keep in memory."""
-        # The checksum covers the bytes after it. Since magic 2, it is CRC-32C from the attributes
-        # on; before, it was CRC-32 from the magic byte on.
+        # The checksum covers the bytes after it. In magic 2, it is a CRC-32C from the attributes
+        # on; in older formats, a CRC-32 from the magic byte on.
         skipped, checksum = (21, crc32c) if header.magic == 2 else (16, zlib.crc32)
         self._file.read(skipped)
         left, crc = header.size_bytes - skipped, 0

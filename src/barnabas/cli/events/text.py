@@ -17,7 +17,7 @@ from barnabas.events import ROUTINE, Event
 class Selection(NamedTuple):
     """Selects the events to show; an option that was not given selects all.
 
-    Only `with_routine` or their own kinds select `ROUTINE`, of which there are very many.
+    The kinds in `ROUTINE`, which are very frequent, must be named or selected by `with_routine`.
     """
 
     topics: tuple[str, ...] = ()

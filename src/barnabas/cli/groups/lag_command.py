@@ -33,7 +33,7 @@ _SILENCE_LOOKS, _SILENCE_S = 5, 10  # a look that takes longer than both has fai
 
 
 class Judging(NamedTuple):
-    """Holds the options that both commands share, which say how to look at groups."""
+    """Holds the options that both commands share, which determine how the lag is judged."""
 
     isolation_level: str
     stuck_after_s: float
@@ -93,7 +93,7 @@ def judging(most: int = _COUNTED_ONCE) -> Callable[[F], F]:
 async def lag_for(
     servers: str, names: GroupNames, options: Judging, watched_s: float
 ) -> list[GroupLag]:
-    """Return the lag of groups after watching them for this long, or until more looks would tell
+    """Return the lag of groups after watching them for this long, or until more looks would show
     nothing new."""
     loop = asyncio.get_running_loop()
     async with options.looker(servers) as looker:
@@ -107,7 +107,7 @@ async def lag_for(
 
 
 def _is_settled(lag: GroupLag) -> bool:
-    """Return whether more looks would tell nothing new."""
+    """Return whether more looks would show nothing new."""
     # A group without a protocol has no members, because its consumers assign their own partitions.
     # Only a second look shows whether they commit.
     return all(

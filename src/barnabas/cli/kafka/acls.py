@@ -163,7 +163,7 @@ def _action(given: Given) -> str:
 
 
 def _patterns(given: Given) -> list[Pattern]:
-    """Return the resources, which need not be specific."""
+    """Return the resource patterns; for filters, they may have any pattern type."""
     text = given.text("resource-pattern-type") or "literal"
     try:
         kind = parse_code(PatternType, text)

@@ -72,7 +72,7 @@ _OTHERS: Final = {
 
 
 def explain(given: Given) -> list[Line]:
-    """Raise NotCovered, because there is no such command."""
+    """Raise NotCovered, because `barnabas` has no such command."""
     servers(given)
     raise NotCovered(
         "`barnabas` has no command of its own for this; without --explain, this line runs unchanged"
@@ -94,7 +94,7 @@ async def _all_brokers(given: Given) -> str:
 async def _versions(broker: BrokerDescription) -> Versions:
     """Return the versions of each API that a broker supports."""
     node = BrokerAddress(broker.broker_id, broker.host, broker.port)
-    # Each broker is asked directly, because their versions may differ during a rolling upgrade.
+    # Each broker is asked directly, because brokers may differ during a rolling upgrade.
     channel = Channel(node, ClientConfig(), system_seams())
     await channel.open()
     try:
@@ -110,8 +110,8 @@ async def _versions(broker: BrokerDescription) -> Versions:
 
 def broker_text(broker: BrokerDescription, offered: Versions) -> str:
     """Return the lines of one broker."""
-    # "usable" is the newest version that both the broker and a 3.9 client know, so the versions of
-    # APIs that Barnabas does not have are needed here as well.
+    # "usable" is the newest version that both the broker and a 3.9 client support, so the versions
+    # of APIs that Barnabas does not have are needed here as well.
     known = {api.key: (api.name, api.max_version) for api in APIS.values()} | _OTHERS
     lines = [
         f"\t{_line(key, *known.get(key, ('UNKNOWN', -1)), offered.get(key))}"
@@ -127,10 +127,10 @@ def _line(key: int, name: str, latest: int, offered: tuple[int, int] | None) -> 
         return f"{name}({key}): UNSUPPORTED"
     low, high = offered
     shown = f"{low}" if low == high else f"{low} to {high}"
-    # If a newer broker has an API that 3.9 does not know, Kafka prints only the range.
+    # If a newer broker has an API that 3.9 lacks, Kafka prints only the range.
     if name == "UNKNOWN":
         return f"{name}({key}): {shown}"
-    # The broker may have removed all versions that 3.9 knows, as KIP-896 did in 4.0.
+    # The broker may have removed all versions that 3.9 supports, as KIP-896 did in 4.0.
     usable = min(high, latest)
     use = f"usable: {usable}" if usable >= low else "unusable: node too new"
     return f"{name}({key}): {shown} [{use}]"

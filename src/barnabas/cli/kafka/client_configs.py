@@ -123,7 +123,7 @@ def entity_of_line(given: Given) -> LineEntity:
     kinds = [_TYPES[each] for each in types]
     entity = dict(zip(kinds, names, strict=False))
     if "" in entity.values():
-        raise BadCommandLine("--entity-name needs a name; --entity-default is for all others")
+        raise BadCommandLine("--entity-name needs a name; use --entity-default for the default")
     return LineEntity(entity, kinds[len(names) :])
 
 

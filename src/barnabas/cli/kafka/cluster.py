@@ -27,8 +27,7 @@ def _check(given: Given) -> None:
         raise BadCommandLine(
             f"{' '.join(given.others) or 'no command'}: give one of {', '.join(_COMMANDS)}"
         )
-    # This exists only in KRaft. Like Kafka 3.9 in ZooKeeper mode, this rejects it with the
-    # following message.
+    # `unregister` exists only in KRaft. Reject it with the message of Kafka 3.9 in ZooKeeper mode.
     if given.others[0] == "unregister":
         raise NotCovered("The target cluster does not support the broker unregistration API.")
     servers(given)

@@ -75,7 +75,7 @@ class LineReader(NamedTuple):
         headers: tuple[tuple[str, bytes | None], ...] = ()
         rest = line
         if self.headers_delimiter is not None:
-            # Headers are first, followed by the key and the value (KIP-798).
+            # Headers come first, followed by the key and the value (KIP-798).
             own, found, behind = rest.partition(self.headers_delimiter)
             self._require(found, "headers delimiter", number, line)
             if found:

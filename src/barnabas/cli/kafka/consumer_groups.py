@@ -2,8 +2,8 @@
 `group_reset`.
 
 As in Kafka, a group that does not exist or a rejected change results in text on standard output and
-exit code 0. Two tables differ from 3.9.1's, whose tables for a reset and for deleted offsets lack
-line ends and have all rows on one line.
+exit code 0. The tables for a reset and for deleted offsets differ from those of 3.9.1, which prints
+all their rows on one line.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ async def _delete_offsets(given: Given) -> None:
         try:
             await admin.delete_group_offsets(name, partitions)
             outcomes = dict.fromkeys(partitions)
-        # Kafka reports this for each partition, in the table that follows one line.
+        # Kafka reports this error for each partition, in the table after the first line.
         except GroupSubscribedToTopic as error:
             outcomes = dict.fromkeys(partitions, error)
         # If the whole group has an error, Kafka prints it and shows every partition as failed.

@@ -60,7 +60,7 @@ async def _delete(
         # reported.
         for name, first in offsets.items():
             try:
-                await admin.describe_topics([name.topic])  # raises at once for an unknown topic
+                await admin.describe_topics([name.topic])  # fails fast for an unknown topic
                 outcomes |= await admin.delete_records({name: first})
             except BarnabasError as error:
                 outcomes[name] = error

@@ -192,8 +192,8 @@ async def _print_offsets(given: Given, wanted: Matches, at: int) -> int:
 async def _outcomes(
     admin: Admin, names: Sequence[TopicPartition], at: int
 ) -> Mapping[TopicPartition, OffsetAndTimestamp | KafkaError]:
-    """Look up all partitions at once or, if one is rejected, one by one, so that each has its own
-    error."""
+    """Look up all partitions in one request or, if one is rejected, separately, so that each has
+    its own error."""
     try:
         # A partition may be rejected, for example for lack of authorization. Each one is then
         # looked up separately.

@@ -101,7 +101,7 @@ def _script(name: str, config: Path) -> str:
 def _is_ours(path: Path) -> bool:
     """Return whether the path may be written, because it does not exist or this command wrote
     it."""
-    # With lexists, a dangling link exists, and is not ours.
+    # For a dangling link, which is not ours, `lexists` is true.
     if not os.path.lexists(path):
         return True
     try:

@@ -5,7 +5,8 @@
 
 They replace the formatters of lines (`[g,t,0]::OffsetAndMetadata(...)`), which 3.9 deprecates. The
 output matches Kafka's to the byte: one line, without a line end between two objects. Other kinds of
-records in the same topic are left out. For a version that 3.9 does not know, the data is "unknown".
+records in the same topic are left out. For a version that 3.9 does not support, the data is
+"unknown".
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class JsonFormatter:
                 f"be read: {cause}"
             ) from None
         text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
-        # Java's library writes the numbers of control characters in capitals.
+        # Java's library writes the hexadecimal escapes of control characters in capitals.
         return _ESCAPE.sub(_in_capitals, text).encode()
 
 
@@ -109,7 +110,7 @@ def _split_version(data: bytes) -> tuple[int, bytes]:
     try:
         (version,) = _VERSION.unpack_from(data)
     except error as cause:
-        raise CorruptData(f"{len(data)} bytes have no version") from cause
+        raise CorruptData("its key or value is too short for a version") from cause
     return version, data[_VERSION.size :]
 
 

@@ -131,8 +131,8 @@ class _Shell:
             while self._left > 0:
                 records = await consumer.poll(_AT_END_MS if self._ends_at_end else _POLL_MS)
                 self._show(records)
-                # A poll may be empty only because the leader was slow, so the end is looked up
-                # first.
+                # An empty poll may just mean that the leader was slow, so look up the end before
+                # stopping.
                 if not records and await self._is_at_end(name):
                     return EXIT_OK
         return EXIT_OK

@@ -71,7 +71,7 @@ def servers(given: Given) -> str:
 
 
 def at_servers(given: Given, config_option: str = "command-config") -> Line:
-    """Return the same for one of our command lines, with the file of client configs."""
+    """Return the brokers and the file of client configs as options of our commands."""
     # Some of Kafka's tools use --admin.config or --config for the file; ours always use
     # --command-config.
     file = option_words(given, config_option, "command-config")
@@ -95,9 +95,8 @@ def file_configs(given: Given, option: str) -> dict[str, str]:
 
 
 def client_configs(given: Given, option: str = "command-config") -> dict[str, Any]:
-    """Return those of the `file_configs` that all our clients have, as client options.
-
-    Warns about names that no client has.
+    """Return the `file_configs` that all our clients support, as client options. Warns about names
+    that no client supports.
     """
     from barnabas.client.config import of_every_client
     from barnabas.client.known_options import unknown_options
@@ -118,7 +117,7 @@ def admin_of(given: Given, option: str = "command-config") -> Admin:
 def own_options(
     configs: Mapping[str, str], fields: Collection[str], unused: Collection[str], client: str
 ) -> dict[str, str]:
-    """Return the configs that our client has (`fields`), as options; warn about others, except
+    """Return the configs that our client supports (`fields`), as options; warn about all others but
     `unused`.
 
     `client`: "producer" or "consumer".
@@ -154,7 +153,7 @@ def option_words(given: Given, option: str, to: str | None = None) -> Line:
 
 
 def flag_words(given: Given, *names: str) -> Line:
-    """Return those of these flags that are given; our flags have the same names."""
+    """Return the flags among `names` that are given; our flags have the same names."""
     return [f"--{name}" for name in names if name in given]
 
 

@@ -2,7 +2,8 @@
 
 Kafka's tool creates its own AclAuthorizer, which reads and writes the rules in ZooKeeper. A cluster
 can therefore get its first rules before any broker runs. Running brokers are notified of a change
-by a node under /kafka-acl-changes. Kafka 4.0 removed this together with ZooKeeper.
+by a node under /kafka-acl-changes. Kafka 4.0 removed this way of changing rules together with
+ZooKeeper.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def is_by_authorizer(given: Given) -> bool:
         given.only_with(_CLASS, PROPERTIES)
         given.only_with(_TLS_FILE, PROPERTIES)
         return False
-    given.not_with("command-config", PROPERTIES)  # settings of an admin client: none is created
+    given.not_with("command-config", PROPERTIES)  # for an admin client, which this does not use
     return True
 
 

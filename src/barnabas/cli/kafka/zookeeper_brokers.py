@@ -142,7 +142,7 @@ async def open_store(
         raise
     except TimeoutError:
         raise ConfigError(
-            f"--zookeeper {settings.connect}: ZooKeeper has stopped answering; none came within "
+            f"--zookeeper {settings.connect}: ZooKeeper has stopped answering: no response within "
             f"{_PATIENCE_S} s"
         ) from None
     finally:

@@ -63,8 +63,7 @@ Edit = Callable[[dict[str, str]], dict[str, str]]
 
 
 class Entity(NamedTuple):
-    """Identifies the owner of configs by a kind and the name of its node, and likewise for a user's
-    clients.
+    """Identifies the owner of configs: a kind and a name, and perhaps a user's client.
 
     A name of None stands for all names.
     """

@@ -207,8 +207,8 @@ async def _alter(given: Given, _found: Found) -> None:
 async def _enlarge(
     admin: Admin, topic: TopicDescription, count: int, assignment: dict[int, list[int]] | None
 ) -> None:
-    # Their number determines which partition stores a group or a transaction, and a change would
-    # not move the state.
+    # The number of partitions determines where the state of a group or a transaction is stored, and
+    # a change would not move that state.
     if topic.name in INTERNAL_TOPICS:
         raise Refused(
             "The number of partitions for the internal topics"

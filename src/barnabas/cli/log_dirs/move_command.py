@@ -132,7 +132,7 @@ async def _wait_for_move(
             replicas = {each.path: each.replicas for each in found}.get(path, {})
             here = {name: replicas[name].is_future for name in names if name in replicas}
             # A replica has arrived if it is in the directory and not a future one. If the directory
-            # has neither, the move was abandoned.
+            # does not have the replica at all, the move was abandoned.
             if not any(here.values()):
                 return sorted(here)
             await asyncio.sleep(_LOOK_EVERY_S)

@@ -46,8 +46,8 @@ class TreeSource(NamedTuple):
         return command_settings(config) if config.str("zookeeper.connect") else None
 
     def required_zookeeper(self) -> Settings:
-        """Return the settings for connecting to ZooKeeper. Raises ConfigError, also if none is
-        specified."""
+        """Return the settings for connecting to ZooKeeper. Raises ConfigError, including when none
+        is specified."""
         settings = self.zookeeper()
         if settings is None:
             raise ConfigError("no ZooKeeper is named: --zookeeper-connect HOST:PORT[/CHROOT]")

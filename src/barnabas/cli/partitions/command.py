@@ -71,7 +71,7 @@ def watch(
 ) -> None:
     """Show the leader, ISR, epochs, high watermark and each replica's lag until Ctrl-C.
 
-    The lag in seconds says how long a replica has been behind, as far as it has been watched. On a
+    The lag in seconds is how long a replica has been behind while it was watched. On a
     terminal, the output is a table with the latest changes below it; in a pipe or a file, it is the
     current state, and then a line for each change. Barnabas brokers report the reason for a change,
     which is printed after it.

@@ -154,9 +154,9 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
     With "log_dirs":["any","/disk2/kafka"] in addition to "replicas", broker 3 keeps its replica in
     that log directory, and moves it there if it is in another one.
 
-    --throttle limits how fast they copy. Run --verify until the move is complete, because only then
-    does it clear the throttles of all brokers and of the file's topics. To change the rate of a
-    move, run --execute again with --additional and the new rate.
+    --throttle limits how fast replicas copy. Run --verify until the move is complete, because only
+    then does it clear the throttles of all brokers and of the file's topics. To change the rate of
+    a move, run --execute again with --additional and the new rate.
 
     \b
     Examples:

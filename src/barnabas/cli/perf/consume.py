@@ -64,7 +64,7 @@ class Receiving:
 
 
 class Wanted(NamedTuple):
-    """Says what to read, and how to report it."""
+    """Specifies what to read, and how to report it."""
 
     topic: str
     records: int

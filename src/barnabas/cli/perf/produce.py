@@ -28,7 +28,7 @@ _LETTERS = bytes(ord("A") + number % 26 for number in range(256))
 
 
 class Plan(NamedTuple):
-    """Says what to send, how fast, and how often to report."""
+    """Specifies what to send, how fast, and how often to report."""
 
     topic: str
     records: int

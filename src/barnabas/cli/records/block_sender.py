@@ -28,7 +28,7 @@ _PER_RECORD = frozenset(
         *("key_serializer", "value_serializer", "interceptor_classes"),
     }
 )
-"""Options that control how records form batches, or that need to see each record."""
+"""Options that control how records form batches, or that apply to each record."""
 
 
 def suits(options: Mapping[str, Any], given: Mapping[str, Any]) -> bool:

@@ -159,7 +159,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     reason = _run(_print_all(consumer, plan, Limits(max_messages, timeout_ms), printer))
     printer.flush()
     click.echo(f"Processed a total of {printer.count} messages", err=True)
-    # It was a member or needed no group, so its output is the result.
+    # The consumer was a member or needed no group, so its output is the result.
     if max_messages == 0 or plan.group is None or consumer.group_metadata().generation >= 0:
         return EXIT_OK
     if plan.is_own_group and reason:
@@ -184,7 +184,7 @@ def _never_was_a_member(group: str, reason: str) -> int:
 async def why_no_group(servers: str, group: str) -> str:
     """Return why a consumer never became a member, and what to do about it.
 
-    It works with any broker of the Kafka family, provided that the cluster knows the reason.
+    Works with any broker of the Kafka family, if the cluster can report the reason.
     """
     try:
         async with Admin(servers, default_api_timeout_ms=_WHY_MS) as admin:
@@ -282,7 +282,7 @@ def _show(
     except BaseException:
         give_back(consumer, records)
         raise
-    # This is rare, so the usual case needs no set of positions.
+    # Usually, all records are wanted, and no set of positions is needed.
     if len(wanted) < len(records):
         shown = set(map(_place, wanted))
         give_back(consumer, (each for each in records if _place(each) not in shown))

@@ -55,13 +55,13 @@ def make_plan(place: Place) -> Plan:
     origin = beginning(place.offset, place.from_beginning, place.partitions, since_ms)
     from_beginning = place.from_beginning
     if place.has_end and not (place.offset or place.since):
-        origin, from_beginning = "earliest", True  # at "latest" it would end at once
+        origin, from_beginning = "earliest", True  # "latest" would end the command immediately
     group = place.group
     if (place.offset or place.since) and (group or place.include):
         named = "--offset" if place.offset else "--from"
         raise click.UsageError(f"a group starts at its committed offsets: leave out {named}")
     is_own_group = group is None and not place.names_a_position
-    # As in Kafka's tool, this allows it to get partitions that a rebalance adds later.
+    # As in Kafka's tool, a private group lets the command get partitions that are added later.
     if is_own_group:
         group = own_group_id()
     start = start_of(topic, place.include, group, place.partitions, origin)

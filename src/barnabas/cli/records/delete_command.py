@@ -81,7 +81,7 @@ def delete(
             # the others.
             for name, first in offsets.items():
                 try:
-                    await admin.describe_topics([name.topic])  # raises at once for an unknown topic
+                    await admin.describe_topics([name.topic])  # fails fast for an unknown topic
                     outcomes |= await admin.delete_records({name: first})
                 except BarnabasError as error:
                     outcomes[name] = error
@@ -124,7 +124,7 @@ def parse_offsets(text: str) -> dict[TopicPartition, int]:
     except ValueError as error:
         raise BadOffsets(f"the file is not JSON: {error}") from error
     if not isinstance(content, dict) or content.get("version", 1) != 1:
-        raise BadOffsets('the file is not {"version": 1, "partitions": [...]}')
+        raise BadOffsets('the file does not have the form {"version": 1, "partitions": [...]}')
     entries = content.get("partitions")
     if not isinstance(entries, list) or not entries:
         raise BadOffsets("the file has no partitions")

@@ -129,7 +129,7 @@ class LineSplitter:
         rest = lines.pop()
         if lines:
             lines[0] = self._take_begun() + lines[0]
-            # This is searched for once in a block; the CR may be the last byte of the previous
+            # Each block is searched for CRLF once; the CR may be the last byte of the previous
             # block.
             if delimiter == b"\n" and (b"\r\n" in block or lines[0].endswith(b"\r")):
                 lines = [line.removesuffix(b"\r") for line in lines]

@@ -36,7 +36,7 @@ _FILE = click.Path(dir_okay=False, allow_dash=True)
 
 
 class Shape(NamedTuple):
-    """Says what a record is in the input: a line, a line of JSON or a whole file."""
+    """Specifies what a record is in the input: a line, a line of JSON or a whole file."""
 
     format: str
     delimiter: str | None

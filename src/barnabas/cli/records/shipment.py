@@ -21,7 +21,7 @@ _REFUSALS = (ValueError, TypeError, MessageTooLarge, UnknownPartition)
 
 
 class Sending(NamedTuple):
-    """Says what to send, with which producer, and how."""
+    """Specifies what to send, with which producer, and how."""
 
     producer: Producer
     topic: str

@@ -2,8 +2,8 @@
 
 The command ends when the broker is ready or has failed; after a failure, it ends with the broker's
 own output and exit code. From then on, the broker logs to a file next to its first log directory,
-but never in it: others could make the log fill the records' disk, and Kafka's tools take every file
-there to be their own.
+but never in it: clients could make the log fill the records' disk, and Kafka's tools treat every
+file there as their own.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from pathlib import Path
 from barnabas.named_tuple import NamedTuple
 
 FILE_NAME = "barnabas.pid"
-PROC = Path("/proc")  # Linux has this clock
+PROC = Path("/proc")  # exists only on Linux
 UNKNOWN_START = -1
 
 _MAX_BYTES = 4096
@@ -49,8 +49,8 @@ def read_pid_file(directory: Path) -> PidFile | None:
 def claim(directory: Path, listeners: str, process: int | None = None) -> bool:
     """Write the file for this process, or for `process`.
 
-    Returns False if a live process already has a file there, or the disk rejects. Neither prevents
-    a start: the broker itself checks whether it can use the directory.
+    Returns False if a live process already has a file there, or if the file cannot be written.
+    Neither prevents a start: the broker itself checks whether it can use the directory.
     """
     found = read_pid_file(directory)
     # If two brokers want the directory, its lock decides between them, not this file.

@@ -1,4 +1,4 @@
-"""Implements `barnabas server start`, which works like `kafka-server-start.sh` and takes its
+"""Implements `barnabas server start`, which works like `kafka-server-start.sh` and accepts its
 arguments.
 
 The arguments are parsed by hand, so that nothing delays the broker's start (see `cli.main`).
@@ -178,7 +178,7 @@ def properties_of(arguments: StartArguments) -> dict[str, str]:
 
 
 def _listeners(arguments: StartArguments, is_for_this_machine: bool) -> str:
-    """Return the value of `listeners` that --host and --port ask for."""
+    """Return the value of `listeners` that --host and --port specify."""
     host = arguments.host
     if host is None:
         host = _THIS_MACHINE if is_for_this_machine else ""
@@ -221,7 +221,7 @@ def parse(words: Sequence[str]) -> StartArguments:
             return StartArguments(None, {}, True)
         if word in (_DAEMON, _SECURE):
             flags.add(word)
-        # An unknown option is rejected there, with the nearest name.
+        # `_option` rejects an unknown option, and suggests the nearest name.
         elif word.startswith("-"):
             option, value = _option(word, left)
             if option in _SETTINGS:

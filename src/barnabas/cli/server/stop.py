@@ -122,7 +122,7 @@ def stop(
     try:
         os.kill(server.pid, signal.SIGTERM)
     except ProcessLookupError:
-        return server  # it has just stopped by itself
+        return server  # it has just stopped on its own
     except PermissionError as cause:
         raise CannotStop(f"server {server} belongs to another user") from cause
     ends_at_s = time.monotonic() + timeout_ms / 1000

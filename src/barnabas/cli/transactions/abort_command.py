@@ -81,7 +81,7 @@ def abort(
 
     async def work() -> _Numbers:
         async with Admin(servers, **client_options()) as admin:
-            await admin.describe_topics([topic])  # raises at once for an unknown topic
+            await admin.describe_topics([topic])  # fails fast for an unknown topic
             found = await _at(admin, name, which) if isinstance(which, int) else which
             await admin.abort_transaction(name, *found)
             return found

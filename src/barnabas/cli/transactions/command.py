@@ -165,7 +165,7 @@ def describe_producers(topic: str, partition: int, as_json: bool, servers: str) 
 
     async def work() -> tuple[ProducerState, ...]:
         async with Admin(servers, **client_options()) as admin:
-            await admin.describe_topics([topic])  # raises at once for an unknown topic
+            await admin.describe_topics([topic])  # fails fast for an unknown topic
             return (await admin.describe_producers([name]))[name]
 
     found = run_client(work())

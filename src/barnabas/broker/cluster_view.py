@@ -43,7 +43,7 @@ class ClusterView:
         self.broker_id = broker_id
         self.has_peers = has_peers
         self.is_cluster_stopping = False
-        """Whether all brokers are being stopped, so that losing other brokers is expected."""
+        """Whether all brokers are being stopped, in which case losing other brokers is expected."""
         self.image = ClusterImage.empty()
         """The brokers, topics and leaders, as the controller last described them; only `update`
         replaces it."""

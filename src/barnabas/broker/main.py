@@ -145,7 +145,7 @@ async def _load_ahead() -> None:
 
 
 async def _has_started(server: Server, stopping: asyncio.Event) -> bool:
-    """Start the server unless a signal arrives meanwhile; returns whether it has started.
+    """Start the server unless a signal arrives first; return whether it has started.
 
     Startup can wait for ZooKeeper, for the previous session of this broker to expire, or for a
     controller. Raises what `Server.start` raises.

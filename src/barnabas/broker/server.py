@@ -118,7 +118,7 @@ class Server:
         self._whole: asyncio.Task[None] | None = None
         self._pulse: DiskPulse | None = None
         self.is_hung = False
-        """Whether a log directory's disk hangs, so that stopping would hang too."""
+        """Whether a log directory's disk hangs, in which case stopping would hang too."""
         self.failure: asyncio.Future[str] | None = None
         """A future that `start` creates.
 
@@ -418,7 +418,7 @@ class Server:
     async def _may_have_lost(self, parts: Parts) -> bool:
         """Return whether these logs may lack records after an unclean shutdown (KIP-966).
 
-        This is true until each of the partitions has a leader that was elected with that knowledge.
+        This is true until each of the partitions has a leader that was elected after this warning.
         """
         if not self._view.has_peers:
             return False

@@ -66,7 +66,7 @@ def report(
     items: Sequence[T],
     event_of: Callable[[T], Event],
 ) -> None:
-    """Log the lines about the items of one decision, and add their events, which say the same."""
+    """Log the lines about the items of one decision, and add events with the same content."""
     for line in lines:
         log.info("%s", line)
     # A decision about ten thousand partitions must neither displace all other events nor block the

@@ -61,7 +61,7 @@ def show_topics(
 def show_topic_list(
     topics: Sequence[TopicDescription], sizes: Mapping[str, int], console: Console | None = None
 ) -> None:
-    """Show a row for each topic; `sizes` has the bytes of the topics whose size is known."""
+    """Show a row for each topic; `sizes` maps topics to their sizes in bytes, where known."""
     rows: list[Cells] = []
     for topic in topics:
         parts = topic.partitions

@@ -6,7 +6,7 @@
 A request that changes a setting waits until this broker applies it; other brokers are notified by
 their watches. A change node contains the entity to reread but not its settings, so change nodes can
 be processed in any order or skipped. Each node is removed a quarter of an hour after it was first
-seen. Work interrupted by the end of a session continues in the next session.
+read. Work interrupted by the end of a session continues in the next session.
 
 Invariant: the settings in the tree apply, except unusable ones: a setting that is unknown,
 read-only or out of bounds (written by hand or by another version) is logged and ignored.
@@ -336,7 +336,7 @@ class DynamicConfig:
         path = config_changes.config_path(entity)
         for _ in range(_ATTEMPTS):
             operations: list[Operation] = []
-            # If the topic is deleted meanwhile, its configs must not remain for the next topic
+            # If the topic is deleted concurrently, its configs must not remain for the next topic
             # of that name.
             if guard is not None:
                 guarded = await self._read(guard)
@@ -493,7 +493,7 @@ class DynamicConfig:
             del self._skipped[next(iter(self._skipped))]
 
     async def _report(self, topic: str) -> None:
-        # If the controller resigns meanwhile, the next term reads all settings anyway.
+        # If the controller resigns first, the next term reads all settings anyway.
         with suppress(NotController):
             await self._controller.topic_config_changed(topic)
 

@@ -30,14 +30,14 @@ _OLD_SECRET: Final = "password.encoder.old.secret"
 
 
 class Opened(NamedTuple):
-    """A node's readable settings, and the reasons why the others cannot be read."""
+    """A node's readable settings, and why its other settings cannot be read."""
 
     settings: dict[str, str]
     unreadable: dict[str, str]
 
 
 class StoredSecrets:
-    """Encrypts and decrypts a broker's secrets. It loads no cryptography if there are none."""
+    """Encrypts and decrypts a broker's secrets. Without secrets, it loads no cryptography."""
 
     __slots__ = ("_encoder", "_old")
 
@@ -81,7 +81,7 @@ class StoredSecrets:
     async def renew(self, store: MetadataStore, broker_id: int) -> None:
         """Re-encrypt secrets stored with the old password; raises MetadataError."""
         path = config_changes.config_path(config_changes.broker_entity(broker_id))
-        # As in Kafka, the secrets are re-encrypted at the start at which both passwords are set.
+        # As in Kafka, the secrets are re-encrypted when the broker starts with both passwords set.
         while self._old is not None:
             node = await store.read(path)
             if node is None:

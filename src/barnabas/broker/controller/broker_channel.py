@@ -116,7 +116,7 @@ class BrokerChannel:
                     self._backlog.clear()
                     self._deposed(error)
                 except StaleBrokerEpoch as error:
-                    # The metadata store will report this too, and then this channel is closed.
+                    # The metadata store will report this as well, which closes this channel.
                     _log.info("%s has re-registered: %s", self, error)
                     self._backlog.clear()
                 else:

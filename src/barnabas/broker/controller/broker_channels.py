@@ -2,8 +2,8 @@
 
 When `send` returns, this broker has applied its own requests, in the order of decisions. A request
 to another broker is queued in that broker's channel, which keeps the order and merges queued
-requests; the response comes later. A broker that has left or re-registered gets no requests for its
-earlier registration.
+requests; the response arrives later. A broker that has left or re-registered gets no requests for
+its earlier registration.
 """
 
 from __future__ import annotations

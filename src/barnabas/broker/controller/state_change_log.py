@@ -40,7 +40,7 @@ def log_election(
 ) -> None:
     """Report that this broker has been elected; `found` is the cluster before its first decision.
 
-    `known_live` contains the brokers that this broker has seen live; other leaders may not have
+    `known_live` contains the brokers that this broker knows to be live; other leaders may not have
     started yet, for example when the whole cluster restarts.
     """
     text = (

@@ -74,7 +74,7 @@ class TopicDeletions:
         return is_deletion and request.topic_ids.get(name) == self._topic_ids[name.topic]
 
     def without_replicas(self) -> list[str]:
-        """Return the topics that have no replicas left, whose nodes can now be removed."""
+        """Return the topics that have no replicas left; their nodes can now be removed."""
         return [name for name, left in self._left.items() if not left]
 
     def on_removed(self, names: Iterable[str]) -> None:

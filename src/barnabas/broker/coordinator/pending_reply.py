@@ -153,7 +153,7 @@ class Joined(Staged):
 
 
 ShardOutcome = Message | PendingReply | Joined
-"""A shard's result for a request: the response, or an object that will have it later."""
+"""A shard's result for a request: the response, or an object that provides it later."""
 
 
 def join_outcomes(

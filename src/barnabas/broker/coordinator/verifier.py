@@ -143,7 +143,7 @@ class Verifier(ReplicaListener):
         }
 
     def take(self, topic_partition: TopicPartition, batch: TransactionalBatch) -> int:
-        """Return and forget the coordinator's response about this write, which is an error code.
+        """Return the coordinator's response about this write, an error code, and forget it.
 
         It is COORDINATOR_NOT_AVAILABLE if the coordinator was not asked, or if a marker was written
         after its response.

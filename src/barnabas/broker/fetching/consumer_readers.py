@@ -57,8 +57,8 @@ class ConsumerReader(TopicReader):
         ):
             row.is_drained = offset >= bound
             if self._committed:
-                # A read_committed consumer always gets a list, even an empty one; others get
-                # null.
+                # A read_committed consumer always gets a list, even an empty one; other consumers
+                # get null.
                 data.aborted_transactions = []
             return False
         slices = budget.read(row, log, wanted, bound)

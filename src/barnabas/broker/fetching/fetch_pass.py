@@ -217,8 +217,8 @@ class FetchPass:
     def _current_leader(self, topic: str, partition: int) -> LeaderIdAndEpoch:
         """Return the current leader, which saves the client a Metadata request (KIP-951).
 
-        The local replica knows the new leader before the metadata image does, which could send the
-        client back to this broker.
+        The local replica knows the new leader before the metadata image does; the image could send
+        the client back to this broker.
         """
         node = self._context.node
         found: Partition | PartitionImage | None

@@ -70,7 +70,7 @@ def _refusal(context: Context, wanted: list[DeleteTopicState]) -> KafkaError | N
             else InvalidRequest(reason)
         )
     # As in Kafka with ZooKeeper, the response is sent once the topic is deleted on all brokers,
-    # which only the controller sees.
+    # which only the controller knows.
     if not context.node.controller.is_active:
         return NotController(
             "this broker is not the controller, and only the controller deletes topics"

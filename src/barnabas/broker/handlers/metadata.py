@@ -160,7 +160,7 @@ def _respond(
 
 
 def _all_topics(context: Context) -> Iterator[MetadataResponseTopic]:
-    """Yield every topic that the client may see; others are omitted without an error."""
+    """Yield every topic that the client may see; omit other topics without an error."""
     for topic in list(context.node.image.topics.values()):
         if context.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
             yield _known(context, topic)

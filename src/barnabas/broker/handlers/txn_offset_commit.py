@@ -102,7 +102,7 @@ def _commit(context: Context, request: TxnOffsetCommitRequest) -> ShardOutcome:
 
     def failure(error: KafkaError) -> TxnOffsetCommitResponse:
         if is_old and isinstance(error, CoordinatorLoadInProgress):
-            error = CoordinatorNotAvailable()  # old producers treat the other code as fatal
+            error = CoordinatorNotAvailable()  # the loading error is fatal to old producers
         return transactional_answer(request, error)
 
     try:

@@ -97,7 +97,7 @@ def _chunks(parts: Iterable[Part], size: int) -> Iterator[tuple[Part, ...]]:
 def leader_and_isr_request(
     value: LeaderAndIsr, broker_epoch: int, live: Mapping[int, BrokerImage]
 ) -> tuple[LeaderAndIsrRequest, int]:
-    """Build a LeaderAndIsr; `broker_epoch` is the receiver's, and `live` has the leaders'
+    """Build a LeaderAndIsr; `broker_epoch` is the receiver's, and `live` contains the leaders'
     addresses.
     """
     topics: dict[bytes, LeaderAndIsrTopicState] = {}

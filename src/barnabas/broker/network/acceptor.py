@@ -106,8 +106,8 @@ class Acceptor:
 
     def _admit(self, accepted: socket.socket, address: Address) -> None:
         host = address[0]
-        # Close the connection immediately, as Kafka does. If it stayed in the backlog, one
-        # address could block all others (max.connections.per.ip).
+        # Close the connection immediately, as Kafka does. If it stayed in the backlog, one address
+        # could block all other addresses (max.connections.per.ip).
         refusal = self._connections.refusal(host)
         if refusal is not None:
             self._connections.complaints.report(

@@ -29,4 +29,4 @@ class ClientConnection:
         self.address = address
         self.local_host = local_host
         self.verified_topics: set[str] = set()
-        """The topics to which the client sent a compressed batch whose records were all checked."""
+        """The topics for which a compressed batch from the client has been fully checked."""

@@ -75,8 +75,8 @@ class MetadataAnswers:
         while body == _AGAIN:
             self._forget_old()
             body = self._kept.get(key)
-            # The request that was building the response may have been cancelled; then another
-            # one builds it.
+            # The request that was building the response may have been cancelled, in which case
+            # another one builds it.
             building = self._building.get(key)
             if body is None and building is not None and self._grants is not None:
                 body = await shielded(building)
@@ -89,8 +89,8 @@ class MetadataAnswers:
     async def _build(
         self, context: Context, key: Key, correlation_id: int, build: Build
     ) -> Encoded:
-        # Read both before building the response: if either is replaced meanwhile, the response
-        # must not be cached.
+        # Read both before building the response: if either is replaced in the meantime, the
+        # response must not be cached.
         image, grants = self._image, self._grants
         built: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
         self._building.setdefault(key, built)

@@ -12,7 +12,7 @@ from barnabas.protocol.codec import Message
 
 
 class ConnectionCut(BarnabasError):
-    """Raised to close a connection on purpose, which is not logged as a warning."""
+    """Raised to close a connection on purpose; not logged as a warning."""
 
 
 class RequestFaults(Protocol):

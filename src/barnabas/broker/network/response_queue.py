@@ -49,7 +49,7 @@ LARGE_BYTES = 64 * 1024
 
 _RUNS_PER_LOOK = 16  # runs per reading of the clock
 
-_IN_RUN = -1  # stands for correlation ids, of which a run has one per request
+_IN_RUN = -1  # stands for the correlation ids of a run, one per request
 
 
 class _Slot:

@@ -95,5 +95,5 @@ class AlterPartitionQueue:
         return [each for each in pending.values() if each.is_current]
 
     def clear(self) -> None:
-        """Forget all proposals, so that none of them is sent."""
+        """Discard all proposals without sending them."""
         self._pending.clear()

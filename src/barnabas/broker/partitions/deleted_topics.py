@@ -36,7 +36,7 @@ class DeletedTopics:
         """Return the topics to `forget` after an update from this controller; raises MetadataError.
 
         `broker_epoch` identifies the registration for which the update is meant. The controller may
-        see a new registration before this broker knows of it, and sends no second update for it.
+        learn of a new registration before this broker does, and sends no second update for it.
         """
         # One check for each registration and controller is enough: later deletions arrive as
         # requests.

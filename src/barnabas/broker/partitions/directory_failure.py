@@ -70,7 +70,7 @@ class DirectoryFailures:
     def on_error(self, directory: Path, error: OSError) -> None:
         """Take a log directory offline, with all its partitions, after an operation in it failed.
 
-        Do nothing if no file descriptor was available: then no disk has failed.
+        Do nothing if no file descriptor was available: that is not a disk failure.
         """
         replicas = self.removal.replicas
         store = replicas.store

@@ -240,7 +240,7 @@ class Housekeeping:
             wall_ms = self._clock.trusted_wall_ms()
             if wall_ms is None:
                 return
-            # A log may know a hundred thousand producers, so they are checked in slices.
+            # A log may have a hundred thousand producers, so they are checked in slices.
             for _ in replica.log.expire_producers(wall_ms - expiration_ms):
                 await asyncio.sleep(0)
 

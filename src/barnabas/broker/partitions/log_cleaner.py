@@ -7,8 +7,8 @@ work in small steps, for the simulator and for small tests.
 A pass is aborted if its log is truncated, deleted, moved or offline, because its files then differ
 from those that were cleaned. A log that is being moved to another directory is not cleaned until
 the move ends, or the copy could contain a record but lack the tombstone that deleted it. A log that
-cannot be cleaned because it is corrupt is skipped from then on and logged once; the other logs are
-still cleaned.
+cannot be cleaned because it is corrupt is logged once and then skipped; other logs are still
+cleaned.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _NOT_LED = -1
 
 
 class Watcher(Protocol):
-    """A parked fetch or a session partition, which is notified of a replica's changes."""
+    """A parked fetch or a session partition that is notified of a replica's changes."""
 
     def notify(self, appended_bytes: int) -> None:
         """Count bytes that have become readable."""

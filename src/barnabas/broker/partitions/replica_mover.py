@@ -192,9 +192,9 @@ class ReplicaMover:
     async def _prepare(self, replica: Replica) -> None:
         """Flush the future replica and add it to the checkpoints.
 
-        If the topic acknowledges records only once they are flushed, from now on they must be
-        flushed on the target disk too, including earlier records, so that the switch need not wait
-        for it.
+        If the topic acknowledges records only once they are flushed, all records, including earlier
+        ones, must now be flushed on the target disk as well, so that the switch need not wait for a
+        flush.
         """
         future, config, acknowledged_to = self._future, replica.log.config, 0
         # Only topics with flush settings guarantee that acknowledged records are on disk.
@@ -251,9 +251,8 @@ class ReplicaMover:
                 self._move.on_copied(len(records), reached_end=future.log_end_offset >= end_offset)
 
     async def _begin_within(self, records: bytes) -> None:
-        """Start the log before a first batch of which some records are deleted.
-
-        The log start is then raised past them: `RaiseStart`.
+        """Start the log before a first batch in which some records are deleted. `RaiseStart` then
+        raises the log start past them.
         """
         future = self._future
         is_empty = future.log_start_offset == future.log_end_offset
@@ -279,7 +278,7 @@ class ReplicaMover:
         future.write_staged()
 
     def _switch(self, replica: Replica) -> Path | None:
-        """Copy the rest and switch, within this turn of the loop.
+        """Copy the remaining records and switch, within this turn of the loop.
 
         Returns the old directory, or None if too much is left to copy or the source's disk fails.
         """

@@ -178,7 +178,7 @@ class Replicas:
             replica.count_traffic()
 
     def _log_families(self) -> Iterator[Family]:
-        """Yield families for the logs of all replicas, which are read as the page is rendered."""
+        """Yield families for the logs of all replicas, reading the logs as the page is rendered."""
         for name, sentence, read in _OF_LOGS:
             yield gauge(f"kafka.log:type=Log,name={name}", sentence, _of_logs(list(self), read))
         # Published dashboards list topics by this name. Kafka has a 0 for each partition led

@@ -265,7 +265,7 @@ class ClientQuotas:
         for kind, table in self._limits.items():
             table.set(entity, limits.get(kind))
         self.is_active = any(self._limits.values())
-        # Any client may now have another limit or share one with others.
+        # Any client may now have another limit or share one with other clients.
         self._known.clear()
         if not self.is_active:
             self._meters.clear()

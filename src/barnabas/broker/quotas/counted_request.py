@@ -88,7 +88,7 @@ class CountedRequest:
         began_ns = spent_ns()
         outcome = stage_one()
         self.spend_since(began_ns)
-        # A Hold delays the connection's next request, but its steps are counted like any others.
+        # A Hold delays the connection's next request, but its steps are counted like any other.
         if isinstance(outcome, Hold):
             return Hold(CountedLater(self, outcome.until))
         return cast(Outcome, self.settle(outcome))

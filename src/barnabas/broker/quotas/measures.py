@@ -119,7 +119,7 @@ class Rate:
 
 
 class TokenBucket:
-    """A bucket with the tokens of clients that share a limit, which is full at the start."""
+    """A bucket of tokens for the clients that share a limit; it is full at the start."""
 
     __slots__ = ("_at_ms", "_burst_s", "_tokens")
 

@@ -199,7 +199,7 @@ def settling(store: LogStore, cut: Sequence[Followed]) -> Steps[None]:
     """Sync the truncations of these logs, with one wait for the disk.
 
     Without a free file descriptor, some remain unsynced until the logs are written to or this is
-    repeated.
+    called again.
     """
     replicas = {each.replica.topic_partition: each.replica for each in cut}
     for name, replica in replicas.items():

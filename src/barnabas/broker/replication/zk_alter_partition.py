@@ -1,7 +1,7 @@
 """Writes ISR changes to the metadata store, below inter.broker.protocol.version 2.7 (RE-9).
 
-A leader writes the partition's state node with the version that it knows. If another broker has
-written the node, the write fails, and the controller sends the current state. As in Kafka, the
+A leader writes the partition's state node, expecting the version that it knows. If another broker
+has written the node, the write fails, and the controller sends the current state. As in Kafka, the
 controller is notified later, of many changes at once.
 """
 
@@ -107,7 +107,7 @@ class ZkAlterPartition:
         ]
         try:
             await self._store.commit(sets)
-        # If one of many proposals conflicts, reject only that one and retry the rest.
+        # If one of many proposals conflicts, reject only that one and retry the other proposals.
         except (BadVersion, NoNode) as error:
             answers = await self._conflicts(wanted)
             if not answers:

@@ -20,8 +20,8 @@ from barnabas.named_tuple import NamedTuple
 JUMP_MS = 60_000
 """How far the wall clock may deviate from the monotonic clock between two checks."""
 LASTING_MS = 300_000
-"""How long the new time must last, on the monotonic clock. It is the default interval of the
-retention check, so that NTP has time to correct the clock of a machine that resumes.
+"""How long the new time must last, on the monotonic clock. This is the default interval of the
+retention check, which gives NTP time to correct the clock of a machine that resumes.
 """
 
 

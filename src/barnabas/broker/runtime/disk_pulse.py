@@ -1,4 +1,4 @@
-"""Detects a log directory whose disk hangs, so that a write neither completes nor fails.
+"""Detects a log directory whose disk hangs: a write neither completes nor fails.
 
 An error takes a directory offline (ST-10). A hang does not: the call blocks in the kernel, perhaps
 with the event loop, while the metadata store's client keeps the session alive from its own thread,

@@ -4,7 +4,7 @@
 
 A token is read from the metadata tree whenever it is needed, so creating, renewing or expiring it
 at any broker takes effect at every broker immediately. Expired tokens are invalid; they are removed
-when the next token is created, which reads only tokens that the broker does not know yet.
+when the next token is created, which reads only tokens that the broker has not read yet.
 """
 
 from __future__ import annotations

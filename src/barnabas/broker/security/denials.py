@@ -98,7 +98,7 @@ class Denials:
         self._clients.clear()
         left_out, self._left_out = self._left_out, 0
         # Denials that were counted after their kind's event are reported by its next event, which
-        # may never come; a kind is kept for one more minute only.
+        # may never occur; a kind is kept for one more minute only.
         for key, kind in list(self._kinds.items()):
             if now_ms - kind.reported_at_ms < 2 * _MINUTE_MS:
                 break

@@ -25,7 +25,7 @@ _AT_ONCE: Final = 500  # nodes in one request
 
 
 class KnownTokens:
-    """The delegation tokens that a broker has read, which are counted by owner."""
+    """The delegation tokens that a broker has read, counted by owner."""
 
     __slots__ = ("_owned", "_tokens")
 

@@ -9,8 +9,8 @@ settings.
     client.properties       how `admin` connects, for our commands and for Kafka's tools
     librdkafka.properties   the same for kcat and confluent-kafka
 
-All files but ca.pem are readable only by their owner, and a directory that others can write to is
-rejected. Existing files are reused; the server certificate is reissued when it expires soon or
+All files but ca.pem are readable only by their owner, and a directory that other users can write to
+is rejected. Existing files are reused; the server certificate is reissued when it expires soon or
 lacks a name. Brokers on other machines share a copy.
 """
 

@@ -97,7 +97,7 @@ class Plan(NamedTuple):
 
 
 def profile(count: int) -> dict[str, str]:
-    """Return the configs with which `count` brokers, if at least three, survive the loss of one."""
+    """Return the configs for `count` brokers; three or more survive the loss of one."""
     # With acks=all, three replicas survive the loss of one broker if two in sync are enough.
     replicas = str(min(3, count))
     min_isr = "2" if count >= 3 else "1"

@@ -266,7 +266,7 @@ def _warnings(resource: ConfigResource, changes: Sequence[ConfigOperation]) -> l
         try:
             warning = inert_warning(name)
         except ConfigError:
-            continue  # accepted by a broker that knows more configs than this client
+            continue  # accepted by a broker that has more configs than this client
         if warning is not None:
             found.append(warning)
     return found

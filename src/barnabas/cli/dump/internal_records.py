@@ -145,7 +145,8 @@ def _json(value: Any) -> str:
     bytes in base64."""
     if value is None:
         return "null"
-    # Jackson escapes control characters, quotes and backslashes, and writes all others in UTF-8.
+    # Jackson escapes control characters, quotes and backslashes, and writes all other characters in
+    # UTF-8.
     if isinstance(value, str):
         return f'"{value.translate(_ESCAPES)}"'
     if isinstance(value, dict):

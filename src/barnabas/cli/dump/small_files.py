@@ -1,13 +1,13 @@
 """Prints the small files of a log directory and of a partition, line by line (ST-9).
 
-    <offset>.snapshot                the producers that the partition knows, as Kafka prints them
+    <offset>.snapshot                the producers of the partition, as Kafka prints them
     *-offset-checkpoint              an offset for each partition
     leader-epoch-checkpoint          where each leader epoch started
     meta.properties                  the directory's broker and cluster
     partition.metadata               the partition's topic id
     .kafka_cleanshutdown             a marker for a clean shutdown
 
-Kafka has a tool only for the first file; the lines for the others are ours, in Kafka's style.
+Kafka has a tool only for the first file; the lines for the other files are ours, in Kafka's style.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ class _Scan:
 
     @staticmethod
     def _readable(walk: LogWalk) -> Iterator[Batch]:
-        """Yield the batches before the first damage, which is reported when the log itself is
+        """Yield the batches before the first damaged one, which is reported when the log itself is
         verified."""
         try:
             yield from walk

@@ -1,6 +1,6 @@
 """Implements `barnabas groups`, like `kafka-consumer-groups.sh`.
 
-`reset_command` has `reset-offsets`, and `lag_command` has `watch`.
+`reset-offsets` is in `reset_command`, and `watch` in `lag_command`.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def import_zookeeper(
 async def _import(
     source: TreeSource, names: GroupNames, servers: str, overwrite: bool, execute: bool
 ) -> tuple[list[Move], list[str]]:
-    """Return the offsets that were imported, or would be, and remarks on the others."""
+    """Return the offsets that were imported, or would be, and remarks on skipped offsets."""
     wanted = _chosen(await _left_in_zookeeper(source), names)
     remarks = [remark for group in wanted for remark in _remarks(group)]
     async with Admin(servers, **client_options()) as admin:

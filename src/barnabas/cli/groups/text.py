@@ -166,7 +166,7 @@ def shown(value: object) -> str:
 
 
 def _type(listing: GroupListing) -> str:
-    """Return the type as Kafka's tool spells it. Brokers use lower case, and older brokers know
+    """Return the type as Kafka's tool spells it. Brokers use lower case, and older brokers support
     only one type.
     """
     return (listing.group_type or "classic").capitalize()

@@ -159,7 +159,7 @@ def _compression(given: Given) -> str:
 
 def _configs(given: Given) -> dict[str, str]:
     """Return the producer's configs from the file, the options and --producer-property, which
-    overrides the others.
+    overrides both.
     """
     of_options = {}
     for option, name in _CONFIGS.items():

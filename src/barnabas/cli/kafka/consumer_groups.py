@@ -73,7 +73,7 @@ def _check(given: Given) -> str:
         _only(given, action, "topic", "all-topics")
     elif action == "delete":
         given.one_of("group", "all-groups")
-        # With Kafka's old consumer, this deleted the offsets of one topic; this is no longer
+        # With Kafka's old consumer, --topic deleted the offsets of one topic, which is no longer
         # supported.
         if "topic" in given:
             raise BadCommandLine(

@@ -1,4 +1,4 @@
-"""Kafka's tools use only the exit codes 0 and 1; ours uses 2 for a wrong line."""
+"""Implements `kafka-delegation-tokens.sh`, which creates, renews, expires and describes tokens."""
 
 from __future__ import annotations
 

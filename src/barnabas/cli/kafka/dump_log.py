@@ -25,8 +25,8 @@ def explain(given: Given) -> list[Line]:
     for name, reason in _MISSING.items():
         if name in given:
             raise NotCovered(f"--{name}: {reason}; leave it out")
-    # Both options check indexes and print nothing else; our command checks everything that it knows
-    # about a file.
+    # Both options check indexes and print nothing else; our command runs all of its checks on a
+    # file.
     if "verify-index-only" in given or "index-sanity-check" in given:
         return [["dump", "--verify", *files]]
     has_decoder = any(name in given for name in _DECODERS)

@@ -75,7 +75,7 @@ def print_error(text: str) -> None:
 async def _reset(
     address: str, request: ResetRequest, executes: bool, options: Mapping[str, Any]
 ) -> list[Move]:
-    """Reset the groups without members, and print an error for each of the others."""
+    """Reset the groups without members, and print an error for each group with members."""
     async with Admin(address, **options) as admin:
         described = await admin.describe_groups(await request.names.of(admin))
     idle = []

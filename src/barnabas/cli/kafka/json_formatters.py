@@ -40,7 +40,7 @@ _KAFKAS_NAMES: Final = {
     "last_update_timestamp_ms": "transactionLastUpdateTimestampMs",
     "start_timestamp_ms": "transactionStartTimestampMs",
 }
-"""Kafka's names for fields whose names are not ours in camel case, because ours include a unit."""
+"""Kafka's names for fields that are not simply our names in camel case, which include a unit."""
 
 
 class _Kind(NamedTuple):

@@ -38,7 +38,8 @@ def explain(given: Given) -> list[Line]:
             f"{' '.join(given.others) or 'no command'}: give one of {', '.join(_COMMANDS)}"
         )
     (command,) = given.others
-    # Kafka can ask any replica (KIP-664); our command asks the leader, whose state is decisive.
+    # Kafka can ask any replica (KIP-664); our command asks the leader, whose state is
+    # authoritative.
     if command == "describe-producers" and "broker-id" in given:
         raise NotCovered("--broker-id: our command asks the leader; omit this option")
     for name in given:

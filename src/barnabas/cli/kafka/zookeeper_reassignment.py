@@ -125,8 +125,8 @@ async def verify(given: Given, plan: Plan) -> int:
         click.echo("Status of partition reassignment: ")
         for what, state in states.items():
             click.echo(f"Reassignment of {what} {state}")
-        # As in 2.3.1, this happens only when all moves have completed; a failed move keeps the
-        # throttle.
+        # As in 2.3.1, the throttle is removed only when all moves have completed; a failed move
+        # keeps it.
         if set(states.values()) == {_state(False, True)}:
             return await _remove_throttle(admin, plan.replicas)
     return EXIT_OK

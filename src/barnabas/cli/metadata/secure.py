@@ -91,7 +91,7 @@ async def set_rights(settings: Settings, *, is_protected: bool) -> Done:
 async def close_server(settings: Settings) -> None:
     """Make the brokers the owners of a ZooKeeper that only this cluster uses, with all its nodes.
 
-    This does nothing if the root is already closed, because it was then closed before the brokers
+    Does nothing if the root is already closed, because it must have been closed before the brokers
     created anything. Raises ConfigError or MetadataError.
     """
     async with _open_store(settings) as store:

@@ -1,7 +1,8 @@
 """Determines a command's source of the metadata tree: ZooKeeper, or a broker's own directory.
 
-As for a broker, this is ZooKeeper if the settings specify one, and otherwise the log directories.
-The settings are read from a properties file, then the environment, then the command line.
+As for a broker, the source is ZooKeeper if the settings specify one, and otherwise the log
+directories. The settings are read from a properties file, then the environment, then the command
+line.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ async def reading(source: TreeSource, *directories: Path | None) -> AsyncIterato
         try:
             store = EmbeddedStore.open(*(given or source.log_directories()), read_only=True)
         except ConfigError as error:
-            # Without --dir, this was the default directory, which may not be the intended one.
+            # Without --dir, the default directory was read, which may not be the intended one.
             raise ConfigError(f"{error}; {_ELSEWHERE}") from error
     try:
         yield store

@@ -71,8 +71,8 @@ class Rates(NamedTuple):
 
 
 def _action(name: str, text: str) -> Callable[[F], F]:
-    """Return a flag for an action. All given actions are kept; otherwise, only the last would
-    be."""
+    """Return a flag for an action. All given actions are kept; otherwise, click would keep only the
+    last one."""
 
     def keep(context: click.Context, _: click.Parameter, is_given: bool) -> None:
         if is_given:

@@ -69,8 +69,8 @@ async def send_all(sending: Sending, tally: Tally, progress: Progress) -> None:
             producer.begin_transaction()
         async for block in sending.feed.blocks():
             await _send(sending, block, tally)
-            # The error is raised after the lines before it have been sent, which are well-formed
-            # and in order.
+            # Raise the error only after the preceding lines, which are well-formed, have been sent
+            # in order.
             if block.problem is not None:
                 raise block.problem
             tally.read_bytes += block.size_bytes

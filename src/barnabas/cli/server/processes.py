@@ -68,7 +68,7 @@ def _from_proc(proc: Path) -> Iterator[ServerProcess]:
                 user_id = entry.stat().st_uid
                 yield ServerProcess(int(entry.name), " ".join(words), _locked_by(entry), user_id)
         except OSError:
-            continue  # ended meanwhile, or another user's
+            continue  # has ended, or is another user's
 
 
 def _locked_by(process: Path) -> tuple[Path, ...]:
@@ -77,7 +77,7 @@ def _locked_by(process: Path) -> tuple[Path, ...]:
         try:
             target = link.readlink()
         except OSError:
-            continue  # closed meanwhile
+            continue  # has been closed
         # Each of a broker's log directories has a lock file, which is open while the broker runs.
         if target.name == ".lock":
             found.add(target.parent)

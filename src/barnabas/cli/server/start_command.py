@@ -163,7 +163,7 @@ def properties_of(arguments: StartArguments) -> dict[str, str]:
     properties.update(from_environment(os.environ))
     properties.update(arguments.settings)
     # Kafka's defaults are for a cluster. A user who specifies neither a file nor anything about
-    # other machines wants a broker for this machine, whose groups do not wait for more members.
+    # other machines wants a broker for this machine, with groups that do not wait for more members.
     is_for_this_machine = arguments.properties_file is None and not (
         properties.get("zookeeper.connect") or properties.get("advertised.listeners")
     )

@@ -218,7 +218,7 @@ class Left(NamedTuple):
     """A broker's settings; empty if they cannot be read."""
 
     def lines(self, user: str) -> Iterator[str]:
-        """Yield the lines that explain this to an administrator."""
+        """Yield the lines that tell an administrator what remains."""
         if self.removed:
             yield f"Deleted {counted(len(self.removed), 'rule')}:"
             yield from (f"  {rule_text(rule)}" for rule in self.removed)

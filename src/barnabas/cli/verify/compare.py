@@ -163,7 +163,7 @@ class _Offsets(_Comparison):
         }
         examples["unmarked"] = list(dict.fromkeys(self._unmarked_in))[: self._wanted.most_examples]
         found = total(by_place.values())
-        # After a compaction, rows whose record is gone may remain, which is then not an error.
+        # After a compaction, rows may remain whose records are gone; that is not an error.
         strays = 0 if self._wanted.is_compacted else found.unfounded
         is_exact = not (found.lost or found.doubled or strays or self._unmarked)
         return Verdict(found, self._unmarked, self._of_others, examples, is_exact)

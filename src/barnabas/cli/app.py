@@ -1,7 +1,7 @@
 """Defines the command group `barnabas`, in which each command is loaded only when it is called.
 
 An error that is not a bug is reported on standard error, in one line that says what to do. The exit
-code is 1 for a failure and 2 for a wrong command line.
+code is 1 for a failure and 2 for an invalid command line.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     def topics() -> None: ...    decorated by @command_group()
 
 - The help of a group shows the whole first sentence of each command; click shortens it to `...`.
-- An unknown command or option causes a single hint, without click's own hint before it.
+- An unknown command or option produces a single hint, without click's own hint before it.
 - All groups use the verb `delete`; `remove` and `rm` are aliases for it.
 """
 

@@ -469,7 +469,7 @@ class DynamicConfig:
 
     async def _take_up_topic(self, topic: str) -> None:
         if topic not in self._view.image.topics:
-            # The topic was deleted, or is so new that LeaderAndIsr will bring its configs. But a
+            # The topic was deleted, or is so new that LeaderAndIsr will deliver its configs. But a
             # controller on this broker may have read older configs and not have sent them yet.
             await self._report(topic)
             if topic not in self._view.image.topics:

@@ -1,8 +1,8 @@
 """Writes the nodes of users, client ids and addresses below `/config`, including their parents.
 
-Like Kafka, this removes an empty node without children. With a user's last client, it removes the
-user's `clients` node, and the user's node if that is empty. Other configs in the same node are
-kept: a user's credentials and quotas share a node.
+Like Kafka, this removes an empty node without children. When it removes a user's last client, it
+also removes the user's `clients` node, and the user's node if that is then empty. Other configs in
+the same node are kept: a user's credentials and quotas share a node.
 """
 
 from __future__ import annotations

@@ -259,7 +259,7 @@ class ControllerTerm:
             return
         if isinstance(request, LeaderAndIsr):
             self._note_reports(broker_id, codes)
-        # Ignore replicas that only stop, because nothing waits for them.
+        # Ignore replicas that are stopped but not deleted, because nothing waits for them.
         elif isinstance(request, StopReplica) and request.delete:
             self._deletions.on_answer(broker_id, request, codes)
             if self._deletions.without_replicas():

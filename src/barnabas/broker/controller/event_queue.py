@@ -38,7 +38,7 @@ class ReplicaReports:
 
     A report states whether a replica is hosted or was lost with a log directory. A damaged log
     counts as lost until another replica is the leader; then it starts empty, and the broker hosts
-    the replica again in the same registration. Therefore, the last report about a replica is valid,
+    the replica again in the same registration. Therefore, the latest report about a replica counts,
     whether the previous one is waiting, being processed, or already in the image.
     """
 

@@ -113,8 +113,8 @@ class LogEndQuery:
             for each in topic.partitions:
                 name = TopicPartition(topic.topic, each.partition_index)
                 diverging = each.diverging_epoch
-                # The broker may have the partition in another leader epoch, or not yet; ask
-                # again later.
+                # The broker may have the partition in another leader epoch, or may not have it yet;
+                # ask again later.
                 if each.error_code != NONE:
                     _log.info(
                         "broker %d returned no log end offset for %s: error %d",

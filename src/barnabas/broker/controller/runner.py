@@ -176,7 +176,8 @@ class ControllerRunner:
         for name, value, sentence in (
             ("ActiveControllerCount", self.is_active, "1 on the controller, 0 elsewhere"),
             ("ActiveBrokerCount", brokers, "Brokers that are registered"),
-            # Kafka's is 0 when no event is being handled, and no page is rendered during one here.
+            # Kafka's value is 0 while no event is being handled; here, no page is rendered during
+            # an event.
             ("ControllerState", 0, "Always 0: the controller is idle whenever a page is rendered"),
             ("OfflinePartitionsCount", counts.offline_partitions, "Partitions without a leader"),
             ("PreferredReplicaImbalanceCount", away, "Partitions not led by their first replica"),

@@ -1,6 +1,6 @@
 """Writes the markers of a transaction to all its partitions, and retries until all are written.
 
-Once an outcome is decided, this module gets the control batches written (KIP-98), locally with
+Once an outcome is decided, this module has the control batches written (KIP-98), locally with
 `marker_append` and on other brokers with `marker_channel`. Each written marker is reported to the
 transactions machine, which completes the transaction after the last one.
 

@@ -1,7 +1,7 @@
 """Allocates producer ids from blocks that this broker takes from the metadata store.
 
 An id is never allocated twice in a cluster: a block is taken by a conditional write before its
-first id is used. The ids that are left when the broker stops are lost, and so is a block whose
+first id is used. Ids that are unused when the broker stops are lost, and so is a block whose
 write had an unknown outcome.
 """
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from barnabas.coordinator.decision import TransactionalBatch
     from barnabas.types import TopicPartition
 
-# Coordinator errors that may be gone when the producer retries.
+# Coordinator errors that may no longer occur when the producer retries.
 _PASSING = (
     ConcurrentTransactions,
     CoordinatorLoadInProgress,

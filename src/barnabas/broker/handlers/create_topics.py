@@ -80,7 +80,7 @@ async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateT
             # until the garbage collector runs.
             outcomes.append(error.with_traceback(None))
     quota = mutation_quota(context, strict_from=_STRICT_QUOTA)
-    # KIP-599: the quota counts partitions. A violation rejects single topics, not the whole
+    # KIP-599: the quota counts partitions. A violation rejects individual topics, not the whole
     # request.
     if quota.is_limited and not request.validate_only:
         outcomes = await _within_quota(context, quota, outcomes)
@@ -184,7 +184,7 @@ def _assignment(topic: CreatableTopic) -> dict[int, list[int]] | None:
         raise InvalidPartitions(
             f"{len(topic.assignments)} partitions at once; at most {MAX_NEW_PARTITIONS} are allowed"
         )
-    # The assignment implies both numbers; Kafka rejects them even if they match it.
+    # The assignment implies both numbers; Kafka rejects explicit ones even if they match it.
     if topic.num_partitions != _BROKER_DEFAULT or topic.replication_factor != _BROKER_DEFAULT:
         raise InvalidRequest(
             "Both numPartitions or replicationFactor and replicasAssignments were set. "

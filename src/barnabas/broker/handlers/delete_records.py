@@ -155,8 +155,8 @@ async def _wait_for_start(context: Context, pending: _Pending, until: float) -> 
 def _delete_below(context: Context, replica: Replica, offset: int) -> int:
     """Raise the log start offset. Returns the offset at or above which replicas have to start."""
     log, high_watermark = replica.log, replica.high_watermark
-    # Compaction guarantees to keep the last value of each key; deleting records from a compacted
-    # topic could remove it.
+    # Compaction guarantees that the last value of each key is kept; deleting records from a
+    # compacted topic could remove that value.
     if "delete" not in log.config.cleanup_policy.split(","):
         raise PolicyViolation(f"the cleanup.policy of {replica.topic_partition} lacks delete")
     if offset == _UP_TO_HIGH_WATERMARK:

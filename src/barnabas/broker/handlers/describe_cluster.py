@@ -36,7 +36,7 @@ def handle(context: Context, request: DescribeClusterRequest) -> DescribeCluster
             )
         )
     response = DescribeClusterResponse(
-        # This is not an error: `barnabas cluster health` asks the controller for it.
+        # Excluded brokers are not an error: `barnabas cluster health` asks the controller for them.
         error_message="\n".join(context.node.controller.left_out) or None,
         cluster_id=image.cluster_id or "",
         controller_id=image.controller_id,

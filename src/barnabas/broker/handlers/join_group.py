@@ -31,7 +31,7 @@ def _caller(context: Context) -> Caller:
     parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
     return Caller(
         client_id=context.client_id or "",
-        # Java prints addresses with a leading slash, and tools display it that way.
+        # Java prints addresses with a leading slash, and tools display them that way.
         host=f"/{context.client.address}",
         new_id="-".join(parts),
         version=context.version,

@@ -153,7 +153,7 @@ class ControlledShutdown(NamedTuple):
         asking = asyncio.get_running_loop().create_task(self._ask())
         try:
             while not asking.done():
-                # New leaders are written to the store, so no controller can help while it is
+                # New leaders are written to the store, so no controller can help while the store is
                 # unreachable.
                 if self.store.session_state is not SessionState.CONNECTED:
                     raise NotController("the metadata store does not answer")

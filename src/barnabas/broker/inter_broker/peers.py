@@ -51,7 +51,7 @@ class Peers:
         """Return a connection for requests; `timeout_ms` is how long a response may take.
 
         `purpose` becomes part of the client id, for the peer's logs; `memory` provides the receive
-        buffers, if not the connection's own. Raises ConnectionLost or NoAnswer.
+        buffers, instead of the connection itself. Raises ConnectionLost or NoAnswer.
         """
         # Imported here, so that a standalone broker does not load them.
         from barnabas.client.channel import BrokerAddress, Channel, Seams, dial_tcp

@@ -141,8 +141,8 @@ class Connections:
         for name in ("", listener):
             rate = self._limit("max.connection.creation.rate", name)
             if rate < _UNLIMITED:
-                # Each connection uses up a part of a second; after a second without connections,
-                # a burst of one second's worth is allowed.
+                # Each connection uses up a fraction of a second; after a second without
+                # connections, a burst of one second's worth is allowed.
                 earliest = max(self._next_at_ms.get(name, 0.0), now_ms - 1000)
                 self._next_at_ms[name] = earliest + 1000 / max(1, rate)
 

@@ -116,7 +116,7 @@ class Router:
         self._max_frame_bytes = node.config.int("socket.request.max.bytes")
         self._max_entries = node.config.int("barnabas.request.max.entries")
         self._faults: RequestFaults | None = None
-        # Requests of a client that gets a quota now must no longer take the fast path.
+        # Requests of a client that is given a quota must no longer take the fast path.
         node.quotas.add_listener(self._repeated.clear)
 
     def inject(self, faults: RequestFaults | None) -> None:

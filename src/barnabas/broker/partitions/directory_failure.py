@@ -57,8 +57,8 @@ class DirectoryFailures:
     def on_replica_error(self, replica: Replica, error: OSError) -> None:
         """Take the directory of a replica offline after a disk operation on it failed.
 
-        An error of a replica that is no longer hosted does not mean that a disk has failed: its log
-        was deleted or has already failed, and a log with that name is now a different log.
+        An error from a replica that is no longer hosted does not mean that a disk has failed: its
+        log was deleted or has already failed, and a log with that name is now a different log.
         """
         replicas = self.removal.replicas
         if replicas.is_short_of_descriptors(error):

@@ -34,9 +34,9 @@ _FILES_PER_STEP = 16 * _THREADS
 _KEPT_TOGETHER = 256
 """The number of new logs after which they are exempted from the cycle collector.
 
-Otherwise, it would walk all of them each time their number has grown by a quarter, which takes 120
-ms on the loop for 10,000 logs. None of their objects is part of a cycle, so deleted logs are freed
-anyway.
+Otherwise, the collector would walk all of them each time their number has grown by a quarter, which
+takes 120 ms on the loop for 10,000 logs. None of their objects is part of a cycle, so deleted logs
+are freed anyway.
 """
 
 

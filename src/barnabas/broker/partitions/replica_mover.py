@@ -220,7 +220,7 @@ class ReplicaMover:
         future, log, truncations = self._future, replica.log, replica.log.truncations
         if log.is_cold(offset, TURN_BYTES):
             await self._in_lane(warming(log, offset, TURN_BYTES))
-        # Its topic's settings may have changed: the copy must roll and index like the original.
+        # The topic's settings may have changed: the copy must roll and index like the original.
         if future.config is not log.config:
             future.config = log.config
         end_offset = log.log_end_offset

@@ -181,7 +181,7 @@ class Replicas:
         """Yield families for the logs of all replicas, reading the logs as the page is rendered."""
         for name, sentence, read in _OF_LOGS:
             yield gauge(f"kafka.log:type=Log,name={name}", sentence, _of_logs(list(self), read))
-        # Published dashboards list topics by this name. Kafka has a 0 for each partition led
+        # Published dashboards list topics by this name. Kafka reports 0 for each partition led
         # elsewhere.
         yield gauge(
             "kafka.cluster:type=Partition,name=ReplicasCount",

@@ -186,7 +186,7 @@ class RoleChanges:
             if done % _PARTITIONS_PER_TURN == 0:
                 yield None
         report_roles(self._replicas.events, _log, request, role_changes)
-        # A directory may have failed after one of its partitions was given its role.
+        # A directory may have failed after a role was assigned to one of its partitions.
         gone = self._replicas.offline & codes.keys()
         codes.update(dict.fromkeys(gone, KafkaStorageError.code))
         return codes
@@ -390,9 +390,9 @@ class RoleChanges:
     def stop_replica(self, request: StopReplica) -> Steps[Codes]:
         """Stop hosting partitions, and delete their data if requested; return each error code.
 
-        A log in an offline directory is not deleted, which the error code reports, because the log
-        would reappear with the disk. A reported deletion is durable; otherwise, the old log could
-        reappear after a power failure, when the name may already belong to another topic.
+        For a log in an offline directory, the error code reports that it was not deleted, because
+        it would reappear with the disk. A reported deletion is durable; otherwise, the old log
+        could reappear after a power failure, when the name may already belong to another topic.
         """
         codes: Codes = {}
         deleted: dict[TopicPartition, Path] = {}

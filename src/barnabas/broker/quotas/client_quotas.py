@@ -332,7 +332,8 @@ class ClientQuotas:
         sharing, limit = found
         key = kind, sharing
         meter = self._meters.get(key)
-        # Clients that share the limit share the meter: all clients of a user, or with the same id.
+        # Clients that share the limit share the meter: all clients of a user, or all with the same
+        # id.
         if meter is None:
             if len(self._meters) >= _MOST_CLIENTS:
                 del self._meters[next(iter(self._meters))]

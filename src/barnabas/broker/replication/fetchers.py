@@ -140,7 +140,7 @@ class Fetchers(ReplicaListener):
         del self._homes[name]
         fetcher.unfollow(name)
         if not fetcher.partitions:
-            # The controller's next request may bring another partition for it.
+            # The controller's next request may add another partition to it.
             asyncio.get_running_loop().call_soon(self._close_idle)
 
     def _close_idle(self) -> None:

@@ -1,7 +1,7 @@
 """Manages a fetcher's connection to a leader, for Fetch and ListOffsets.
 
 One request is in flight at a time. `open` replaces a lost connection and looks up the leader's
-address again, because the leader may have returned elsewhere.
+address again, because the leader may have restarted at another address.
 """
 
 from __future__ import annotations

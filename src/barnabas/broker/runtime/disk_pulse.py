@@ -65,7 +65,7 @@ class DiskPulse:
     def tick(self) -> bool:
         """Check whether the current write takes too long; if so, call `on_hang` once."""
         writes = self._writes
-        # No write is in progress, or a different one from that at the last tick.
+        # No write is in progress, or not the same one as at the last tick.
         if writes == self._ended or writes != self._seen:
             self._seen, self._ticks = writes, 0
             return False

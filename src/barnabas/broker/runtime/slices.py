@@ -4,7 +4,7 @@ A handler that works through a list is a generator: it yields when `Pace` report
 over, and returns its outcome. Most lists are short, so they need one slice and are answered
 immediately.
 
-Data may change between two slices, so a handler must read it again if it matters.
+Data may change between two slices, so a handler must reread the data that it depends on.
 """
 
 from __future__ import annotations

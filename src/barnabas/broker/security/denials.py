@@ -1,4 +1,4 @@
-"""Adds an event for denied access, with the rule, or the lack of a rule, that decided (IN-1).
+"""Adds an event for denied access, with the rule that decided, or the lack of one (IN-1).
 
 A client retries denied requests, and a hostile client can invent any number of names. Each kind of
 denial (principal, host, operation and resource) therefore has at most one event a minute, which

@@ -1,7 +1,7 @@
 """Manages the directory of a cluster on one machine: its brokers, their ports and their configs.
 
     cluster.json      the ports, which do not change, and the configs of the last start
-    zookeeper/        the tree of the cluster's metadata
+    zookeeper/        the cluster's metadata tree
     broker-1/ ...     each broker's log directory
     broker-1.log ...  the output of each process, in files that are replaced before they grow large
     secure/           certificates and passwords, with --secure

@@ -6,8 +6,8 @@
                 | last stable offset int64            an entry for each aborted transaction (KIP-98)
 
 While a segment is active, and after a crash, the first two files are preallocated, and their unused
-part consists of zeros. The zeros start at the first entry after the beginning that points to the
-segment's first offset.
+part consists of zeros. The unused part starts at the first entry, apart from the very first, that
+points to the segment's first offset.
 """
 
 from __future__ import annotations

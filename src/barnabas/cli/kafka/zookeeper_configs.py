@@ -5,7 +5,7 @@
 
 As in Kafka 3.9.1, these two are written to ZooKeeper, with a notification for the brokers. Configs
 that only older versions write there (topic configs, quotas) are sent to the brokers instead, which
-validate them. The output is then that of 2.3.1.
+validate them. The output then matches that of 2.3.1.
 """
 
 from __future__ import annotations

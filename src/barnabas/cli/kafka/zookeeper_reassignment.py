@@ -1,4 +1,4 @@
-"""Implements `kafka-reassign-partitions.sh --zookeeper` as in Kafka 2.3.1, and with its words.
+"""Implements `kafka-reassign-partitions.sh --zookeeper` as in Kafka 2.3.1, with its messages.
 
 The request is sent to the brokers that are registered in ZooKeeper. In 2.3.1, a plan with log
 directories also needed --bootstrap-server; here, --zookeeper is enough.

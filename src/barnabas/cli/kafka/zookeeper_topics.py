@@ -1,4 +1,4 @@
-"""Implements `kafka-topics.sh --zookeeper` as in Kafka 2.3.1, with its words and layout.
+"""Implements `kafka-topics.sh --zookeeper` as in Kafka 2.3.1, with its messages and layout.
 
     Topic:test<TAB>PartitionCount:1<TAB>ReplicationFactor:1<TAB>Configs:k=v,k=v
     <TAB>Topic: test<TAB>Partition: 0<TAB>Leader: 0<TAB>Replicas: 0<TAB>Isr: 0

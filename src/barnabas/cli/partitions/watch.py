@@ -6,9 +6,9 @@ last look at which the leader had no more records than the replica has now. A re
 seen with all records has been behind at least since the first look.
 
 The reason for a change cannot be seen from outside. Barnabas brokers report the reasons as events
-(`reasons`), which are shown next to the changes; for other brokers, there are none. The replicas
-are not asked at the same instant, so while producers write, the time between two responses may
-appear as a lag of some records.
+(`reasons`), which are shown next to the changes; for other brokers, there are none. The replicas do
+not respond at the same instant, so while producers write, the time between two responses may show
+up as a lag of a few records.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     alice.librdkafka.properties   the same under librdkafka's names (kcat -F, confluent-kafka)
     alice.ca.pem                  the certificates that both trust, which anybody may read
 
-The administrator's own copy of the authority's certificate is often in a directory that others
+The administrator's own copy of the authority's certificate is often in a directory that other users
 cannot read.
 """
 

@@ -1,7 +1,7 @@
 """Counts, for `verify`, the rows in the outputs for each offset of a source. Pure.
 
 The counts take one byte per offset, and are stored in chunks. A chunk whose bytes are all equal is
-replaced by that one number, which soon happens if a topic was copied in order.
+stored as a single number, which soon happens if a topic was copied in order.
 """
 
 from __future__ import annotations

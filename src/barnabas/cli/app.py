@@ -114,7 +114,7 @@ class _Commands(CommandGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        # The import happens only now, so that no command loads the libraries of other commands.
+        # Import only now, so that no command loads the libraries of other commands.
         name = _MODULES.get(cmd_name, f"{cmd_name}.command")
         extra = next((each for own, each in _EXTRAS.items() if name.startswith(own)), None)
         module = import_module(_CLI + name) if extra is None else _of_extra(name, extra)

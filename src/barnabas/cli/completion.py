@@ -56,7 +56,7 @@ _LIMITS: dict[str, Any] = {
 def _names(
     context: click.Context, begun: str, ask: Callable[[Admin], Awaitable[list[str]]]
 ) -> list[str]:
-    # This import is delayed, because every command imports this module.
+    # Import this late, because every command imports this module.
     import asyncio
 
     from barnabas.cli.connection import DEFAULT_SERVERS, client_options
@@ -67,7 +67,7 @@ def _names(
     options = {**client_options(context), **_LIMITS}
 
     async def within_limits() -> list[str]:
-        # The client's own timeouts apply to each attempt; this one applies to all attempts
+        # The client's own timeouts apply to each attempt; this limit applies to all attempts
         # together.
         async with asyncio.timeout(_PATIENCE_S):
             async with Admin(servers, **options) as admin:

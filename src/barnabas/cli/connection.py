@@ -72,8 +72,8 @@ def _remember_profile(context: click.Context, _: click.Parameter, name: str | No
 def _servers(context: click.Context, parameter: click.Parameter, servers: str | None) -> str:
     assert parameter.name is not None
     source = context.get_parameter_source(parameter.name)
-    # The order is that in `barnabas profile --help`: values on the command line override stored
-    # ones.
+    # The order is as documented in `barnabas profile --help`: values on the command line override
+    # stored ones.
     if source is ParameterSource.COMMANDLINE and servers is not None:
         return servers
     name = context.meta.get(_PROFILE)
@@ -133,7 +133,7 @@ def _options_of(context: click.Context, path: str, properties: Mapping[str, str]
         configure(ClientConfig, common)
     except ConfigError as error:
         raise click.UsageError(f"{path}: {error}", context) from error
-    # This causes only a warning, because a file for Kafka's clients may have settings that our
+    # Only warn, because a file for Kafka's clients may have settings that our
     # clients do not need.
     for line in unknown_options(properties):
         warn(context.command_path, f"{path}: {line}")

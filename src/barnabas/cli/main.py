@@ -36,7 +36,7 @@ def drop_output() -> None:
 
 
 def _run(words: list[str]) -> int:
-    # This is done without click; see the docstring of this module.
+    # Do this without click; see the docstring of this module.
     if words[:2] == ["server", "start"]:
         # Modules create many long-lived objects, which the garbage collector would traverse
         # repeatedly. This would take a tenth of the time until the broker is ready. The broker

@@ -159,5 +159,5 @@ def _run(path: str, storage_pairs: tuple[str, ...], work: Callable[[dict[str, st
     try:
         return work(options)
     except (DeltaError, OSError) as error:
-        # The library's errors have several lines and contain a stack trace of their own.
+        # The library's errors have several lines and include a stack trace.
         raise TableError(f"{path}: {in_one_line(error)}") from error

@@ -226,7 +226,7 @@ def explain_(
         return
     said = {
         "allowed": bool(found.is_allowed),
-        # If this is null, no rule decides, and `allowed` is the default.
+        # If null, no rule decides, and `allowed` is the default.
         "rule": found.rule and rule_values(found.rule),
         "rules_about_it": len(found.about),
         "lets_in": None if found.is_allowed else rule_line(letting_in(access)),

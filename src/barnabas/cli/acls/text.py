@@ -122,7 +122,7 @@ def _without_rule(access: Access, found: Explanation) -> list[str]:
     lines += [
         f"Similar: {rule_text(each)}."
         for each in found.about
-        # These rules are for the same user but for another operation or host, which is usually a
+        # These rules are for the same user but for another operation or host, which usually means a
         # typing error.
         if each.entry.principal == access.principal
     ][:5]

@@ -220,8 +220,8 @@ def _free_ports(first: int, taken: Iterable[int]) -> Iterator[int]:
 
 def _free(port: int) -> bool:
     with socket.socket() as probe, contextlib.suppress(OSError):
-        # The port is bound in the same way as by the broker, so that a connection in TIME_WAIT does
-        # not make it seem to be in use.
+        # Bind the port as the broker does, so that a connection in TIME_WAIT does not make the port
+        # seem to be in use.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((HOST, port))
         return True

@@ -116,7 +116,7 @@ def stop_process(name: str, directory: Path) -> bool:
 
 def stop_all(plan: Plan) -> None:
     """Stop the brokers, the oldest last, and then ZooKeeper."""
-    # They stop one after the other, and each hands its leaderships to the remaining brokers
+    # Brokers stop one after the other, and each hands its leaderships to the remaining brokers
     # (RE-13).
     for broker_id in sorted(plan.ports, reverse=True):
         stop_process(f"broker {broker_id}", plan.broker_directory(broker_id))

@@ -129,7 +129,7 @@ def dump(
             raise  # the reader has closed the pipe, so the file is fine
         except (CorruptData, OSError) as error:
             problems += 1
-            # Standard error is not buffered, so without this, the error would appear before the
+            # Standard error is not buffered, so without a flush, the error would appear before the
             # lines that precede it.
             output.flush()
             complain(_WHO, _reason(shown_as, error))

@@ -68,7 +68,7 @@ def show_plan(moves: Sequence[Move], console: Console | None = None) -> None:
     console = console or Console(highlight=False)
     rows: list[Cells] = []
     for move in moves:
-        # This is the number of offsets that the group will read again or, if negative, will skip.
+        # The number of offsets that the group will read again or, if negative, will skip.
         again = None if move.before is None else move.before - move.after
         rows.append(
             [

@@ -96,7 +96,7 @@ def explain(given: Given) -> list[Line]:
             return [["acls", "remove", *_resources(list(wanted)), *end]]
     deeds = _deeds(given)
     # A role remains a role in our command. Without a role, the operations are listed, because
-    # Kafka's default is All and ours is none.
+    # Kafka's default is All, and ours has none.
     what = flag_words(given, "producer", "consumer", "idempotent")
     if not deeds.is_role:
         what = [
@@ -108,8 +108,8 @@ def explain(given: Given) -> list[Line]:
     named_resources = [each for each in patterns if each != CLUSTER or "cluster" in given]
     return [
         ["acls", action, *_who(clients, action), *what, *_resources(named_resources), *end]
-        # A command line of Kafka can allow some clients and deny others; ours can only do one of
-        # the two.
+        # One command line of Kafka's can allow some clients and deny others; ours can do only one
+        # of the two.
         for clients in _clients(given)
     ]
 
@@ -336,7 +336,7 @@ def _keeper(given: Given) -> AbstractAsyncContextManager[Admin | ZooKeeperAcls]:
 
 
 async def _add(given: Given, wanted: _Wanted) -> None:
-    # As in Kafka, this is printed before the request, so that the list shows what was requested
+    # As in Kafka, print before sending the request, so that the list shows what was requested
     # even if the request is rejected.
     async with _keeper(given) as keeper:
         for pattern, acls in wanted.items():

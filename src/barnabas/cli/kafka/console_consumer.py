@@ -174,7 +174,7 @@ def _format(given: Given) -> Line:
         return ["--format", template_of(name)]
     own = _properties(given)
     # Our template prints raw bytes between fixed separators, so no other format has an equivalent.
-    default_layout(own)  # rejects wrong options
+    default_layout(own)  # rejects invalid options
     for option in ("key.deserializer", "value.deserializer", "headers.deserializer"):
         if deserializer(own.get(option)) is not bytes:
             raise NotCovered(f"{own[option]}: our command prints keys and values as they are")
@@ -234,7 +234,7 @@ def run(given: Given) -> int:
 def _start(given: Given, *, is_own_group: bool, reset: str) -> Start | Subscribed:
     """Return a start with the given partition, or with the topics as a member of a group."""
     include, partition = given.text("include"), given.number("partition", 0)
-    # --partition assigns and does not join a group (Kafka rejects --group with it).
+    # --partition assigns the partition and joins no group (Kafka rejects --group with it).
     if partition is not None:
         return Start(given.text("topic") or "", (partition,), _offset(given))
     topics = (given.text("topic") or "",) if include is None else patterns(include, "include")
@@ -258,8 +258,7 @@ def _options(given: Given, configs: Mapping[str, str], group: str | None) -> dic
         "max_poll_records": 5_000,
         "auto_offset_reset": "earliest" if "from-beginning" in given else "latest",
     }
-    # Like Kafka, this generates a group id and disables commits, because no later run uses this
-    # group.
+    # Like Kafka, generate a group id and disable commits, because no later run uses this group.
     if group is None and "partition" not in given:
         group = own_group_id()
         options["enable_auto_commit"] = False  # its commits would be useless

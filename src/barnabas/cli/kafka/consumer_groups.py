@@ -155,8 +155,8 @@ def run(given: Given) -> int:
             run_reset(given, _names(given), _options(given))
         else:
             run_client(work[action](given))
-    # A wrong command line, or an address without a broker, is reported in one line with exit code
-    # 1.
+    # An invalid command line, or an address without a broker, is reported in one line with exit
+    # code 1.
     except (BadCommandLine, NoBrokersAvailable):
         raise
     except BarnabasError as error:
@@ -203,7 +203,7 @@ async def _describe(given: Given) -> None:
                     for_terminal(members_text(each.group, verbose="verbose" in given)), nl=False
                 )
             continue
-        # This is printed before the table and on another stream, so that the table can be piped.
+        # Print the remark before the table and on another stream, so that the table can be piped.
         text = remark(each)
         if text is not None:
             click.echo(f"\n{text}", err=True)

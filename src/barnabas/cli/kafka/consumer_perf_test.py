@@ -57,14 +57,14 @@ def run(given: Given) -> int:
     """Read the records; our command prints Kafka's lines."""
     line = explain(given)
     if "threads" in given or "num-fetch-threads" in given:
-        # Kafka's tool prints this among its results.
+        # Kafka's tool prints this warning among its results.
         click.echo(
             "WARNING: option [threads] and [num-fetch-threads] have been deprecated and will be "
             "ignored by the test"
         )
     if "group" in given:
         warn(_WHO, "--group: this tool reads all partitions, joins no group and commits nothing")
-    # Kafka's tool prints this among its results.
+    # Kafka's tools exit with 1 for any error.
     return min(run_ours(line), 1)
 
 

@@ -68,7 +68,7 @@ def _action(given: Given) -> str:
 async def _create(given: Given) -> None:
     renewers, owners = _users(given, _RENEWER), _users(given, _OWNER)
     life_ms = _period(given, _LIFE)
-    # As in Kafka, this is printed before the request, so that the output shows what was requested
+    # As in Kafka, print before sending the request, so that the output shows what was requested
     # even if the request is rejected.
     async with admin_of(given) as admin:
         click.echo(

@@ -116,7 +116,7 @@ def _numbers(text: str | None) -> set[int] | None:
 
 def explain(given: Given) -> list[Line]:
     """Return our command for the line."""
-    _filter(given)  # rejects wrong options
+    _filter(given)  # rejects invalid options
     names = _names(given)
     line = ["offsets", *names]
     at = _time(given)
@@ -195,8 +195,8 @@ async def _outcomes(
     """Look up all partitions in one request or, if one is rejected, separately, so that each has
     its own error."""
     try:
-        # A partition may be rejected, for example for lack of authorization. Each one is then
-        # looked up separately.
+        # A partition may be rejected, for example for lack of authorization. In that case, look up
+        # each one separately.
         return await admin.list_offsets(dict.fromkeys(names, at))
     except KafkaError:
         outcomes: dict[TopicPartition, OffsetAndTimestamp | KafkaError] = {}

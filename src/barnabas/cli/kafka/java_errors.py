@@ -60,8 +60,8 @@ def java_message(error: BarnabasError) -> str:
     text = str(error)
     if not isinstance(error, KafkaError):
         return text
-    # The broker sent no message, so ours is the meaning of the code, which Kafka's client expresses
-    # differently.
+    # The broker sent no message, so our text is the meaning of the code, which Kafka's client
+    # expresses differently.
     if text.endswith(error.meaning):
         return _MESSAGES.get(error.name, error.meaning)
     return _SUBJECT.sub("", text, 1)  # our client adds the source; Kafka's tools do not

@@ -49,8 +49,7 @@ def run(given: Given) -> int:
     brokers = _brokers(given)
     topics = {word for word in (given.text("topic-list") or "").split(",") if word}
     found = run_client(_describe(given))
-    # All brokers are asked, so that a requested broker that is not alive is noticed without a
-    # timeout.
+    # Ask all brokers, so that a requested broker that is not alive is detected without a timeout.
     missing = [broker for broker in brokers if broker not in found]
     if missing:
         click.echo(

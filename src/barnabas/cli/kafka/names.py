@@ -43,7 +43,7 @@ RUN_CLASS: Final = "kafka-run-class"
 
 CLASSES: Final = {
     # Kafka 3.x moved its tools from Scala (kafka.admin, kafka.tools) to Java
-    # (org.apache.kafka.tools). Documents and scripts use either name.
+    # (org.apache.kafka.tools). Documentation and scripts use either name.
     "kafka.Kafka": "kafka-server-start",
     "kafka.admin.TopicCommand": "kafka-topics",
     "org.apache.kafka.tools.TopicCommand": "kafka-topics",

@@ -94,8 +94,8 @@ async def _elect(
     """
     async with admin_of(given, _CONFIG) as admin:
         there = current(await admin.describe_topics())
-        # The partitions are listed because with None, the response would not contain those that
-        # need no election.
+        # List the partitions, because with None, the response would omit those that need no
+        # election.
         names = sorted(there) if wanted is None else wanted
         found = dict(sorted((await admin.elect_leaders(PREFERRED, names)).items())) if names else {}
     outcomes: Outcomes = {

@@ -26,7 +26,7 @@ def explain(given: Given) -> list[Line]:
             raise NotCovered(
                 f"--{name}: not supported by `barnabas perf produce`: {reason}; leave it out"
             )
-    # This is checked after options that we do not have, because Kafka accepts a payload file
+    # Check this after the options that we do not have, because Kafka accepts a payload file
     # instead of a size.
     given.need("record-size")
     path = given.text("producer.config")

@@ -50,7 +50,7 @@ def run(given: Given) -> int:
     # With --zookeeper, these two actions print 2.3.1's lines; the others are the same in both
     # versions, or did not exist.
     old = {"execute": zookeeper_reassignment.execute, "verify": zookeeper_reassignment.verify}
-    # This check precedes the warning, so that a wrong line prints only its error.
+    # This check precedes the warning, so that an invalid line prints only its error.
     plan = zookeeper_reassignment.plan_of_line(given, action) if action in old else None
     warn_of_zookeeper()
     if plan is None:

@@ -94,7 +94,7 @@ def _run(typed: str, words: list[str]) -> int:
     if "--version" in asked and script.startswith("kafka-"):
         click.echo(f"{__version__} (Barnabas, with the tools of Kafka 3.9)")
         return EXIT_OK
-    # This precedes parsing, which would only report that a retired option is "not a recognized
+    # Check this before parsing, which would only report that a retired option is "not a recognized
     # option".
     check_options(script, tool, asked)
     given = parse(asked, tool.options, tool.abbreviates, tool.older)

@@ -61,7 +61,7 @@ def explain(given: Given) -> list[Line]:
     name = given.text("formatter") or DEFAULT
     if not is_default(name):
         line += ["--format", template_of(name)]
-    # No equivalent of the default formatter's properties is certain to print the same.
+    # No equivalent of the default formatter's properties is certain to print the same output.
     elif "property" in given:
         raise NotCovered("--property: choose the parts of a line with --format; leave it out")
     most = given.number("max-messages")

@@ -129,7 +129,7 @@ def explain(given: Given) -> list[Line]:
             *flag_words(given, "if-not-exists"),
         ]
         return [["topics", "create", topic or "", *options, *at]]
-    # Our command has no equivalent for Kafka's pattern for --list.
+    # Our command has no equivalent of Kafka's pattern for --list.
     if action == "list" and topic is not None:
         raise NotCovered(
             "--list --topic: our command lists all topics: barnabas topics list | grep NAME"
@@ -196,7 +196,8 @@ async def _create(given: Given) -> None:
     partitions, factor = given.number("partitions"), given.number("replication-factor")
     if partitions is not None and partitions < 1:
         raise Refused("The partitions must be greater than 0")
-    # This is a signed 16-bit number in the protocol, and Kafka checks it before it asks a broker.
+    # The factor is a signed 16-bit number in the protocol, and Kafka checks it before it asks a
+    # broker.
     if factor is not None and not 1 <= factor <= _INT16_MAX:
         raise Refused(f"The replication factor must be between 1 and {_INT16_MAX} inclusive")
     await create_topic(given, name, key_values(given.texts("config"), "--config"))

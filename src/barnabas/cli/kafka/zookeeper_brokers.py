@@ -64,7 +64,7 @@ def zookeeper_settings(given: Given, file: str | None = None) -> Settings:
     Raises ConfigError.
     """
     address = given.required_text(ZOOKEEPER_OPTION)
-    # A wrong address is reported before a client tries to connect.
+    # Report an invalid address before a client tries to connect.
     hosts_and_chroot(address)  # raises an error for an invalid address
     return TreeSource(address, file).required_zookeeper()
 

@@ -351,12 +351,12 @@ def _broker_edit(given: Given, entity: Entity) -> Edit:
     from barnabas.config import BrokerConfig, key_of
 
     pairs = _configs_to_add(given)
-    # As in 3.9.1, the secret encrypts passwords in the settings and is itself not written.
+    # As in 3.9.1, the secret encrypts passwords in the settings and is not written itself.
     encoder = {name: text for name, text in pairs.items() if name.startswith(_ENCODER)}
     added = {name: text for name, text in pairs.items() if name not in encoder}
     try:
         for name, text in added.items():
-            # This checks what the broker would check, because it is not running and would find
+            # Check what the broker would check, because the broker is not running and would find
             # errors only when it starts.
             check_change(name, text, entity.name == DEFAULT)
             key_of(name).parse(text)
@@ -375,7 +375,8 @@ async def _alter_topic(given: Given, entity: Entity) -> None:
             for each in await admin.describe_configs(resource)
             if each.source == DYNAMIC_TOPIC_CONFIG
         }
-        # This is called only to reject a config that is not set; the brokers apply the change.
+        # Call this only to reject the deletion of a config that is not set; the brokers apply the
+        # change.
         _edit(own, added, deleted)
         await admin.alter_configs(
             resource,

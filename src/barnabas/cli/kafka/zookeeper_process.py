@@ -134,7 +134,7 @@ def stop_process(pid: int) -> bool:
     except PermissionError as error:
         raise CannotRun(f"ZooKeeper, process {pid}, belongs to another user") from error
     ends_at = time.monotonic() + _STOP_SECONDS
-    # The start time is compared, because another process may get the id as soon as this one has
+    # Compare the start time, because another process may get the id as soon as this one has
     # ended.
     while began_ticks is not None and process_began_ticks(pid) == began_ticks:
         if time.monotonic() > ends_at:

@@ -46,7 +46,7 @@ def _run_stop(given: Given) -> int:
     if given.others:
         has_stopped = zookeeper.stop(zookeeper.server_of(Path(given.others[0])))
     else:
-        # Kafka's script signals every ZooKeeper on the machine; this one does not choose among
+        # Kafka's script signals every ZooKeeper on the machine; this tool refuses to choose among
         # several.
         found = list(zookeeper.processes())
         if len(found) > 1:

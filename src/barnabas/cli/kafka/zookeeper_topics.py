@@ -103,7 +103,7 @@ async def _create(given: Given, found: Found) -> None:
         raise Refused("Number of partitions must be larger than 0.")
     if factor is not None and factor < 1:
         raise Refused("Replication factor must be larger than 0.")
-    # 2.3.1 counts the brokers in ZooKeeper; the brokers would reject this in other words.
+    # 2.3.1 counts the brokers in ZooKeeper; the brokers would reject this with another message.
     if factor is not None and factor > len(found.brokers):
         raise Refused(
             f"Replication factor: {factor} larger than available brokers: {len(found.brokers)}."
@@ -216,7 +216,7 @@ async def _enlarge(
         )
     click.echo(_ADDS_PARTITIONS)
     there = len(topic.partitions)
-    # The brokers also reject this; the words here are those of 2.3.1.
+    # The brokers also reject this; the message here is that of 2.3.1.
     if count <= there:
         raise Refused(
             "The number of partitions for a topic can only be increased. Topic "

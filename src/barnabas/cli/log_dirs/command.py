@@ -78,7 +78,7 @@ def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, s
             f"--broker {min(missing)}: this broker is not alive; the live brokers are "
             f"{', '.join(map(str, every))}"
         )
-    # All brokers are asked, so that a broker that is not alive is reported immediately.
+    # Ask all brokers, so that a broker that is not alive is reported immediately.
     chosen = {each: every[each] for each in every if not brokers or each in brokers}
     found = with_replicas_of(topics, chosen)
     if as_json:

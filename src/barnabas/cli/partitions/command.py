@@ -194,7 +194,7 @@ class _Watcher:
                 except Unreachable:
                     continue
                 except KafkaError as error:
-                    # A watched topic that was deleted is not waited for.
+                    # Do not wait for a watched topic that was deleted.
                     if isinstance(error, UnknownTopicOrPartition) or not error.retriable:
                         raise
         finally:

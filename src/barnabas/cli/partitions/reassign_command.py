@@ -275,7 +275,7 @@ async def _execute(servers: str, plan: Plan, additional: bool, rates: Rates) -> 
 async def _verify(servers: str, plan: Plan, preserve_throttles: bool) -> int:
     wanted, log_dirs = plan
     async with Admin(servers, **client_options()) as admin:
-        # This is looked up first, so that a move that ends in between counts as completed.
+        # Look this up first, so that a move that ends in between counts as completed.
         moving = await admin.list_partition_reassignments()
         actual = current(await admin.describe_topics())
         found = places(log_dirs, await admin.describe_log_dirs()) if log_dirs else {}
@@ -316,7 +316,7 @@ async def _cancel(servers: str, plan: Plan, preserve_throttles: bool) -> int:
         over = {
             name: error
             for name, error in outcomes.items()
-            # It ended between the two requests, so there is nothing left to cancel.
+            # The move ended between the two requests, so there is nothing left to cancel.
             if not isinstance(error, NoReassignmentInProgress)
         }
         if not over:

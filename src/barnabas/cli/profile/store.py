@@ -94,7 +94,7 @@ def write_profiles(profiles: Profiles) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(json.dumps(stored, indent=2) + "\n")
             file.flush()
-            # This precedes the rename, so that after a power failure, the name refers to the old
+            # Sync before the rename, so that after a power failure, the name refers to the old
             # file or to the complete new one.
             sync_descriptor(file.fileno())
         Path(written).replace(path)

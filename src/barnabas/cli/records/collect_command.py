@@ -410,7 +410,8 @@ async def _collect(
 ) -> Shipped:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    # Both signals end it cleanly: lines that were read are sent, and their positions are committed.
+    # Both signals end the command cleanly: lines that were read are sent, and their positions are
+    # committed.
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     work = []

@@ -233,7 +233,7 @@ def parse(words: Sequence[str]) -> StartArguments:
         else:
             file = word
     host, port = given.get(_HOST), given.get(_PORT)
-    if host == "":  # it comes from an unset variable and must not open the broker to others
+    if host == "":  # an unset variable must not open the broker to other machines
         raise UsageError("--host needs an address; 0.0.0.0 stands for all")
     if host is not None or port is not None:
         if "listeners" in settings:

@@ -96,8 +96,8 @@ def _is_meant(server: ServerProcess, selection: Selection) -> bool:
     if directory is not None:
         recorded = read_pid_file(directory)
         is_recorded = recorded is not None and recorded.pid == server.pid and recorded.is_alive
-        # There are two signs: the pid file, and the open .lock, which only this user's processes
-        # show.
+        # There are two indications: the pid file, and the open .lock, which only this user's
+        # processes show.
         if not is_recorded and directory.resolve() not in server.directories:
             return False
     return (

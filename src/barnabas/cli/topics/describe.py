@@ -42,7 +42,7 @@ class Filters(NamedTuple):
             not any(self)
             or (self.under_replicated and in_sync < replicas)
             or (self.unavailable and not is_led)
-            # Kafka counts a partition without a leader as below its minimum, whatever its ISR is.
+            # Kafka counts a partition without a leader as below its minimum, whatever its ISR.
             or (self.under_min_isr and (in_sync < min_isr or not is_led))
             or (self.at_min_isr and in_sync == min_isr)
         )

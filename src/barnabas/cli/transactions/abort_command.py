@@ -123,6 +123,6 @@ async def _at(admin: Admin, name: TopicPartition, start_offset: int) -> _Numbers
 async def _fence(servers: str, transactional_id: str) -> None:
     """Fence an existing id. Fencing an unknown id would create it."""
     async with Admin(servers, **client_options()) as admin:
-        # This raises an error for an id that does not exist.
+        # Raises an error for an id that does not exist.
         await admin.describe_transactions([transactional_id])
         await admin.fence_producers([transactional_id])

@@ -242,8 +242,8 @@ class Left(NamedTuple):
 
 def _password(from_stdin: bool) -> str:
     if not from_stdin:
-        # It has 192 bits, and no character that must be escaped in a shell, a JAAS line or a
-        # properties file.
+        # The password has 192 bits, and no character that must be escaped in a shell, a JAAS line
+        # or a properties file.
         return secrets.token_urlsafe(_PASSWORD_BYTES)
     password = sys.stdin.readline().rstrip("\r\n")
     if not password:

@@ -87,7 +87,7 @@ class ClusterView:
 
     @property
     def has_metadata(self) -> bool:
-        """Is true once a controller has described the cluster since this broker started."""
+        """Whether a controller has described the cluster since this broker started."""
         return not self.has_peers or self.broker_id in self.image.brokers
 
     async def until_metadata(self) -> None:

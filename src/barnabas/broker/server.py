@@ -206,7 +206,7 @@ class Server:
 
     @property
     def _has_secrets(self) -> bool:
-        """Is true if the dynamic configs can contain passwords."""
+        """Whether the dynamic configs can contain passwords."""
         return self.config.is_set("password.encoder.secret")
 
     async def _with_secrets(self, store: MetadataStore) -> BrokerConfig:

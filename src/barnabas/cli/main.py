@@ -15,7 +15,7 @@ EXIT_OK, EXIT_FAILURE, EXIT_USAGE = 0, 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command, and return the exit code (0 done, 1 failed, 2 wrong command line)."""
+    """Run one command, and return the exit code (0 done, 1 failed, 2 invalid command line)."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _run(words)

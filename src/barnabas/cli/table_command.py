@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class TableError(BarnabasError):
-    """Raised if a table does not exist or cannot be changed at the moment."""
+    """Raised if a table does not exist or cannot currently be changed."""
 
 
 @command_group()

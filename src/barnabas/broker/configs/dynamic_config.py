@@ -414,9 +414,7 @@ class DynamicConfig:
             self._due.set()
 
     async def _whole_round(self) -> None:
-        """Wait for a round that starts after this call, which applies everything committed
-        before.
-        """
+        """Wait for a round that starts after this call and applies everything committed before."""
         if self._failure is not None:
             raise self._failure
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

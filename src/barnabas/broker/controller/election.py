@@ -116,7 +116,7 @@ class ControllerElection:
 
     @property
     def is_active(self) -> bool:
-        """Is true while this broker is the controller."""
+        """Whether this broker is the controller."""
         return self._term is not None
 
     def configure(self, settings: ControllerSettings) -> None:

@@ -206,8 +206,8 @@ class ControllerTerm:
         await self._round()
 
     def _removed_topics(self) -> list[Send]:
-        """Build the removal of topics that only this broker knows; other brokers detect them
-        themselves.
+        """Build the removal of topics that only this broker still knows; other brokers detect
+        deletions themselves.
         """
         gone = self._context.view.image.topics.keys() - self.image.topics.keys()
         if not gone:

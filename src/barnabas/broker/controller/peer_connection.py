@@ -29,7 +29,7 @@ class PeerConnection(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Is true as long as requests can be sent."""
+        """Whether requests can be sent."""
         ...
 
     @property

@@ -119,7 +119,7 @@ class ControllerRunner:
 
     @property
     def is_active(self) -> bool:
-        """Is true while this broker is the controller."""
+        """Whether this broker is the controller."""
         return self._election.is_active
 
     @property

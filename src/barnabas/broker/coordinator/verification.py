@@ -67,7 +67,7 @@ class Verification:
 
     @property
     def may_wait(self) -> bool:
-        """Is true if a coordinator may be on another broker."""
+        """Whether a coordinator may be on another broker."""
         return self._verifier is not None
 
     @property
@@ -107,7 +107,7 @@ class Verification:
 
     def _answer(self, topic_partition: TopicPartition, batch: TransactionalBatch) -> int:
         """Return the error code of the local coordinator, or of the remote one, which was asked
-        before.
+        earlier.
         """
         if self._verifier is not None and self._verifier.is_elsewhere(batch.transactional_id):
             return self._verifier.take(topic_partition, batch)

@@ -81,9 +81,7 @@ class Verifier(ReplicaListener):
         self._guards: dict[tuple[TopicPartition, int], _Guard] = {}
 
     def coordinator_of(self, transactional_id: str) -> int:
-        """Return the broker that coordinates this transactional id; -1 if there is none at the
-        moment.
-        """
+        """Return the broker that coordinates this transactional id; -1 if there is none."""
         topic = self._view.image.topics.get(TRANSACTION_TOPIC)
         if topic is None:
             return -1

@@ -101,7 +101,7 @@ class ReadBudget:
         self.cold: list[tuple[Log, int, int]] = []
         """Reads (log, offset, size) that a thread must first load into the page cache."""
         self.is_warmed = False
-        """Whether a thread has loaded them; data that is still cold is then read anyway."""
+        """Whether a thread has loaded the cold data; data that is still cold is read anyway."""
 
     def refill(self, *, is_warmed: bool) -> None:
         """Start a new pass over the partitions. The slices of the last pass must be released."""

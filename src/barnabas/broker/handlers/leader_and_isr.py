@@ -1,4 +1,4 @@
-"""LeaderAndIsr (key 4): lead or follow partitions as a controller on another broker decided."""
+"""LeaderAndIsr (key 4): lead or follow partitions as decided by a controller on another broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StopReplica (key 5): stop hosting partitions as a controller on another broker decided."""
+"""StopReplica (key 5): stop hosting partitions as decided by a controller on another broker."""
 
 from __future__ import annotations
 

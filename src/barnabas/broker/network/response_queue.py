@@ -304,7 +304,7 @@ class ResponseQueue:
     def answer_encoded(
         self, api: Api, version: int, answer: Encoded | Coroutine[Any, Any, Encoded]
     ) -> None:
-        """Answer a request of that API, after all earlier requests and before all later ones."""
+        """Answer a request of this API, after all earlier requests and before all later ones."""
         self.run = None
         slot = _Slot(api, _IN_RUN, version, self._begun(api, version))
         self._slots.append(slot)

@@ -61,7 +61,7 @@ class ControlPlane:
         self._role_changes = role_changes
         self._listeners = listeners
         self.line = role_changes.line
-        """The lock held while a request is carried out. The next one begins after its last step."""
+        """The lock held until the last step of a request is done. Then the next request begins."""
         self.controller_epoch = 0
         """The highest controller epoch of any request."""
 

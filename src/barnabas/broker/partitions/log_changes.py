@@ -165,7 +165,7 @@ class LogChanges:
             return None
 
     def sync_names(self, directories: Iterable[Path]) -> Steps[None]:
-        """Sync the renames in these directories; take a directory that fails offline."""
+        """Sync the renames in these directories; if a directory fails, take it offline."""
         for path in directories:
             try:
                 yield partial(self._store.directories.sync_names, path)

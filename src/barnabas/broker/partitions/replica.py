@@ -225,7 +225,7 @@ class Replica:
             self._notified_bytes = self._unseen_bytes
 
     def count_traffic(self) -> None:
-        """Add the data appended as the leader since the last call to the topic's metrics.
+        """Count the data appended as the leader since the last call in the topic's metrics.
 
         Called when a metrics page is rendered and when leadership ends: counting the records of
         each batch would cost one percent of a small request.

@@ -127,7 +127,7 @@ class ReplicaMover:
         await self._pause(_AGAIN_AFTER_S)
 
     def _current(self) -> Replica | None:
-        """Return the replica if it still moves to this future replica and the broker is running."""
+        """Return the replica while it moves to this future replica and the broker is running."""
         if self._stopping.is_set() or self._store.futures.get(self._name) is not self._future:
             return None
         return self._replicas.get(self._name)
@@ -135,7 +135,8 @@ class ReplicaMover:
     async def _align(self) -> None:
         """Truncate a future replica found at startup to where it diverges from the current replica.
 
-        The current replica may have been truncated, or lost its end, without the future replica.
+        The current replica may have been truncated, or may have lost its end, when the future
+        replica was not.
         """
         future = self._future
         while (replica := self._current()) is not None:

@@ -52,7 +52,7 @@ class Limits:
             self._limits[entity] = limit
 
     def of(self, user: str, client_id: str) -> tuple[Entity, float] | None:
-        """Return the limit that applies to a client and the entity that shares it, or None.
+        """Return the limit that applies to a client and the entity whose clients share it, or None.
 
         All clients of a user share a limit for that user or for all users. All connections of a
         user with one client id share a limit for both. All connections with the same client id
@@ -288,7 +288,7 @@ class ClientQuotas:
             self._throttles.close()
 
     def meters(self) -> Iterator[tuple[str, Entity, RateMeter | MutationMeter]]:
-        """Yield all meters, each with its kind of limit and the entity that shares it."""
+        """Yield all meters, each with its kind of limit and the entity whose clients share it."""
         return ((kind, sharing, meter) for (kind, sharing), meter in self._meters.items())
 
     def of(self, user: str, client_id: str | None) -> ClientLimits | None:

@@ -174,7 +174,7 @@ class Followed:
 
     @property
     def is_cut(self) -> bool:
-        """Is true while a truncation of the log is not on disk yet: see `settling`."""
+        """Whether a truncation of the log is not on disk yet: see `settling`."""
         return self.replica.log.unsettled is not None
 
     def _cut(self, step: Step) -> None:

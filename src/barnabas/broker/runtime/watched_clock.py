@@ -30,7 +30,7 @@ class WatchedClock:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, seen_ms: int | None) -> None:
-        """Do the first check; `seen_ms` is the latest wall time that was trusted before."""
+        """Do the first check; `seen_ms` is the latest wall time trusted so far."""
         # Without a recorded time, as on a new disk, the clock is trusted.
         if seen_ms is not None:
             finding = self._jumps.begin(self.monotonic_ms(), self.wall_ms(), seen_ms)

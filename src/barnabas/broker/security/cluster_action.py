@@ -29,7 +29,7 @@ _ANY_EPOCH = -1
 def is_broker(context: Context) -> bool:
     """Return whether the client may act as a broker or the controller of this cluster.
 
-    The rules must allow it, and it must be connected to a listener for brokers.
+    The rules must allow this, and the client must be connected to a listener for brokers.
     """
     return (
         context.node.view.has_peers

@@ -239,7 +239,7 @@ class SaslSession:
 
 
 class _OtherMechanism:
-    """The server side after a handshake with a different mechanism than the first."""
+    """The server side after a handshake with a different mechanism from the first."""
 
     identity: Identity | None = None
 

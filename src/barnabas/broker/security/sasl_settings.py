@@ -1,6 +1,6 @@
 """Provides a snapshot of a listener's SASL configuration.
 
-Everything is validated on creation, so that a listener with wrong settings never serves clients.
+Everything is validated on creation, so that a listener with invalid settings never serves clients.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ def filters(
 ) -> list[AclFilter]:
     """Return the filters for the rules that the options select.
 
-    If an option is missing, its part matches anything. `clients` are principals and hosts.
+    A missing option matches anything. `clients` are principals and hosts.
     """
     principals, hosts = clients
     wanted = operations_by_pattern(deeds, patterns)

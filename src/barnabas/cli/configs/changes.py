@@ -12,7 +12,7 @@ from barnabas.client.admin.configs import ConfigOperation, ConfigOperationType
 
 
 class BadChange(Exception):
-    """Raised if the text is malformed; the message shows the right form."""
+    """Raised if the text is malformed; the message shows the correct form."""
 
 
 def split_items(text: str) -> Iterator[str]:

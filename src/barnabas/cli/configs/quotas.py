@@ -37,7 +37,7 @@ def names_for(entity: Mapping[str, str | None]) -> tuple[str, ...]:
 def alteration(
     entity: Mapping[str, str | None], add: Iterable[str], delete: Iterable[str]
 ) -> Alteration:
-    """Return the change of an entity's quotas that the options describe. Raises BadChange."""
+    """Return the change to an entity's quotas that the options describe. Raises BadChange."""
     found: Alteration = {}
     for name, value in parse_pairs(add, "--add").items():
         _check(name, entity, "--add")

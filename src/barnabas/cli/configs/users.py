@@ -27,7 +27,7 @@ _FORM = "such as SCRAM-SHA-256=[iterations=8192,password=...]"
 def scram_alterations(
     user: str, add: Iterable[str], delete: Iterable[str]
 ) -> list[ScramAlteration]:
-    """Return the change of a user's credentials that the options describe. Raises BadChange."""
+    """Return the change to a user's credentials that the options describe. Raises BadChange."""
     try:
         pairs, names = parse_pairs(add, "--add"), parse_names(delete, "--delete")
     except BadChange:

@@ -29,7 +29,7 @@ from barnabas.storage.snapshot import decode_snapshot
 from barnabas.types import uuid_text
 
 MAX_BYTES = 256 << 20
-"""The size of a snapshot of five million producers; a larger file is not one of these."""
+"""The size of a snapshot of five million producers; larger files are rejected."""
 
 Lines = Callable[[Path, str], Iterator[str]]
 

@@ -124,8 +124,7 @@ def summary(lag: GroupLag) -> str:
 
 
 def _has_gaps(lag: GroupLag) -> bool:
-    """Return whether the number of records is unknown for a partition, so that the sum is not a
-    bound."""
+    """Return whether a partition's number of records is unknown; the sum is then not a bound."""
     return any(verdict.records is None for verdict in lag.verdicts.values())
 
 

@@ -65,7 +65,7 @@ async def reset(servers: str, request: ResetRequest, execute: bool) -> list[Move
 def _chooser(
     request: ResetRequest, offsets: Offsets | None, topics: dict[str, list[int]]
 ) -> Callable[[Committed], Targets]:
-    """Return what chooses the targets of a group; `offsets` are those that a file has for it."""
+    """Return a function that chooses a group's targets; `offsets` are its offsets in a file."""
 
     def choose(committed: Committed) -> Targets:
         if offsets is not None:
@@ -104,7 +104,7 @@ def targets_of(
     committed: Committed,
     topics: dict[str, list[int]],
 ) -> Targets:
-    """Return the target for each selected partition; without a selection, for all of the group."""
+    """Return the target for each selected partition; by default, for all of the group."""
     if selections:
         return dict.fromkeys(select_partitions(selections, topics), target)
     # --all-topics means the group's topics; offsets may remain after their topic was deleted.

@@ -39,8 +39,8 @@ class DescribedGroup(NamedTuple):
 
     @property
     def lag(self) -> int:
-        """Return the number of offsets between the group's offsets and the ends, in all partitions
-        together.
+        """Return the number of offsets between the group's offsets and the ends, over all
+        partitions.
 
         As in Kafka, the offsets of transaction markers and compacted records also count.
         """

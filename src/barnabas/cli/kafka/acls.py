@@ -283,7 +283,7 @@ def _who(clients: Clients, action: str) -> Line:
 
 
 def _resources(patterns: Sequence[Pattern], *, is_list: bool = False) -> Line:
-    """Return our options for the names and their pattern type, because our `list` has another
+    """Return our options for the names and their pattern type, because our `list` has a different
     default.
     """
     literal = PatternType.LITERAL
@@ -330,7 +330,7 @@ def _is_confirmed(pattern: Pattern, acls: Sequence[AclEntry]) -> bool:
 
 
 def _keeper(given: Given) -> AbstractAsyncContextManager[Admin | ZooKeeperAcls]:
-    """Open the place where the rules are stored: the brokers, or the tree in ZooKeeper that they
+    """Open the store of the rules: the brokers, or the tree in ZooKeeper that they
     read."""
     return zookeeper_acls(given) if is_by_authorizer(given) else admin_of(given)
 

@@ -203,7 +203,7 @@ def _format(given: Given) -> Line:
 
 
 def run(given: Given) -> int:
-    """Print the records until the limits are reached, or Ctrl-C."""
+    """Print the records until the limits are reached or until Ctrl-C."""
     _check(given)
     configs = _configs(given)
     group = _group(given, configs)

@@ -1,7 +1,7 @@
 """Implements `kafka-console-producer.sh`, which sends each line of standard input as a record.
 
-As in Kafka, a record that no broker accepts causes a message on standard error, but does not change
-the exit code.
+As in Kafka, a record that no broker accepts is reported on standard error, but does not change the
+exit code.
 """
 
 from __future__ import annotations

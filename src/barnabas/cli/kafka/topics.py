@@ -1,7 +1,7 @@
 """Implements `kafka-topics.sh`, which creates, lists, describes, alters and deletes topics, in
 Kafka 3.9's words.
 
-A line with --zookeeper is handled like in 2.3.1, by `zookeeper_topics`.
+A line with --zookeeper is handled as in 2.3.1, by `zookeeper_topics`.
 """
 
 from __future__ import annotations

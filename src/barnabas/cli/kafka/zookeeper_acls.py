@@ -124,12 +124,12 @@ class ZooKeeperAcls:
         return [AclBinding(pattern, each) for pattern, acls in found.items() for each in acls]
 
     async def create_acls(self, bindings: Sequence[AclBinding]) -> None:
-        """Add rules; raise the first KafkaError after the others have been added."""
+        """Add rules; raise the first KafkaError after adding the other rules."""
         _raise_first(await self._acls.create(bindings))
 
     async def delete_acls(self, filters: AclFilter | Sequence[AclFilter]) -> None:
-        """Remove the rules that match filters; raise the first KafkaError after the others have
-        been removed.
+        """Remove the rules that match filters; raise the first KafkaError after removing the other
+        rules.
         """
         wanted = [filters] if isinstance(filters, AclFilter) else filters
         for deleted in await self._acls.delete(wanted):

@@ -192,7 +192,7 @@ async def _describe(settings: Settings, entity: Entity) -> None:
 
 
 async def _every(store: MetadataStore, entity: Entity) -> list[Entity]:
-    """Return all entities with names for an entity that stands for several."""
+    """Return the named entities for which an entity without a name stands."""
     if entity.name is None:
         named = [entity._replace(name=name) for name in await _names(store, entity.kind)]
     else:

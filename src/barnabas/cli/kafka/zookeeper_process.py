@@ -112,7 +112,7 @@ def start(server: ZooKeeper) -> int:
 
 
 def stop(server: ZooKeeper) -> bool:
-    """Stop the server of this configuration and wait for its end; return False if it is not
+    """Stop the server of this configuration and wait until it has ended; return False if it is not
     running.
 
     Raises CannotRun.
@@ -124,7 +124,7 @@ def stop(server: ZooKeeper) -> bool:
 
 
 def stop_process(pid: int) -> bool:
-    """Stop a server's process and wait for its end; return False if it has already ended. Raises
+    """Stop a server's process and wait until it ends; return False if it has already ended. Raises
     CannotRun."""
     began_ticks = process_began_ticks(pid)
     try:

@@ -100,7 +100,7 @@ def _show_status(server: zookeeper.ZooKeeper) -> int:
 
 
 def _config(given: Given, files: list[str]) -> Path:
-    """Return the named configuration file, or the first one in the directory of configurations."""
+    """Return the named configuration file, or the first one in the configuration directory."""
     named = given.text("config") or os.environ.get("ZOOCFGDIR")
     directory = Path(named or _DEFAULT_DIRECTORY)
     if files:

@@ -188,7 +188,7 @@ def _summary_lines(summary: ImportSummary, file: Path, into: str) -> Iterator[st
 
 
 def _tree(file: Path) -> dict[str, Any]:
-    """Return the nodes by path. Raises CorruptData if the file is not JSON or has another
+    """Return the nodes by path. Raises CorruptData if the file is not JSON or has a different
     structure.
     """
     if file.stat().st_size > _MAX_TREE_BYTES:

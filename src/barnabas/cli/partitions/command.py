@@ -98,7 +98,7 @@ class _Watcher:
         self._watch = Watch()
         self._seen_at_ms = 0
         self._after: dict[int, int] | None = None
-        """The last known event of each broker that reports any; None if none was asked yet."""
+        """The last known event of each broker that reports any; None before the first request."""
 
     async def run(self, once: bool, interval_ms: int, as_json: bool) -> None:
         options = {"request_timeout_ms": _ANSWER_TIMEOUT_MS, **client_options()}

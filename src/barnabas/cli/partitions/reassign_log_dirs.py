@@ -98,8 +98,8 @@ def _line(replica: Replica, target: str, place: Place) -> str:
 async def start_moves(admin: Admin, wanted: LogDirs) -> dict[Replica, KafkaError]:
     """Start the moves, and return those that could not be started, with their errors.
 
-    A replica that has just been reassigned to its broker may not exist yet, so this waits for it
-    for at most ten seconds.
+    A replica that has just been reassigned to its broker may not exist yet, so this waits up to ten
+    seconds for it.
     """
     pending = dict(sorted(wanted.items()))
     ends_at_s = asyncio.get_running_loop().time() + _BEGINS_WITHIN_S

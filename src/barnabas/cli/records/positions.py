@@ -84,7 +84,7 @@ async def _subscribe(consumer: Consumer, start: Subscribed) -> None:
 
 
 async def _begins(consumer: Consumer, start: Subscribed) -> Mapping[TopicPartition, int | None]:
-    """Return the present ends of the partitions; for a pattern, which may match many, only their
+    """Return the current ends of the partitions; for a pattern, which may match many, only their
     names.
     """
     if isinstance(start.topics, re.Pattern):

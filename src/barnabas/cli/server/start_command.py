@@ -310,7 +310,7 @@ def _process_began_at_s() -> float:
     """Return when this process started, in seconds of `time.monotonic`, before the interpreter's
     own start.
 
-    On Linux this is known to a hundredth of a second; elsewhere the present time is returned.
+    On Linux this is known to a hundredth of a second; elsewhere, the current time is returned.
     """
     now_s = time.monotonic()
     try:

@@ -35,7 +35,7 @@ class Selection(NamedTuple):
     pid: int | None = None
     port: int | None = None
     user_id: int | None = None
-    """The owner of the process, so that another user's broker is not meant."""
+    """The owner of the process, so that another user's broker is not selected."""
 
     def __str__(self) -> str:
         if self.directory is not None:

@@ -62,7 +62,7 @@ _password_stdin = click.option(
 
 
 def _writable(context: click.Context, parameter: click.Parameter, file: Path | None) -> Path | None:
-    """Return the file if it can probably be written. This is checked first, because a password
+    """Return the file if it can probably be written. Check this first, because a password
     cannot be shown again once the brokers have it.
     """
     if file is not None and not os.access(file.parent, os.W_OK | os.X_OK):

@@ -1,4 +1,4 @@
-"""Implements `barnabas verify`, which checks that outputs contain every record of their input
+"""Implements `barnabas verify`, which checks that outputs contain each input record exactly
 once."""
 
 from __future__ import annotations

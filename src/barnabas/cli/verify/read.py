@@ -48,7 +48,7 @@ class Origins(NamedTuple):
 async def bounds_of(
     consumer: Consumer, topic: str, until_ms: int | None = None
 ) -> dict[TopicPartition, range]:
-    """Return every partition's present offsets, or the offsets of records older than `until_ms`.
+    """Return every partition's current offsets, or the offsets of records older than `until_ms`.
 
     Raises UnknownTopicOrPartition.
     """
@@ -154,7 +154,7 @@ def _origins(topics: pa.Array, partitions: pa.Array, offsets: pa.Array) -> Origi
 def table_rows(
     path: str, storage: Mapping[str, str], columns: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield these columns of a table's present version. Raises ConfigError or BarnabasError."""
+    """Yield these columns of a table's current version. Raises ConfigError or BarnabasError."""
     try:
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError

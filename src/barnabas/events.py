@@ -31,6 +31,7 @@ ROUTINE: Final = ("compaction", "follower", "leader", "retention")
 """Kinds that have an event for each replica, so many that tools show them only when asked."""
 Kind = Literal[
     "access-denied",
+    "authentication-failed",
     "broker-failed",
     "broker-registered",
     "compaction",

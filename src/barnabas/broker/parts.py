@@ -268,7 +268,7 @@ class NetworkParts:
         bound: Sequence[Bound],
     ) -> None:
         seams, clock, view, store = ground.seams, ground.clock, ground.view, ground.store
-        self.connections = Connections(config.value, clock, seams.descriptors)
+        self.connections = Connections(config.value, clock, ground.events, seams.descriptors)
         ground.metrics.declare(self.connections.families)
         self.tls = [each.tls for each in bound if each.tls is not None]
         self.dynamic_config = DynamicConfig(

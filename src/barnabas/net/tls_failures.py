@@ -47,6 +47,10 @@ class TlsFailure(OSError):
         )
 
 
+class TlsInterrupted(TlsFailure):
+    """A connection that ended before the other side could be accepted or rejected."""
+
+
 def explain(error: ssl.SSLError | ssl.CertificateError, is_server: bool, host: str | None) -> str:
     """Return a sentence about the failure; `host` is the host that a client wanted to reach."""
     if isinstance(error, ssl.SSLCertVerificationError):

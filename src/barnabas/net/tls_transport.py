@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from barnabas.net.tls_failures import TlsFailure, explain
+from barnabas.net.tls_failures import TlsFailure, TlsInterrupted, explain
 from barnabas.net.turns import Turns
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._protocol.connection_lost(error)
             return
         self._end_handshake(
-            error or TlsFailure("the connection was closed during the TLS handshake")
+            error or TlsInterrupted("the connection was closed during the TLS handshake")
         )
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -150,7 +150,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         if self._is_open:
             return self._protocol.eof_received()
         if not self._is_closing:
-            self._failure = TlsFailure(
+            self._failure = TlsInterrupted(
                 "the other side closed the connection during the TLS handshake"
             )
         return False

@@ -50,6 +50,7 @@ class OAuthBearerServer:
         self._error = ""  # the text that was sent to the client
         self._reason = ""  # the reason, only for the log
         self.identity: Identity | None = None
+        self.known_user = ""  # a token that is not verified names nobody
 
     def respond(self, message: bytes) -> bytes | Awaitable[bytes]:
         # RFC 7628: after an error, the client sends a single byte, and only then does the exchange

@@ -23,6 +23,7 @@ class PlainServer:
         """`passwords` maps users to passwords."""
         self._passwords = passwords
         self.identity: Identity | None = None
+        self.known_user = ""
 
     def respond(self, message: bytes) -> bytes:
         try:
@@ -39,6 +40,7 @@ class PlainServer:
         if not password:
             raise SaslAuthenticationFailed("Authentication failed: password not specified")
         known = self._passwords.get(user)
+        self.known_user = "" if known is None else user
         # Digests are compared, because comparing texts of different lengths would reveal the
         # length.
         is_right = compare_digest(_digest(password), _digest(known or ""))

@@ -50,6 +50,14 @@ class SaslServer(Protocol):
         """The client's identity, once the exchange is complete."""
         ...
 
+    @property
+    def known_user(self) -> str:
+        """The user that the client claims to be; empty if there is no such user.
+
+        A name of nobody can be a password that was entered in the wrong place.
+        """
+        ...
+
     def respond(self, message: bytes) -> bytes | Awaitable[bytes]:
         """Return the response to a client's message, or empty bytes if there is none.
 

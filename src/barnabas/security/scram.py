@@ -203,6 +203,7 @@ class ScramServer:
         self._found: Identity | None = None
         self._is_over = False
         self.identity: Identity | None = None
+        self.known_user = ""
 
     def respond(self, message: bytes) -> bytes:
         if self._is_over:
@@ -236,6 +237,7 @@ class ScramServer:
         decoy = self._decoy(wanted)  # for known users as well, so that both take the same time
         self._credential = credential = decoy if account is None else account.credential
         self._found = None if account is None else account.identity
+        self.known_user = "" if account is None else wanted.name
         self._nonce = found["nonce"] + new_nonce()
         challenge = f"r={self._nonce},s={_base64(credential.salt)},i={credential.iterations}"
         self._signed = f"{found['bare']},{challenge}"

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from barnabas.broker.network.connections import Connections
 from barnabas.broker.runtime.descriptors import Descriptors, plenty
 from barnabas.config import BrokerConfig
+from barnabas.events import EventLog
+from barnabas.metrics import Registry
 
 NOW_MS = 1_700_000_000_000
 
@@ -29,4 +31,6 @@ def limited(
     **settings: str,
 ) -> Connections:
     properties = {name.replace("_", "."): value for name, value in settings.items()}
-    return Connections(BrokerConfig(properties), clock or FakeClock(), descriptors)
+    clock = clock or FakeClock()
+    events = EventLog(clock.wall_ms, Registry())
+    return Connections(BrokerConfig(properties), clock, events, descriptors)

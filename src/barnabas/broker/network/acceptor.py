@@ -160,10 +160,22 @@ class Acceptor:
                     address, "connection lost before its first byte", error, level=logging.INFO
                 )
             else:
-                self._connections.complaints.report(address, "TLS handshake failed", error)
+                self._on_handshake_failed(address, error)
         finally:
             if not connection.was_opened:  # so that `connection_closed` does not count it
                 if self._tls is None:
                     accepted.close()
                 self._router.on_open_failed(connection)
                 self._connections.on_closed(self._listener, address[0])
+
+    def _on_handshake_failed(self, address: Address, error: OSError) -> None:
+        from barnabas.broker.network.failed_logins import FailedLogin  # loaded on first use
+        from barnabas.net.tls_failures import TlsFailure, TlsInterrupted
+
+        # As in Kafka, a connection that merely ended has not failed to authenticate: a load
+        # balancer opens and closes one to see whether the port is open.
+        if isinstance(error, TlsFailure) and not isinstance(error, TlsInterrupted):
+            login = FailedLogin(self._listener, address, str(error), is_tls=True)
+            self._connections.on_login_failed(login)
+        else:
+            self._connections.complaints.report(address, "TLS handshake failed", error)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from barnabas.broker.network.complaints import Complaints
 from barnabas.broker.quotas.ip_quotas import IpQuotas
@@ -24,6 +25,10 @@ from barnabas.clock import Clock
 from barnabas.config import BrokerConfig
 from barnabas.metrics import Family, Sample, counter, gauge
 from barnabas.security.acl_host import java_host
+
+if TYPE_CHECKING:
+    from barnabas.broker.network.failed_logins import FailedLogin, FailedLogins
+    from barnabas.events import EventLog
 
 _log = logging.getLogger(__name__)
 
@@ -40,15 +45,19 @@ class Connections:
         self,
         config: BrokerConfig,
         clock: Clock,
+        events: EventLog,
         descriptors: Callable[[], Descriptors] = plenty,
     ) -> None:
         self._clock = clock
+        self._events = events
         self._descriptors = descriptors
         self._count_at_ms = 0
         self._free = 0  # connections to accept before descriptors are counted again
         self._is_short = False  # True once this has been logged
         self._by_listener: Counter[str] = Counter()
         self._opened: Counter[str] = Counter()  # since startup, by listener
+        self._failed: Counter[str] = Counter()  # authentications since startup, by listener
+        self._failed_logins: FailedLogins | None = None  # None until one fails
         self._by_host: Counter[str] = Counter()
         self._next_at_ms: dict[str, float] = {}  # by listener, "" for all of them
         self._freed: list[Callable[[], None]] = []
@@ -70,10 +79,17 @@ class Connections:
 
     def families(self) -> Iterator[Family]:
         """Yield connection counts by listener, under Kafka's network processor names."""
-        mbean = "kafka_server_socket_server_metrics_connection_"
+        mbean = "kafka_server_socket_server_metrics_"
+        failures = {listener: self._failed[listener] for listener in self._opened}
         for kind, name, sentence, counts in (
-            (gauge, "count", "Open connections (connection-count)", self._by_listener),
-            (counter, "creation_total", "Connections accepted", self._opened),
+            (gauge, "connection_count", "Open connections (connection-count)", self._by_listener),
+            (counter, "connection_creation_total", "Connections accepted", self._opened),
+            (
+                counter,
+                "failed_authentication_total",
+                "Connections whose authentication failed, by SASL or in the TLS handshake",
+                failures,
+            ),
         ):
             yield kind(
                 f"{mbean}{name}",
@@ -145,6 +161,15 @@ class Connections:
                 # connections, a burst of one second's worth is allowed.
                 earliest = max(self._next_at_ms.get(name, 0.0), now_ms - 1000)
                 self._next_at_ms[name] = earliest + 1000 / max(1, rate)
+
+    def on_login_failed(self, login: FailedLogin) -> None:
+        """Count a failed authentication, and add its event if it is due."""
+        self._failed[login.listener] += 1
+        if self._failed_logins is None:
+            from barnabas.broker.network.failed_logins import FailedLogins  # loaded on first use
+
+            self._failed_logins = FailedLogins(self._events, self._clock)
+        self._failed_logins.add(login)
 
     def on_closed(self, listener: str, host: str) -> None:
         self._by_listener[listener] -= 1

@@ -44,6 +44,7 @@ from barnabas.broker.security.authorization import BETWEEN_BROKERS
 from barnabas.errors import (
     BarnabasError,
     CorruptData,
+    IllegalSaslState,
     InvalidRequest,
     UnsupportedVersion,
 )
@@ -262,7 +263,13 @@ class Router:
             _log.info("connection from %s:%d closed: %s", *connection.peer_address, cut)
             connection.close()
         except BarnabasError as error:
-            self._connections.complaints.report(connection.peer_address, "connection closed", error)
+            gate = self._gates.get(queue)
+            if gate is not None and isinstance(error, IllegalSaslState):
+                gate.on_failed(str(error))
+            else:
+                self._connections.complaints.report(
+                    connection.peer_address, "connection closed", error
+                )
             connection.close()
         except Exception as error:
             # This is a bug in Barnabas; close only this connection, and log the traceback.
@@ -293,7 +300,7 @@ class Router:
             from barnabas.broker.network.sasl_gate import GateSettings, SaslGate
 
             settings = GateSettings(
-                self._sasl.failure_delay_ms, self._admit, self._connections.complaints
+                self._sasl.failure_delay_ms, self._admit, self._connections.on_login_failed
             )
             self._gates[queue] = SaslGate(self._sasl.session(), connection, client, queue, settings)
         return queue

@@ -13,7 +13,6 @@ affects only this connection.
 from __future__ import annotations
 
 import asyncio
-import logging
 import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from barnabas.broker.network.client_connection import ClientConnection
-    from barnabas.broker.network.complaints import Complaints
+    from barnabas.broker.network.failed_logins import FailedLogin
     from barnabas.net.connection import Connection
 
 _LENGTH: Final = struct.Struct(">i")
@@ -48,13 +47,22 @@ class GateSettings(NamedTuple):
     failure_delay_ms: int
     admit: Callable[[Connection], None]
     """Called when a connection's client has authenticated."""
-    complaints: Complaints
+    on_failed: Callable[[FailedLogin], None]
+    """Called when a client could not authenticate."""
 
 
 class SaslGate:
     """The gate of one connection; `take` is called with each frame."""
 
-    __slots__ = ("_client", "_connection", "_queue", "_session", "_settings")
+    __slots__ = (
+        "_client",
+        "_client_id",
+        "_connection",
+        "_has_failed",
+        "_queue",
+        "_session",
+        "_settings",
+    )
 
     def __init__(
         self,
@@ -67,6 +75,8 @@ class SaslGate:
         self._session = session
         self._connection = connection
         self._client = client
+        self._client_id = ""  # that of the last request with a header
+        self._has_failed = False
         self._queue = queue
         self._settings = settings
 
@@ -97,6 +107,7 @@ class SaslGate:
             self._answer(SASL_AUTHENTICATE, 0, session.authenticate(bytes(frame)), _raw)
             return True
         header = decode_request_header(frame)
+        self._client_id = header.client_id or ""
         if header.api_key == SASL_HANDSHAKE.key:
             self._handshake(header)
         elif header.api_key == SASL_AUTHENTICATE.key:
@@ -109,6 +120,25 @@ class SaslGate:
             name = APIS[header.api_key].name if header.api_key in APIS else str(header.api_key)
             raise IllegalSaslState(f"request {name} before the client has authenticated")
         return True
+
+    def on_failed(self, reason: str) -> None:
+        """Report that the client could not authenticate, once for each connection."""
+        # Further requests can arrive before the connection is closed.
+        if self._has_failed:
+            return
+        self._has_failed = True
+        from barnabas.broker.network.failed_logins import FailedLogin  # loaded on first use
+
+        session = self._session
+        login = FailedLogin(
+            self._client.listener,
+            self._connection.peer_address,
+            reason,
+            mechanism=session.mechanism,
+            user=session.known_user,
+            client_id=self._client_id,
+        )
+        self._settings.on_failed(login)
 
     def _handshake(self, header: RequestHeader) -> None:
         request = decode(SaslHandshakeRequest, header.body, _served_version(SASL_HANDSHAKE, header))
@@ -138,10 +168,8 @@ class SaslGate:
         if not reply.refusal:
             self._enter()
             return Encoded(encode(reply))
-        address = self._connection.peer_address
-        self._settings.complaints.report(
-            address, "failed authentication", reply.refusal, level=logging.INFO
-        )
+        # Report it during the delay, because that takes longer for some names than for others.
+        asyncio.get_running_loop().call_soon(self.on_failed, reply.refusal)
         # As in Kafka, connection.failed.authentication.delay.ms slows down password guessing.
         await asyncio.sleep(self._settings.failure_delay_ms / 1000)
         return Encoded(encode(reply), is_last=True)

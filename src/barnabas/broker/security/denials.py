@@ -1,10 +1,7 @@
-"""Adds an event for denied access, with the rule that decided, or the lack of one (IN-1).
+"""Adds an event for denied access, with the rule, or the lack of a rule, that decided (IN-1).
 
-A client retries denied requests, and a hostile client can invent any number of names. Each kind of
-denial (principal, host, operation and resource) therefore has at most one event a minute, which
-includes the number of earlier denials. The number of events per minute is also limited, per client
-and in total. A last event gives the number of denials without an event. The counter includes every
-denial. An allowed operation costs nothing here.
+The number of events is limited for each client and for all of them together (`broker.event_limit`);
+the counter includes every denial. An allowed operation costs nothing here.
 """
 
 from __future__ import annotations
@@ -14,11 +11,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.event_limit import EventLimit
 from barnabas.counted import counted
 from barnabas.events import Event
 from barnabas.metrics import Family, Registry, Sample, counter
 from barnabas.printable import printable_within
-from barnabas.security.acl import Principal, ResourceType
+from barnabas.security.acl import ResourceType
 from barnabas.security.acl_binding import Pattern, pascal_name
 from barnabas.security.acl_host import java_host
 from barnabas.security.acl_text import noun_of, resource_text, rule_text
@@ -35,34 +33,19 @@ EVENTS_PER_CLIENT: Final = 20
 EVENTS: Final = 200
 """The maximum number of events per minute, for all clients together."""
 
-_MINUTE_MS = 60_000
 _LONGEST_NAME = 249  # the longest topic name; other names can have 32 KiB
-
-_Key = tuple[Principal, str, "Needs", str | None]
-
-
-class _Kind:
-    """Counts the denials of one kind since its last event."""
-
-    __slots__ = ("more", "reported_at_ms")
-
-    def __init__(self, now_ms: int) -> None:
-        self.reported_at_ms = now_ms
-        self.more = 0
 
 
 class Denials:
     """Counts what one broker denies, and adds the events within these limits."""
 
-    __slots__ = ("_began_at_ms", "_clients", "_clock", "_counts", "_events", "_kinds", "_left_out")
+    __slots__ = ("_counts", "_events", "_limit")
 
     def __init__(self, events: EventLog, clock: Clock, metrics: Registry) -> None:
         self._events = events
-        self._clock = clock
-        self._kinds: dict[_Key, _Kind] = {}  # in the order of their last events
-        self._began_at_ms = -_MINUTE_MS
-        self._clients: Counter[tuple[Principal, str]] = Counter()  # events since then
-        self._left_out = 0  # denials since then that no event counts
+        self._limit = EventLimit(
+            clock, self._report_others, per_source=EVENTS_PER_CLIENT, total=EVENTS
+        )
         self._counts: Counter[Needs] = Counter()
         metrics.declare(self._families)
 
@@ -73,41 +56,15 @@ class Denials:
         """
         self._counts[needs] += 1
         client = context.client
-        now_ms = self._clock.monotonic_ms()
-        key = client.principal, client.address, needs, name and name[:_LONGEST_NAME]
-        kind = self._kinds.get(key)
-        if kind is not None and now_ms - kind.reported_at_ms < _MINUTE_MS:
-            kind.more += 1
-            return
-        if now_ms - self._began_at_ms >= _MINUTE_MS:
-            self._begin(now_ms)
         one = client.principal, client.address
-        # Each event adds one client at most, so all tables have at most as many entries as events.
-        if self._clients[one] >= EVENTS_PER_CLIENT or self._clients.total() >= EVENTS:
-            self._left_out += 1
-            return
-        self._clients[one] += 1
-        more = 0 if kind is None else kind.more
-        self._kinds.pop(key, None)
-        self._kinds[key] = _Kind(now_ms)
-        self._events.add(_event(context, needs, name, rules, more), _log)
+        more = self._limit.count((*one, needs, name and name[:_LONGEST_NAME]), one)
+        if more is not None:
+            self._events.add(_event(context, needs, name, rules, more), _log)
 
-    def _begin(self, now_ms: int) -> None:
-        """Begin another minute, and report how many denials had no event in the last one."""
-        self._began_at_ms = now_ms
-        self._clients.clear()
-        left_out, self._left_out = self._left_out, 0
-        # Denials that were counted after their kind's event are reported by its next event, which
-        # may never occur; a kind is kept for one more minute only.
-        for key, kind in list(self._kinds.items()):
-            if now_ms - kind.reported_at_ms < 2 * _MINUTE_MS:
-                break
-            left_out += kind.more
-            del self._kinds[key]
-        if left_out:
-            text = f"{counted(left_out, 'further denial')} without an event of their own"
-            cause = "at most one event per minute reports the same denial, and only some others"
-            self._events.add(Event("access-denied", text, cause), _log)
+    def _report_others(self, left_out: int) -> None:
+        text = f"{counted(left_out, 'further denial')} without an event of their own"
+        cause = "at most one event per minute reports the same denial, and only some others"
+        self._events.add(Event("access-denied", text, cause), _log)
 
     def _families(self) -> Iterable[Family]:
         samples = [

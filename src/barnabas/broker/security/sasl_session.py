@@ -75,6 +75,7 @@ class SaslSession:
         "_server",
         "expires_at_ms",
         "identity",
+        "known_user",
         "mechanism",
         "stage",
     )
@@ -84,6 +85,8 @@ class SaslSession:
         self._clock = clock
         self._max_reauth_ms = 0  # the value when the authentication began
         self.mechanism = ""
+        self.known_user = ""
+        """The user that a refused client claimed to be, if there is such a user."""
         self._server: SaslServer | None = None
         self._has_requests = False
         self._began_at_ms: int | None = None  # the time of the last reauthentication
@@ -144,7 +147,7 @@ class SaslSession:
         enabled = self._mechanisms.get(mechanism)
         # The response lists the available mechanisms, and then the connection is closed.
         if enabled is None:
-            self.stage = Stage.REFUSED
+            self.stage, self.mechanism = Stage.REFUSED, mechanism
             answer = SaslHandshakeResponse(
                 error_code=UnsupportedSaslMechanism.code, mechanisms=names
             )
@@ -219,6 +222,8 @@ class SaslSession:
         return min(lifetimes_ms, default=0)
 
     def _refuse(self, error: SaslAuthenticationFailed) -> Reply:
+        if self._server is not None:
+            self.known_user = self._server.known_user
         self.stage, self._server = Stage.REFUSED, None
         text = str(error)
         # Only log the reason, which could reveal whether the user exists (KIP-152).
@@ -242,6 +247,7 @@ class _OtherMechanism:
     """The server side after a handshake with a different mechanism from the first."""
 
     identity: Identity | None = None
+    known_user = ""
 
     def __init__(self, wanted: str, first: str) -> None:
         self._text = (

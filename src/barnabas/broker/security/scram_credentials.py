@@ -172,6 +172,10 @@ class _Exchange:
     def identity(self) -> Identity | None:
         return self._server.identity
 
+    @property
+    def known_user(self) -> str:
+        return self._server.known_user
+
     def respond(self, message: bytes) -> bytes | Awaitable[bytes]:
         wanted = asked_user(message)
         by_token = wanted is not None and wanted.is_token

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from barnabas.counted import counted
 from barnabas.errors import ConfigError
 from barnabas.metrics import Family, Sample, gauge
-from barnabas.net.tls_failures import TlsFailure
+from barnabas.net.tls_failures import TlsFailure, TlsInterrupted
 from barnabas.net.tls_transport import TlsTransport
 from barnabas.net.turns import Turns
 from barnabas.printable import has_control_characters
@@ -270,7 +270,7 @@ class ServerTls:
                 await transport.handshake()
         except TimeoutError:
             transport.abort()
-            raise TlsFailure(f"no TLS handshake within {self._handshake_ms} ms") from None
+            raise TlsInterrupted(f"no TLS handshake within {self._handshake_ms} ms") from None
         except BaseException:
             transport.abort()
             raise

@@ -27,6 +27,7 @@ class OneToken:
     def __init__(self, expires_at_ms: int) -> None:
         self._expires_at_ms = expires_at_ms
         self.identity: Identity | None = None
+        self.known_user = ""
 
     def respond(self, message: bytes) -> Awaitable[bytes]:
         async def answer() -> bytes:

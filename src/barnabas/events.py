@@ -35,6 +35,7 @@ Kind = Literal[
     "broker-failed",
     "broker-registered",
     "compaction",
+    "connection-refused",
     "controller-elected",
     "directory-lost",
     "election",

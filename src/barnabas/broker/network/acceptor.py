@@ -83,10 +83,13 @@ class Acceptor:
             self._timer = self._loop.call_later(wait_ms / 1000, self.start)
 
     def _readable(self) -> None:
-        for _ in range(_PER_WAKE):
+        for number in range(_PER_WAKE):
             wait_ms = self._connections.wait_ms(self._listener)
             if wait_ms:
-                self._pause(wait_ms)
+                # After the first one, there may be no other; if there is, this is called again.
+                if number == 0:
+                    self._connections.on_delayed(self._listener)
+                    self._pause(wait_ms)
                 return
             try:
                 # Accept one at a time, so that each connection is counted before the next is
@@ -110,13 +113,12 @@ class Acceptor:
         # could block all other addresses (max.connections.per.ip).
         refusal = self._connections.refusal(host)
         if refusal is not None:
-            self._connections.complaints.report(
-                address, "connection refused", refusal, level=logging.INFO
-            )
+            self._connections.on_refused(address, refusal)
             accepted.close()
             return
         throttle_ms = self._connections.throttle_ms(host)
         if throttle_ms:
+            self._connections.on_throttled(host, throttle_ms)
             # Delay the close, because the client would retry immediately (KIP-612).
             self._close_later(accepted, throttle_ms)
             return

@@ -18,17 +18,20 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.network.complaints import Complaints
-from barnabas.broker.quotas.ip_quotas import IpQuotas
+from barnabas.broker.quotas.ip_quotas import CONNECTION_RATE, IpQuotas
 from barnabas.broker.quotas.measures import Windows
 from barnabas.broker.runtime.descriptors import Descriptors, plenty
 from barnabas.clock import Clock
 from barnabas.config import BrokerConfig
+from barnabas.counted import counted
 from barnabas.metrics import Family, Sample, counter, gauge
 from barnabas.security.acl_host import java_host
 
 if TYPE_CHECKING:
+    from barnabas.broker.network.connection_throttles import ConnectionThrottles
     from barnabas.broker.network.failed_logins import FailedLogin, FailedLogins
     from barnabas.events import EventLog
+    from barnabas.net.connection import Address
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +61,8 @@ class Connections:
         self._opened: Counter[str] = Counter()  # since startup, by listener
         self._failed: Counter[str] = Counter()  # authentications since startup, by listener
         self._failed_logins: FailedLogins | None = None  # None until one fails
+        self._throttles: ConnectionThrottles | None = None  # None until a limit is reached
+        self._refused: Counter[str] = Counter()  # connections since startup, by limit
         self._by_host: Counter[str] = Counter()
         self._next_at_ms: dict[str, float] = {}  # by listener, "" for all of them
         self._freed: list[Callable[[], None]] = []
@@ -70,7 +75,7 @@ class Connections:
     def configure(self, config: BrokerConfig) -> None:
         """Apply new limits; open connections stay open."""
         self._config = config
-        self._per_host = config.int("max.connections.per.ip")
+        self._per_host = config.int(_PER_HOST)
         self._overrides = _overrides(config.str("max.connections.per.ip.overrides"))
         self._wake()
 
@@ -99,6 +104,9 @@ class Connections:
                     for listener, count in counts.items()
                 ],
             )
+        samples = [Sample(count, (("limit", limit),)) for limit, count in self._refused.items()]
+        sentence = "Connections that were closed at a limit of their address, by limit"
+        yield counter("barnabas_refused_connections_total", sentence, samples)
 
     def add_listener(self, callback: Callable[[], None]) -> None:
         """Register a callback for each closed connection and each change of the limits."""
@@ -109,11 +117,11 @@ class Connections:
 
         UNTIL_ONE_CLOSES means to wait for the callback passed to `add_listener`.
         """
-        if len(self) >= self._limit("max.connections"):
+        if len(self) >= self._limit(_MOST):
             return UNTIL_ONE_CLOSES
         # A listener's own limit leaves connections for other listeners, above all the
         # inter-broker listener (KIP-402).
-        if self._by_listener[listener] >= self._limit("max.connections", listener):
+        if self._by_listener[listener] >= self._limit(_MOST, listener):
             return UNTIL_ONE_CLOSES
         if self._are_descriptors_short():
             return _UNTIL_SOME_ARE_FREE_MS
@@ -140,7 +148,7 @@ class Connections:
         limit = self._overrides.get(java_host(host), self._per_host)
         if self._by_host[host] < limit:
             return None
-        return f"{host} already has {limit} connections, the limit set by max.connections.per.ip"
+        return f"{host} already has {limit} connections, the limit set by {_PER_HOST}"
 
     def throttle_ms(self, host: str) -> int:
         """Return how long to hold a throttled connection before closing it, or 0 to accept it."""
@@ -155,12 +163,51 @@ class Connections:
         self._free -= 1
         now_ms = self._clock.monotonic_ms()
         for name in ("", listener):
-            rate = self._limit("max.connection.creation.rate", name)
+            rate = self._limit(_MOST_PER_SECOND, name)
             if rate < _UNLIMITED:
                 # Each connection uses up a fraction of a second; after a second without
                 # connections, a burst of one second's worth is allowed.
                 earliest = max(self._next_at_ms.get(name, 0.0), now_ms - 1000)
                 self._next_at_ms[name] = earliest + 1000 / max(1, rate)
+
+    def on_refused(self, address: Address, reason: str) -> None:
+        """Report a connection that is closed for this reason (`refusal`)."""
+        self._refused[_PER_HOST] += 1
+        self._events_of_limits().refused(address, _PER_HOST, reason)
+
+    def on_throttled(self, host: str, throttle_ms: int) -> None:
+        """Report a connection that is held for this time, then closed (`throttle_ms`)."""
+        self._refused[CONNECTION_RATE] += 1
+        excess = self.ip_quotas.last_excess(host)
+        self._events_of_limits().throttled(host, excess, throttle_ms)
+
+    def on_delayed(self, listener: str) -> None:
+        """Report a connection that the listener does not accept yet (`wait_ms`)."""
+        if self._is_short:  # an error has been logged
+            return
+        for name in ("", listener):
+            most = self._limit(_MOST, name)
+            count = self._by_listener[name] if name else len(self)
+            whose = f" of listener {name}" if name else ""
+            if count >= most:
+                cause = f"{_MOST}{whose} is {most}, and {counted(count, 'connection')} are open"
+                self._events_of_limits().delayed(listener, _MOST, cause)
+                return
+        now_ms = self._clock.monotonic_ms()
+        for name in ("", listener):
+            if self._next_at_ms.get(name, 0.0) > now_ms:
+                whose = f" of listener {name}" if name else ""
+                most = self._limit(_MOST_PER_SECOND, name)
+                cause = f"{_MOST_PER_SECOND}{whose} is {most} connections/s, and more are waiting"
+                self._events_of_limits().delayed(listener, _MOST_PER_SECOND, cause)
+                return
+
+    def _events_of_limits(self) -> ConnectionThrottles:
+        if self._throttles is None:
+            from barnabas.broker.network.connection_throttles import ConnectionThrottles
+
+            self._throttles = ConnectionThrottles(self._events, self._clock)
+        return self._throttles
 
     def on_login_failed(self, login: FailedLogin) -> None:
         """Count a failed authentication, and add its event if it is due."""
@@ -192,6 +239,9 @@ class Connections:
 
 
 _UNLIMITED = 2**31 - 1
+_PER_HOST = "max.connections.per.ip"
+_MOST = "max.connections"
+_MOST_PER_SECOND = "max.connection.creation.rate"
 
 
 def _report(found: Descriptors) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from barnabas.broker.quotas.measures import Rate, Windows
 from barnabas.cluster.config_changes import DEFAULT
+from barnabas.named_tuple import NamedTuple
 
 CONNECTION_RATE = "connection_creation_rate"
 
@@ -17,11 +18,19 @@ _MOST_ADDRESSES = 20_000  # addresses measured at the same time
 _INACTIVE_MS = 60 * 60 * 1_000
 
 
+class Excess(NamedTuple):
+    """The limit of an address, and the rate with the connection that was too early."""
+
+    limit: float
+    rate: float
+
+
 class _Meter:
-    __slots__ = ("last_used_ms", "rate")
+    __slots__ = ("excess", "last_used_ms", "rate")
 
     def __init__(self, windows: Windows) -> None:
         self.rate = Rate(windows)
+        self.excess = Excess(0.0, 0.0)
         self.last_used_ms = 0
 
 
@@ -63,9 +72,14 @@ class IpQuotas:
         # here.
         throttle_ms = min(meter.rate.throttle_ms(limit, now_ms), self._windows.length_ms)
         if throttle_ms:
+            meter.excess = Excess(limit, meter.rate.per_second(now_ms))
             # Otherwise, a client that keeps trying would never be served.
             meter.rate.record(-1, now_ms)
         return throttle_ms
+
+    def last_excess(self, address: str) -> Excess:
+        """Return the limit and the rate when this address was throttled the last time."""
+        return self._meters[address].excess
 
     def rates(self, now_ms: int) -> Iterator[tuple[str, float]]:
         """Yield each measured address and its connections per second."""

@@ -41,7 +41,7 @@ class ConnectionThrottles:
             clock, self._report_others, per_source=EVENTS_PER_SOURCE, total=EVENTS
         )
 
-    def refused(self, address: Address, limit: str, cause: str) -> None:
+    def on_refused(self, address: Address, limit: str, cause: str) -> None:
         """Report a connection that was closed at once, because its address has too many."""
         host, port = address
         event = Event(
@@ -53,7 +53,7 @@ class ConnectionThrottles:
         )
         self._add(event, (limit, host))
 
-    def throttled(self, host: str, excess: Excess, throttle_ms: int) -> None:
+    def on_throttled(self, host: str, excess: Excess, throttle_ms: int) -> None:
         """Report a connection that is closed late and unread, because its address has opened
         others too fast.
         """
@@ -65,7 +65,7 @@ class ConnectionThrottles:
         text = f"address {host} is throttled for {throttle_ms} ms: {cause}"
         self._add(_throttle(text, cause, _TOO_FAST, "its quota"), ("rate", host))
 
-    def delayed(self, listener: str, limit: str, cause: str) -> None:
+    def on_delayed(self, listener: str, limit: str, cause: str) -> None:
         """Report that a listener leaves connections waiting."""
         text = f"listener {listener} leaves connections waiting: {cause}"
         words = _TOO_FAST if limit == "max.connection.creation.rate" else _TOO_MANY

@@ -173,13 +173,13 @@ class Connections:
     def on_refused(self, address: Address, reason: str) -> None:
         """Report a connection that is closed for this reason (`refusal`)."""
         self._refused[_PER_HOST] += 1
-        self._events_of_limits().refused(address, _PER_HOST, reason)
+        self._events_of_limits().on_refused(address, _PER_HOST, reason)
 
     def on_throttled(self, host: str, throttle_ms: int) -> None:
         """Report a connection that is held for this time, then closed (`throttle_ms`)."""
         self._refused[CONNECTION_RATE] += 1
         excess = self.ip_quotas.last_excess(host)
-        self._events_of_limits().throttled(host, excess, throttle_ms)
+        self._events_of_limits().on_throttled(host, excess, throttle_ms)
 
     def on_delayed(self, listener: str) -> None:
         """Report a connection that the listener does not accept yet (`wait_ms`)."""
@@ -191,7 +191,7 @@ class Connections:
             whose = f" of listener {name}" if name else ""
             if count >= most:
                 cause = f"{_MOST}{whose} is {most}, and {counted(count, 'connection')} are open"
-                self._events_of_limits().delayed(listener, _MOST, cause)
+                self._events_of_limits().on_delayed(listener, _MOST, cause)
                 return
         now_ms = self._clock.monotonic_ms()
         for name in ("", listener):
@@ -199,7 +199,7 @@ class Connections:
                 whose = f" of listener {name}" if name else ""
                 most = self._limit(_MOST_PER_SECOND, name)
                 cause = f"{_MOST_PER_SECOND}{whose} is {most} connections/s, and more are waiting"
-                self._events_of_limits().delayed(listener, _MOST_PER_SECOND, cause)
+                self._events_of_limits().on_delayed(listener, _MOST_PER_SECOND, cause)
                 return
 
     def _events_of_limits(self) -> ConnectionThrottles:

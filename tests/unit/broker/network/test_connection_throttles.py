@@ -110,13 +110,13 @@ def test_in_1_addresses_cannot_fill_the_stream() -> None:
     events = EventLog(clock.wall_ms, Registry())
     throttles = ConnectionThrottles(events, clock)
     for _ in range(5):
-        throttles.throttled("10.0.0.7", Excess(2, 3.456), 800)
+        throttles.on_throttled("10.0.0.7", Excess(2, 3.456), 800)
     assert len(events.after(0, 1_000)) == 1
     for number in range(1_000):
-        throttles.refused((f"10.1.{number // 250}.{number % 250}", 1), "limit", "cause")
+        throttles.on_refused((f"10.1.{number // 250}.{number % 250}", 1), "limit", "cause")
     assert len(events.after(0, 2_000)) == EVENTS
     clock.at_ms += 60_000
-    throttles.throttled("10.0.0.7", Excess(2, 3.456), 800)
+    throttles.on_throttled("10.0.0.7", Excess(2, 3.456), 800)
     others, again = events.after(0, 2_000)[EVENTS:]
     left_out = 1_001 - EVENTS
     assert others.text == f"connections were kept out {left_out:,} more times without an event"

@@ -80,7 +80,7 @@ def place_in_file(row: dict[str, Any], mask: Callable[[str], str]) -> str:
 
 def excerpt(text: str, mask: Callable[[str], str]) -> str:
     """Return the beginning of a text, for display on a page."""
-    # The mask sees more text than is shown, so it also recognises an address that is then cut off.
+    # More text is masked than is shown, so an address that is then cut off is also recognised.
     text = mask(text[:_LOOKED_AT])
     shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[:_EXCERPT_LENGTH])
     return shown + ("…" if len(text) > _EXCERPT_LENGTH else "")

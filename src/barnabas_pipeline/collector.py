@@ -86,7 +86,7 @@ class Collector:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         # After a failure, some lines may never be acknowledged, and closing would wait for them.
-        # Their thread ends with the process, and the next run sends them again.
+        # The producer's thread ends with the process, and the next run sends these lines again.
         if kind is None:
             self._producer.close()
 
@@ -119,7 +119,7 @@ class Collector:
         if known is None:
             there_are = len(self._producer.partitions_for(self._topic))
             known = self.registry.partition_count(file_id)
-            if known is None or known > there_are:  # the topic was recreated with fewer
+            if known is None or known > there_are:  # the topic was recreated, with fewer partitions
                 known = there_are
                 self.registry.keep_partition_count(file_id, known)
             self._partition_counts[file_id] = known

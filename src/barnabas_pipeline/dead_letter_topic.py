@@ -145,8 +145,8 @@ class DeadLetterTopic(NamedTuple):
 
 def _sendable(row: dict[str, Any]) -> dict[str, Any]:
     """Return a letter that the topic accepts. A larger letter is reduced to its beginning and
-    marked as cut, so that it is rejected if it is sent again. The table of dead letters has all of
-    it."""
+    marked as cut, so that it is rejected if it is sent again. The table of dead letters has the
+    whole letter."""
     value, key = row["value"] or b"", row["key"] or b""
     sizes = [len(header["key"]) + len(header["value"] or b"") for header in row["headers"] or ()]
     rest_bytes = len(key) + sum(sizes) + _HEADER_BYTES * len(sizes)

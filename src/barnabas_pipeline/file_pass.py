@@ -316,7 +316,7 @@ def _records(lines: pl.DataFrame, progress: FileProgress, origin: Origin, offset
 
 
 def _headers(lines: pl.DataFrame, of_file: Mapping[str, bytes]) -> pa.Array:
-    """Return the headers of all records, each with those of the file before those of its line."""
+    """Return the headers of all records; in each, the file's headers precede the line's."""
     count, fixed = lines.height, len(of_file)
     decimal = lines.select(pl.col("position", "number", "size").cast(pl.String).cast(pl.Binary))
     # All values are in one column, from which each record takes its own.

@@ -88,7 +88,8 @@ def mark_sent_twice(lines: pl.DataFrame, seen: Positions) -> pl.DataFrame:
         schema={"file_id": pl.String, "partition": pl.Int32, "_seen": pl.Int64},
         orient="row",
     )
-    # It was sent twice within this batch, or is at a position that an earlier batch has reached.
+    # The line was sent twice within this batch, or is at a position that an earlier batch has
+    # reached.
     again = ~pl.struct("file_id", "partition", "position").is_first_distinct()
     before = (pl.col("position") <= pl.col("_seen")).fill_null(False)
     return (

@@ -25,9 +25,9 @@ from pyspark_barnabas.workers import python_for_workers
 LOCAL = "local[*]"
 
 SHORT_LIVED = {
-    # Java's second compiler pays off only after minutes. In a run of a few seconds, it was measured
-    # to take a third of all CPU time away from the work. The first compiler compiles everything,
-    # including the large methods that Spark generates.
+    # Java's second compiler pays off only after minutes. In a run of a few seconds, it took a third
+    # of all CPU time when measured. The first compiler compiles everything, including the large
+    # methods that Spark generates.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:-DontCompileHugeMethods",
 }
 """The settings for a short-lived session."""

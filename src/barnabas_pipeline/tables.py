@@ -84,7 +84,7 @@ class Tables:
         # The state after the last batch, if this process wrote it; the next batch then need not
         # read it.
         self._state: tuple[Control, Positions] | None = None
-        # Before the current batch; after its commit, with it.
+        # The positions before the current batch; after its commit, those after it.
         self._seen: Positions | None = None
         if (directory / "versions").is_dir():
             raise ConfigError(
@@ -169,7 +169,7 @@ class Tables:
             )
 
     def is_next(self, batch: int, query: str, control: Control | None) -> bool:
-        """Return whether a batch must be written, which is false if it is already committed."""
+        """Return True if a batch must be written, and False if it is already committed."""
         if control is None:
             done = -1
         elif control.query == query:
@@ -238,11 +238,11 @@ class Tables:
             control = Control(batch, query, newest_s, versions, dict(dead_letters_end))
             self._state, self._seen = (control, self._seen), None
         if (batch + 1) % _COMPACT_EVERY == 0:
-            # This happens only now, because until the control table lists these versions, readers
-            # need older ones, and so does a driver that restarts after it was killed, perhaps long
-            # ago.
+            # This happens only now, because until the control table lists these versions, older
+            # ones are needed by readers, and by a driver that restarts, even long after it was
+            # killed.
             self._drop_old(versions)
-        # Only the next batch needs this, and often has not arrived yet.
+        # Only the next batch needs this, and it has often not arrived yet.
         Thread(target=self._refresh, name="refresh-tables").start()
 
     def _refresh(self) -> None:

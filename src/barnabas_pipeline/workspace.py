@@ -41,8 +41,8 @@ class Workspace:
         self._lock(patience_s)
 
     def _lock(self, patience_s: float) -> None:
-        # Spark's Java process inherits the descriptor and so holds the lock as well. It briefly
-        # outlives a killed run, and might still be writing.
+        # Spark's Java process inherits the descriptor and so holds the lock as well. The process
+        # briefly outlives a killed run, and might still be writing.
         give_up_at = time.monotonic() + patience_s
         while True:
             try:
@@ -61,8 +61,8 @@ class Workspace:
         """Raise `ConfigError` if the lines were previously sent to a cluster."""
         if (known := self._cluster_id()) is not None:
             raise ConfigError(
-                f"the tables in {self.directory} were filled from the cluster {known}: name it "
-                "with --bootstrap-servers, or choose another directory with --out"
+                f"the tables in {self.directory} were filled from the cluster {known}: give its "
+                "addresses with --bootstrap-servers, or choose another directory with --out"
             )
 
     def check_cluster(self, cluster_id: str) -> None:

@@ -142,6 +142,6 @@ def test_a_second_cluster_is_refused(tmp_path: Path) -> None:
         _, errors = command.start(*given).communicate(timeout=PATIENCE_S)
         assert "were filled from the cluster another, but this is " in errors
         _, errors = command.start().communicate(timeout=PATIENCE_S)
-        assert "were filled from the cluster another: name it with --bootstrap-servers" in errors
+        assert "were filled from the cluster another: give its addresses with " in errors
         with pytest.raises(AssertionError, match="web-access"):
             cluster.run(f"topics describe {TOPIC}")

@@ -75,12 +75,12 @@ class StopReplica(NamedTuple):
     """A request to stop hosting these partitions and, with `delete`, to remove their records.
 
     `leader_epochs` contains the epoch in which this was decided for each partition. A broker that
-    hosts a partition in a newer epoch keeps it, because this request was delayed. A partition that
-    is missing there has NO_EPOCH.
+    hosts a partition in a newer epoch keeps it, because this request was delayed. A partition
+    missing from `leader_epochs` has NO_EPOCH.
 
     `topic_ids` contains the topics' ids at the time of the decision, because by the time the
-    response arrives, a name may refer to another topic. They are not sent, because the request has
-    no field for them.
+    response arrives, a name may refer to another topic. The ids are not sent, because the request
+    has no field for them.
     """
 
     controller_id: int

@@ -9,7 +9,7 @@ further commit fails.
 The store has a session of its own, which ends with `close` or with the process, and creates more
 sessions for further brokers in the process (`session`). Ephemeral nodes of an earlier process are
 removed when the store is opened. Tools may open it read-only, even while a broker writes it: they
-see the tree as it is on disk at that moment.
+read the tree as it is on disk at that moment.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ async def import_tree(
     """
     await _check_empty(store)
     data, ephemeral_nodes = _persistent(tree)
-    # ZooKeeper controllers make it ephemeral; KRaft controllers make it persistent during a
+    # ZooKeeper controllers make this node ephemeral; KRaft controllers make it persistent during a
     # migration (KIP-866).
     if layout.CONTROLLER in data:
         raise ConfigError(

@@ -98,7 +98,7 @@ class Journal:
         self._each(JournalFile.sync)
 
     def seal(self, zxid: int) -> None:
-        """Write that all commits up to this one are on disk, if no other one was appended."""
+        """Record that all commits up to this one are on disk, unless a later one was appended."""
         self._each(lambda file: file.seal(zxid))
 
     def replace(self, snapshot: bytes) -> None:
@@ -171,7 +171,7 @@ class Journal:
             file.sync_names()  # the file may be new
 
     def _each(self, action: Callable[[JournalFile], None]) -> None:
-        """Apply the action to each copy; a copy that fails is not used any more.
+        """Apply the action to each copy; a copy that fails is no longer used.
 
         Raises OSError if the last copy fails.
         """

@@ -1,9 +1,8 @@
 """Writes one copy of the metadata, which is a journal and its snapshot in a directory.
 
 Appended frames overwrite the seal at the journal's end; when all of them are on disk, the next seal
-is written. The snapshot replaces its predecessor atomically, before the journal is emptied. For a
-moment, the journal therefore contains commits that the snapshot also contains, and a reader skips
-those.
+is written. The snapshot replaces its predecessor atomically, before the journal is emptied. In
+between, the journal contains commits that are also in the snapshot; a reader skips them.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ class JournalFile:
         self._is_sealed = False
 
     def seal(self, zxid: int) -> None:
-        """Write that all commits up to this one are on disk and that nothing else follows."""
+        """Record that all commits up to this one are on disk and that nothing else follows."""
         if not self._is_sealed:
             self._file.write(self.size_bytes, seal(zxid))
             self._is_sealed = True

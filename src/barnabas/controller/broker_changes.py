@@ -133,7 +133,8 @@ def leave(draft: Draft, broker_id: int) -> list[TopicPartition]:
 def _why(
     draft: Draft, partition: PartitionImage, gone: Set[int], come: Set[int], trusted: Set[int]
 ) -> str:
-    """Return which brokers of this partition are gone, or else which have come or can be trusted.
+    """Return which brokers of this partition are gone, or else which have registered or can be
+    trusted.
 
     Empty if none of its replicas is concerned.
     """
@@ -180,7 +181,7 @@ def _fail(
 def _reach_again(
     draft: Draft, name: TopicPartition, partition: PartitionImage, gone: Set[int]
 ) -> PartitionImage:
-    """Return the partition without the offline replicas of brokers that left or host them again."""
+    """Return the partition without offline replicas whose brokers have left or host them again."""
     if gone.isdisjoint(partition.offline_replicas):
         return partition
     offline = tuple([each for each in partition.offline_replicas if each not in gone])

@@ -328,7 +328,8 @@ class Controller:
     def shutdown_requested(
         self, broker_id: int, broker_epoch: int = _NOT_SENT
     ) -> tuple[Decision, list[TopicPartition]]:
-        """Handle a controlled shutdown: if possible, others lead, and the broker leaves the ISRs.
+        """Handle a controlled shutdown: if possible, other brokers lead, and the broker leaves the
+        ISRs.
 
         The list contains the partitions with other replicas that the broker still leads. The broker
         is elected nowhere until it registers again. Raises BrokerIdNotRegistered or
@@ -451,7 +452,7 @@ class Controller:
     def ends_known(self, ends: Ends) -> Decision:
         """Note some replicas' log ends.
 
-        When all of a partition's are known, the largest one leads.
+        When a partition's are all known, the replica with the largest leads.
         """
         draft = self._draft()
         draft.because = "the log ends of all replicas are known, and the longest log leads"

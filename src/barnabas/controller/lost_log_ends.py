@@ -53,8 +53,8 @@ def distrust(
 ) -> PartitionImage | None:
     """Return the partition without these members in its ISR; None if nothing changes.
 
-    If all members are doubtful, one of them remains in the ISR, but does not become the leader
-    because of that.
+    If all members are doubtful, one of them remains in the ISR, but that does not make it the
+    leader.
     """
     if len(partition.replicas) == 1 or not any(each in doubtful for each in partition.isr):
         return None

@@ -319,8 +319,7 @@ class Groups:
                 why = Cause("the coordinator", "found more members than group.max.size")
                 rebalance.begin(turn, group, why)
             for member in group.members.values():
-                # Until a moment ago, the member may have sent heartbeats to the previous
-                # coordinator.
+                # The member may have sent heartbeats to the previous coordinator until just now.
                 rebalance.prolong_session(turn, member)
         self._plan_examination(now.monotonic_ms)
         return turn.decision()
@@ -364,9 +363,9 @@ class Groups:
         self._timers.set(self._examination, now_ms + interval_ms)
 
     def _examine(self, wall_ms: int | None) -> Iterator[StateRecord]:
-        """Yield tombstones for the next groups' expired offsets and for groups left without any.
-
-        They are written in the same step, so that an offset committed meanwhile is not lost.
+        """Yield tombstones for the next groups' expired offsets and for groups left without
+        offsets. Both are written in the same step, so that an offset committed in the meantime is
+        not lost.
         """
         for _ in range(min(_MOST_EXAMINED, len(self._to_examine))):
             group_id = self._to_examine.popleft()

@@ -52,8 +52,8 @@ _LONGEST_PREFIX_CHARACTERS: Final = 8_000
 NEW_MEMBER_TIMEOUT_MS: Final = 300_000
 """How long a new member may wait for its first generation.
 
-It has no id with which to send heartbeats, and a lost connection is not noticed meanwhile, so
-members whose clients gave up and retried must not accumulate.
+It has no id with which to send heartbeats, and the loss of its connection goes unnoticed, so
+without a limit, members whose clients gave up and retried would accumulate.
 """
 
 

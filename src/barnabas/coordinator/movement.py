@@ -1,7 +1,7 @@
 """Determines which partitions move between members in a rebalance.
 
-Only groups of consumers have readable assignments (`ConsumerProtocol`); for other groups, it is
-only known whose bytes have changed. The module is pure: it compares two sets of assignments.
+Only groups of consumers have readable assignments (`ConsumerProtocol`); for other groups, only the
+members whose bytes have changed are known. The module is pure: it compares two sets of assignments.
 """
 
 from __future__ import annotations

@@ -82,7 +82,8 @@ def transactional_answer(
 def delete_answer(
     request: OffsetDeleteRequest, kept: Container[str], error: Error
 ) -> OffsetDeleteResponse:
-    """Return the error for topics in `kept`, whose offsets remain, and success for others."""
+    """Return the error for topics in `kept`, whose offsets remain, and success for all other
+    topics."""
     topics = []
     for topic in request.topics:
         code = error.code if topic.name in kept else NONE

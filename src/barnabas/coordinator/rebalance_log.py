@@ -6,7 +6,7 @@
     harmless: nothing moved
 
 A rebalance begins with the first cause and ends when the group is stable again or empty. All causes
-in between belong to it, even if they led to an abandoned generation. This is soft state: if a
+in between are part of it, even if they led to an abandoned generation. This is soft state: if a
 group's coordinator has moved, earlier rebalances are in the old broker's log.
 """
 
@@ -38,7 +38,7 @@ class Cause(NamedTuple):
     who: str
     what: str
     advice: str = ""
-    """States what to do about it, if that is known."""
+    """What to do about the cause, if known."""
 
     def __str__(self) -> str:
         return f"{self.who} {self.what}"

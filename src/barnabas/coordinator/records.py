@@ -239,5 +239,5 @@ def _split_version(data: bytes | None) -> tuple[int, bytes]:
     try:
         (version,) = _VERSION.unpack_from(data)
     except error as cause:
-        raise CorruptData(f"{len(data)} bytes have no version") from cause
+        raise CorruptData("the record ends before its version") from cause
     return version, data[_VERSION.size :]

@@ -37,7 +37,7 @@ _INIT_FENCED, _OTHERS_FENCED = 4, 2
 
 
 def _code(error: KafkaError, version: int, fenced_from: int) -> int:
-    # KIP-588: an older client knows only INVALID_PRODUCER_EPOCH.
+    # KIP-588: an older client recognises only INVALID_PRODUCER_EPOCH.
     if isinstance(error, ProducerFenced) and version < fenced_from:
         return InvalidProducerEpoch.code
     if isinstance(error, InvalidCommitOffsetSize):

@@ -66,7 +66,7 @@ def decode_consumer_protocol(cls: type[M], data: bytes | memoryview) -> tuple[in
     try:
         (version,) = _VERSION.unpack_from(data)
     except error as cause:
-        raise CorruptData(f"{len(data)} bytes have no version") from cause
+        raise CorruptData("the data ends before its version") from cause
     if version < 0:
         raise CorruptData(f"{cls.__name__} has version {version}")
     return version, decode_prefix(cls, data[_VERSION.size :], min(version, _NEWEST[cls]))

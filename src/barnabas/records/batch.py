@@ -105,7 +105,8 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Is true if `base_timestamp` is when tombstones may first be removed (KIP-534)."""
+        """Is true if `base_timestamp` is the time from which tombstones may be removed
+        (KIP-534)."""
         return bool(self.attributes & DELETE_HORIZON)
 
 

@@ -8,8 +8,8 @@
 
 Invariant: for any input, `decompress` returns at most `limit_bytes` bytes, briefly needs about
 three times that memory, and raises only `CorruptData`. In each of these formats, a few hundred
-bytes can declare gigabytes, so it unpacks into a buffer that it allocates itself. The buffer has
-the size that the framing allows (`frames`) but never exceeds the limit.
+bytes can declare gigabytes, so `decompress` unpacks into a buffer that it allocates itself. The
+buffer has the size that the framing allows (`frames`) but never exceeds the limit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Validates or recompresses the records of one batch on the broker.
 
-Neither of these changes a record: offsets, times, keys, values and headers remain the bytes that
+Neither operation changes a record: offsets, times, keys, values and headers remain the bytes that
 the producer wrote (`record` shows their layout). A walk checks that they match the header and the
 topic's rules. It processes a few records at a time, because it runs on the event loop, where no
 step may take longer than a few milliseconds. Compression is one call that can run in a thread.

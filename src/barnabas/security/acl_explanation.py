@@ -35,8 +35,7 @@ class Explanation(NamedTuple):
     """Holds a decision and the reason for it."""
 
     is_allowed: bool | None
-    """This is None if no rule covers the resource, so that `allow.everyone.if.no.acl.found`
-    decides."""
+    """None if no rule covers the resource; `allow.everyone.if.no.acl.found` then decides."""
     rule: AclBinding | None
     """The rule that decides, or None if the reason is that no rule matches."""
     about: tuple[AclBinding, ...]

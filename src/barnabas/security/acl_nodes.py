@@ -110,7 +110,7 @@ def _entry(node: Any) -> AclEntry:
 
 
 def encode_change(pattern: Pattern) -> bytes:
-    # Brokers from before KIP-290 (Kafka 2.0) watch these nodes and know only this form.
+    # Brokers from before KIP-290 (Kafka 2.0) watch these nodes and recognise only this form.
     if pattern.pattern_type is PatternType.LITERAL:
         return f"{pattern.resource_type.name}:{pattern.name}".encode()
     return _encode(

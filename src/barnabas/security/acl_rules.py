@@ -122,7 +122,7 @@ class _Prefixes(Generic[V]):
 
 
 class Denial(NamedTuple):
-    """Holds the reason for which the rules deny an operation."""
+    """Holds the reason why the rules deny an operation."""
 
     rule: AclBinding | None
     """The DENY rule that decides, or None if no rule allows the operation."""
@@ -131,7 +131,7 @@ class Denial(NamedTuple):
 
 
 class AclRules:
-    """Holds all rules of a cluster, and decides by them."""
+    """Holds all rules of a cluster, and makes decisions by them."""
 
     __slots__ = ("_entries", "_literal", "_names", "_prefixed", "allows_unruled", "super_users")
 

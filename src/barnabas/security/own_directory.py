@@ -36,7 +36,7 @@ def check_directory(path: Path) -> None:
     """Raise ConfigError for a directory in which another user could choose the secrets. Raises
     OSError.
     """
-    if not hasattr(os, "geteuid"):  # on Windows, others have no rights in a user's directories
+    if not hasattr(os, "geteuid"):  # on Windows, other users have no rights there
         return
     _check_owner(path, path.lstat())  # the owner of a link, who chose its target
     whole = path.resolve()

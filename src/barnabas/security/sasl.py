@@ -29,7 +29,7 @@ class InvalidCredentials(SaslAuthenticationFailed, code=58, name="SASL_AUTHENTIC
 
 
 class TokenUnavailable(BarnabasError):
-    """A token provider does not answer correctly; it may do so the next time."""
+    """A token provider did not answer correctly; a retry may succeed."""
 
 
 class Identity(NamedTuple):

@@ -7,9 +7,9 @@ Kafka.
                          <--   v=<signature of the server>
 
 Passwords are encoded as UTF-8 without SASLprep, which Kafka does not apply either, so that users
-created by Kafka's tools can authenticate here, and the reverse. With the extension
-`tokenauth=true`, the same exchange proves a delegation token (KIP-48): its id is the user, and its
-HMAC is the password.
+created by Kafka's tools can authenticate here, and vice versa. With the extension `tokenauth=true`,
+the same exchange proves a delegation token (KIP-48): its id is the user, and its HMAC is the
+password.
 
 The server stores no password, and the client sends none: each proves that it knows the keys derived
 from the password. Someone who intercepts an exchange can still test a list of passwords against it,

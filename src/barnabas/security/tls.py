@@ -1,8 +1,8 @@
 """Builds TLS contexts for servers and clients from Kafka's settings `ssl.*`.
 
 TLS 1.2 is the lowest version, and renegotiation is off. As in Java, every certificate in a
-truststore is trusted by itself, whereas OpenSSL by default requires the authority at the end of the
-chain.
+truststore is trusted on its own, whereas OpenSSL by default requires the authority at the end of
+the chain.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _restrict_suites(
     for name in (*(newer - _SUITES_1_3), *(each for each in older if not _is_known(each))):
         raise ConfigError(f"ssl.cipher.suites: {name} is unknown to {ssl.OPENSSL_VERSION}")
     # OpenSSL enables all suites of TLS 1.3, in its own order. If its first suite is also the first
-    # of the wanted ones, peers that support it agree on it.
+    # requested one, it is agreed on with each peer that supports it.
     if newer and _FIRST_1_3 not in newer:
         raise ConfigError(
             "ssl.cipher.suites: this Python cannot select individual TLS 1.3 suites; add "
@@ -195,7 +195,7 @@ def _trust(context: ssl.SSLContext, certificates: str) -> None:
         context.load_verify_locations(cadata=certificates)
     except ssl.SSLError as error:
         raise ConfigError(f"ssl.truststore: cannot read a certificate: {error.reason}") from None
-    # As in Java, each certificate in a truststore is trusted by itself, even without the authority
+    # As in Java, each certificate in a truststore is trusted on its own, even without the authority
     # that signed it.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 

@@ -125,8 +125,8 @@ def _pipeline(directory: Path) -> tuple[str, Layout]:
 
         return "behaviour", BEHAVIOUR
     raise ConfigError(
-        f"there are no tables in {directory}: name the directory `tables` of a pipeline's output,"
-        " or that of `barnabas report --tables`"
+        f"there are no tables in {directory}: give the directory `tables` of a pipeline's output,"
+        " or the one that `barnabas report --tables` filled"
     )
 
 

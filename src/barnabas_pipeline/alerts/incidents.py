@@ -46,7 +46,7 @@ class Incident(NamedTuple):
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
     def is_of(self, other: Incident) -> bool:
-        """Return whether both are the same incident, whose start late lines may have moved."""
+        """Return whether this is the other incident, whose start late lines may have moved."""
         return (
             (self.alert, self.subject) == (other.alert, other.subject)
             and (other.end is None or self.start < other.end)

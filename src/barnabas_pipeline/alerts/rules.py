@@ -204,7 +204,7 @@ def _steps(value: Any) -> tuple[str, ...]:
                 f"{step!r} is not a path: a path begins with /, and may have * only at its end"
             )
         if "?" in step or "#" in step:
-            raise ConfigError(f"{step!r} has a query or a fragment: name only the path before it")
+            raise ConfigError(f"{step!r} has a query or a fragment: give only the path before it")
     return steps
 
 

@@ -167,7 +167,9 @@ class Mail(Sink):
         self._is_encrypted = options.get("starttls", True)
         self._user, self._password = options.get("user"), _secret("password", options)
         if (self._user is None) != (self._password is None):
-            raise ConfigError("user needs password_env or password_file, and the reverse")
+            raise ConfigError(
+                "user and a password (password_env or password_file) must be set together"
+            )
         if self._user is not None and not self._is_encrypted:
             raise ConfigError("a password is only sent with starttls = true")
         for address in (self._from, *self._to):

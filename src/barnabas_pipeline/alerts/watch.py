@@ -119,7 +119,7 @@ class Watch:
             yield
         except BlockingIOError:
             raise ConfigError(
-                f"another process is sending the alerts of {self._tables}: send them from one"
+                f"another process is sending the alerts of {self._tables}: let only one send them"
             ) from None
         finally:
             os.close(descriptor)

@@ -14,8 +14,8 @@ The beginning of a line determines its decoder, so no other decoder is tried:
 
 `line_front.py` reads the columns before the time, which may include a virtual host. More columns
 may follow the agent, such as times or the address in `X-Forwarded-For`, which the format in nginx's
-own package includes. `line_tail.py` finds the response time among them. The rest are ignored,
-provided that the columns before them are certainly the usual ones.
+own package includes. `line_tail.py` finds the response time among them. All other columns are
+ignored, provided that the columns before them are certainly the usual ones.
 
 Inside quotes, a server writes `\\"` for a quote and `\\\\` for a backslash. Each of these pairs is
 masked by a control character, after which the line is simply split at its quotes. No pattern has to

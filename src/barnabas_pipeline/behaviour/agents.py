@@ -1,8 +1,8 @@
 """Parses user agents into browser, system and device, or into the name of a robot. Pure.
 
-The names come from ua-parser, whose patterns many projects maintain. It knows device models but not
-device types, which this module determines. An unknown robot is listed under the name that it gives
-itself.
+The names come from ua-parser, whose patterns many projects maintain. It recognises device models
+but not device types, which this module determines. An unknown robot is listed under the name that
+it gives itself.
 """
 
 from __future__ import annotations

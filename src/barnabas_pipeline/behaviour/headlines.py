@@ -1,4 +1,5 @@
-"""Defines the figures at the top of the page, and their values for the latest days and before.
+"""Defines the figures at the top of the page, and their values for the latest days and the days
+before.
 
 Each is defined here and can be recomputed from the files next to the page, as a test does:
 

@@ -45,8 +45,8 @@ Object = Mapping[str, object]
 _ISO_KEYS: Final = ("time_iso8601", "@timestamp", "timestamp", "time")
 _CLF_KEYS: Final = ("time_local", "time")
 _HOST_KEYS: Final = ("host", "http_host", "server_name")
-# The limits below which a number is taken as seconds, milliseconds, microseconds and nanoseconds
-# since the epoch, respectively. Each unit covers the years 1973 to 5138.
+# The limits below which a number means seconds, milliseconds, microseconds and nanoseconds since
+# the epoch, respectively. Each unit covers the years 1973 to 5138.
 _UNITS_US: Final = ((1e11, 1e6), (1e14, 1e3), (1e17, 1.0), (1e20, 1e-3))
 _EARLIEST: Final = 1e8
 _NUMBER: Final = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,9})?")

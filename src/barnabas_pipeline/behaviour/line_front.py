@@ -7,8 +7,8 @@
 Only an IP address or a host name is accepted as the client, and a line with any other columns is
 rejected, because a wrong client would merge thousands of visitors into one. Log formats may have
 any columns, so a line is rejected if a column is ambiguous. A user's name may contain blanks, but
-then none of its words may be an address, a number, a dotted name or a hyphen, each of which is
-taken as a separate column.
+then none of its words may be an address, a number, a dotted name or a hyphen, because such a word
+counts as a separate column.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _has_virtual_host(first: str, second: str) -> bool:
         # likely that of a client, whose port a gateway adds.
         has_name = not is_address(name.strip("[]"))
         return is_client(second) and (has_name or port in SERVER_PORTS)
-    return (is_name(name) or name == "_") and is_address(second)  # nginx's name for all other hosts
+    return (is_name(name) or name == "_") and is_address(second)  # nginx's catch-all server
 
 
 def _host_and_port(word: str) -> tuple[str, str]:

@@ -47,8 +47,8 @@ Parsed = tuple[int, Fields | str]
 
 
 class OwnLines(NamedTuple):
-    """The fields of lines in the user's formats, and the reasons why others are rejected, by row
-    number."""
+    """The fields of lines in the user's formats, and the reasons why other lines are rejected, by
+    row number."""
 
     fields: Mapping[int, Fields]
     reasons: Mapping[int, str]
@@ -160,7 +160,7 @@ def _objects(lines: pl.DataFrame, of: Format, keys: JsonKeys) -> Iterator[Parsed
         if any(value_at(found, key) is ABSENT for key in keys.required):
             continue
         values = {name: first_value(found, names) for name, names in keys.keys.items()}
-        # An object without these has another format.
+        # An object without a client, a time or a status has another format.
         if values["client"] is None or values["time"] is None or values["status"] is None:
             continue
         row = {name: json_line.text_of(value) for name, value in values.items()}

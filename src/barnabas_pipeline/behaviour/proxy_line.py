@@ -5,7 +5,7 @@
     [2016-04-15T20:17:00.310Z] "POST /api HTTP/2" 204 - 154 0 226 100 "10.0.35.28" "agent" "id"
         "host" "tcp://10.0.2.1:80"
 
-HAProxy writes the local time without a zone, so it is taken as UTC. Envoy logs its client only in
+HAProxy writes the local time without a zone, so it is read as UTC. Envoy logs its client only in
 X-Forwarded-For, whose first address is the visitor's; without this header, a line has no client.
 """
 

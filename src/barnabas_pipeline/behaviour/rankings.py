@@ -63,7 +63,7 @@ class Rankings(NamedTuple):
 def read_rankings(view: View, people: pl.DataFrame, mask: Mask) -> Rankings:
     """Return all rankings.
 
-    `people`: the sessions of people. `mask`: hides network addresses in texts.
+    `people`: the sessions of people. `mask`: hides network addresses in text.
     """
     # A session with only assets has neither an entry page nor a source.
     visits = people.filter(pl.col("pages") > 0)

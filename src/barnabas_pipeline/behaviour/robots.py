@@ -1,7 +1,7 @@
 """Recognises robots by the user agent alone, so that an agent is always classified in the same way.
 
-Honest robots name themselves, usually with a contact address, and no browser omits the field. A
-list of words in this module recognises most robots. crawlerdetect, whose list many projects
+Honest robots name themselves, usually with a contact address, and no browser omits its user agent.
+A list of words in this module recognises most robots. crawlerdetect, whose list many projects
 maintain, recognises the others, such as libraries, health checks and previews, by their names.
 Polars applies its patterns to whole columns, because Python's regular expressions take a
 millisecond per agent. A robot that imitates a browser is counted as human.

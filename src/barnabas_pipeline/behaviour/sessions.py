@@ -2,7 +2,7 @@
 
 A visitor is an address together with a user agent. A session is an interval of a visitor's time,
 and a single hit is the smallest session. Joining intervals that are less than `SILENCE_S` apart
-gives the same sessions whether the hits come all at once, in any number of portions or in any
+gives the same sessions whether the hits arrive all together, in any number of portions or in any
 order:
 
     join(a ∪ b) = join(join(a) ∪ b)
@@ -40,7 +40,8 @@ _SHORTEST_BEAT_S: Final = 5
 
 _TOLERANCE: Final = 0.05
 _TOLERANCE_S: Final = 1.0
-"""An interval may differ from the mean by the larger of the two: by this share, or this long."""
+"""An interval may differ from the mean by this share of it, or by this long, whichever is
+larger."""
 
 _ORDER: Final = ("time", "partition", "offset")
 _VISITOR: Final = ("client", "agent")

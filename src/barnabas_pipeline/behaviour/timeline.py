@@ -130,7 +130,7 @@ def _step(span_s: int) -> int:
     for longest_s, step_s in _STEPS_S:
         if span_s <= longest_s:
             return step_s
-    # For many years, or if one line has a wrong time, an interval spans as many weeks as needed.
+    # If the log spans many years, or one line has a wrong time, an interval is as long as needed.
     return _WEEK_S * (span_s // (_WEEK_S * _MOST_WEEKS) + 1)
 
 

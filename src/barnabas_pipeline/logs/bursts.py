@@ -2,7 +2,7 @@
 
 The usual rate is the mean over a template's other minutes, including minutes without lines. Counts
 of rare events follow a Poisson distribution, so the bound is the mean plus six standard deviations
-and one line. A burst must also have at least ten lines and five times the usual rate. Adjacent
+plus one line. A burst must also have at least ten lines and five times the usual rate. Adjacent
 minutes form one burst.
 """
 

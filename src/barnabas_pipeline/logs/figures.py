@@ -31,7 +31,7 @@ NEW_SHARE: Final = 0.2
 """A template is new if it first occurred in this final part of its log's time span."""
 _INTERVALS: Final = 120
 _SAMPLES: Final = 5
-_LOOKED_AT: Final = 100  # raw lines, of which some may be empty
+_LOOKED_AT: Final = 100  # raw lines, some of which may be empty
 _STEPS_MINUTES: Final = (1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 10_080)
 
 

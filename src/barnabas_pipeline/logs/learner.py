@@ -22,7 +22,7 @@ _BLANK: Final = "<>"
 """Stands for a word in an outline that looks like a value; unlike `WILDCARD`, it matches no
 word."""
 _MANY: Final = 6
-"""The number of different values from which on a word is variable."""
+"""A word is variable once it has had this many different values."""
 _WORDS: Final = 40
 """Only this many of a message's first words can become variable."""
 

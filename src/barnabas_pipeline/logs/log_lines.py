@@ -60,7 +60,7 @@ def parse_lines(
     `is_cut`: true if a value is only the beginning of a longer line. `received_us`: the record's
     time, in microseconds since the epoch.
     """
-    # Only the first line is matched; others, such as a stack trace, belong to it.
+    # Only the first line is matched; the rest, such as a stack trace, belongs to it.
     parts = texts(values).str.splitn("\n", 2)
     lines = pl.DataFrame(
         {

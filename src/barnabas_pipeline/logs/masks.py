@@ -17,7 +17,7 @@ _IPV4: Final = r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}"
 _IP: Final = rf"/?\b{_IPV4}(?::[0-9]+)?\b"
 _H: Final = r"[0-9a-fA-F]{1,4}"
 # The prefixes of addresses in use: global unicast (2000::/3), unique local, multicast, link-local
-# and NAT64. With others, as in `abc::def`, the text remains a name.
+# and NAT64. With any other prefix, as in `abc::def`, the text remains a name.
 _GROUP: Final = r"(?:[23][0-9a-fA-F]{3}|[fF][cdfCDF][0-9a-fA-F]{2}|[fF][eE][89abAB][0-9a-fA-F]|64)"
 _ZONE: Final = r"(?:%[0-9A-Za-z]+)?"
 

@@ -50,7 +50,7 @@ _Plan = Sequence[tuple[Format, JsonKeys]]
 
 
 class ObjectReader:
-    """Reads lines with one decoder, in those of `formats` that use it."""
+    """Reads lines in those of `formats` that use one decoder."""
 
     def __init__(self, decoder: str, formats: Sequence[Format]) -> None:
         self._decode = DECODERS[decoder]

@@ -22,7 +22,7 @@ from barnabas_pipeline.logs.token_tree import WILDCARD, TokenTree
 _log = logging.getLogger(__name__)
 
 MOST: Final = 5_000
-"""The maximum number of templates for a format; lines that would need one more get none."""
+"""The maximum number of templates for a format; a line that would need another gets none."""
 
 
 class Template(NamedTuple):

@@ -16,7 +16,7 @@ import polars as pl
 _DAY_US: Final = 86_400_000_000
 _HOUR_US: Final = 3_600_000_000
 _YEARS: Final = 5  # 29 February is at most this far back, except around 2100
-# Names that mean the same offset everywhere. Others, such as IST and CST, are ambiguous.
+# Names that mean the same offset everywhere. Other names, such as IST and CST, are ambiguous.
 OFFSETS: Final[dict[str, str]] = {
     **dict.fromkeys(("UTC", "GMT", "UCT", "WET"), "+0000"),
     **dict.fromkeys(("CET", "MEZ", "WEST"), "+0100"),
@@ -100,7 +100,7 @@ def _parsed(texts: pl.Series, form: str, zone: str) -> pl.Series:
         return times.cast(pl.Int64)
     local = texts.str.to_datetime(form, time_unit="us", strict=False)
     if zone != "UTC":
-        # A repeated hour counts as the first; an hour that a clock skips is impossible.
+        # A time in a repeated hour means the first one; a time that the clock skips is impossible.
         local = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
         return local.dt.convert_time_zone("UTC").cast(pl.Int64)
     return local.cast(pl.Int64)

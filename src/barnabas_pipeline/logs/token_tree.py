@@ -29,7 +29,7 @@ class TokenTree:
         node[_END] = min(stands_for, node.get(_END, stands_for))
 
     def remove(self, words: Sequence[str], stands_for: int) -> None:
-        """Remove a template. Its nodes are kept, because others may share them."""
+        """Remove a template. Its nodes are kept, because other templates may share them."""
         node = self._root
         for word in words:
             node = node[word]

@@ -1,4 +1,4 @@
-"""Masks network addresses in texts that will be shared, so that only their networks remain. Pure.
+"""Masks network addresses in text that will be shared, so that only their networks remain. Pure.
 
     198.51.100.23                 198.51.100.x         the first 24 of 32 bits
     2001:db8:85a3::8a2e:370:7334  2001:db8:85a3::x     the first 48 of 128

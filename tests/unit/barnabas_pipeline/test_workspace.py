@@ -33,7 +33,7 @@ def test_it_belongs_to_one_log(tmp_path: Path) -> None:
             workspace.check_cluster("one")
         with pytest.raises(ConfigError, match="from the cluster one, but this is two: choose"):
             workspace.check_cluster("two")
-        with pytest.raises(ConfigError, match="from the cluster one: name it with --bootstrap"):
+        with pytest.raises(ConfigError, match="from the cluster one: give its addresses with "):
             workspace.check_own_broker()
     with Workspace(tmp_path / "own") as workspace:
         workspace.broker.mkdir()

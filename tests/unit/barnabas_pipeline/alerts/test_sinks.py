@@ -139,7 +139,11 @@ def test_lg_4_a_webhook_that_refuses(status: int) -> None:
         ("webhook", {"url_env": "NO_SUCH"}, "url_env: the environment variable NO_SUCH is not set"),
         ("webhook", {"url_file": "/no/such"}, "No such file or directory: '/no/such'"),
         ("mail", {"from": "Me <me>"}, "'Me <me>' is not an email address"),
-        ("mail", {"user": "me"}, "user needs password_env or password_file, and the reverse"),
+        (
+            "mail",
+            {"user": "me"},
+            "user and a password (password_env or password_file) must be set together",
+        ),
     ],
 )
 def test_ux_4_options_that_are_wrong(kind: str, options: dict[str, str], message: str) -> None:

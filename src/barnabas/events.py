@@ -1,4 +1,4 @@
-"""Events: the broker's decisions that clients can see, each with the cause that its machine knew.
+"""Events: the broker's decisions that clients can see, each with its cause.
 
 The part of a broker that carries out a decision adds the event and logs its line in one call:
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 KEPT_EVENTS: Final = 4_096
 KEPT_CHARACTERS: Final = 1_000_000
 MOST_CHARACTERS: Final = 2_000
-"""The most characters of a line or of a cause."""
+"""The maximum length of a line or of a cause."""
 
 ROUTINE: Final = ("compaction", "follower", "leader", "retention")
 """Kinds that have an event for each replica, so many that tools show them only when asked."""
@@ -80,11 +80,11 @@ class Event(NamedTuple):
     is_harmless: bool | None = None
     """Whether clients notice nothing; None: unknown."""
     advice: str = ""
-    """States what to do, if that is known."""
+    """What to do, if known."""
     is_warning: bool = False
     at_ms: int = 0
     sequence: int = 0
-    """Higher than that of every earlier event of the broker, also of those before a restart."""
+    """Higher than that of every earlier event of the broker, even from before a restart."""
 
     @property
     def severity(self) -> str:
@@ -104,7 +104,7 @@ class EventLog:
         self._characters = 0
         self._counts: dict[str, int] = {}
         self._shares: dict[Kind, _Share] = {}
-        # After a restart, a tool asks with a number from before it.
+        # After a restart, a tool may ask with a number from before the restart.
         self.last = now_ms() * _PER_MS
         """The sequence number of the last event."""
         self.first = self.last + 1
@@ -132,8 +132,8 @@ class EventLog:
     def add_routine(self, event: Event, log: logging.Logger) -> None:
         """Keep an event unless its kind has used up its share of the current minute.
 
-        The line is logged, and the event counted, in any case. So the work on ten thousand
-        partitions does not push everything else out.
+        The line is always logged, and the event always counted. Therefore, the work on ten thousand
+        partitions does not push out all other events.
         """
         kind, minute = event.kind, self._now_ms() // _MINUTE_MS
         share = self._shares.get(kind)
@@ -162,8 +162,8 @@ class EventLog:
     def after(self, sequence: int, limit: int) -> list[Event]:
         """Return at most `limit` of the events after this one, oldest first.
 
-        A number that this broker has not yet reached is from before a restart with a clock that
-        was ahead: it gets every event.
+        A number that this broker has not yet reached is from before a restart with a clock that was
+        ahead: all events are returned.
         """
         if sequence > self.last:
             sequence = 0

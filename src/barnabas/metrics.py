@@ -158,7 +158,7 @@ class Durations:
         self._recent_from_ns = 0
 
     def add(self, ns: int, times: int = 1) -> None:
-        """Count a duration that was seen `times` times."""
+        """Count a duration that occurred `times` times."""
         self.counts[bisect_right(_BOUNDS, ns)] += times
         self.sum_ns += ns * times
 

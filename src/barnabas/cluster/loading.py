@@ -1,4 +1,4 @@
-"""Loads the metadata tree, as a whole for a new controller and in parts for others.
+"""Loads the metadata tree, as a whole for a new controller, and in parts otherwise.
 
 Nodes are read in bulk, because every request to a server takes a round trip.
 
@@ -64,7 +64,7 @@ async def load_partitions(
     wanted: Mapping[TopicPartition, tuple[TopicNode, Sequence[int]]],
     latest_epoch_of: LatestEpochOf,
 ) -> dict[TopicPartition, PartitionImage]:
-    """Load these partitions, each of which is given with its topic's node and its replicas."""
+    """Load these partitions, each given with its topic's node and its replicas."""
     nodes = await store.read_many([layout.state_path(*name) for name in wanted])
     return {
         name: _partition(name, topic, replicas, node, latest_epoch_of)

@@ -2,7 +2,7 @@
 
 A commit is staged first: its operations are checked one after the other against copies of the nodes
 that they touch. If all operations are possible, the copies replace the nodes (`merge`); otherwise,
-they are dropped. Nothing therefore ever has to be undone. The journal stores the effects, which
+they are dropped. Therefore, nothing ever has to be undone. The journal stores the effects, which
 need no more checks, and a replay stages and merges them.
 
 Invariant: a commit is staged on the tree as of the last commit. Sessions, watches and the disk are

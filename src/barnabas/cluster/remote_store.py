@@ -1,8 +1,8 @@
 """Implements the common part of metadata stores on servers, which are used in successive sessions.
 
 Reads are retried until there is a response, as long as the session is alive. EXPIRED reports the
-end of a session once. The next session begins by itself, and CONNECTED reports it. The subclasses
-communicate with the servers.
+end of a session once. The next session begins automatically, and CONNECTED reports it. The
+subclasses communicate with the servers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RemoteStore(SessionStore):
 
     @abstractmethod
     def give_up(self) -> None:
-        """End the session, and do not start another one. Callable in any thread.
+        """End the session, and do not start another one. Callable from any thread.
 
         The loop may be blocked, but the ephemeral nodes must be removed nevertheless.
         """

@@ -2,10 +2,10 @@
 
 A node has data, a data version that grows by one with each write, and children. Every commit has a
 number (zxid), larger than all earlier ones; the number of a node's creation is its czxid. A node
-may be ephemeral: it belongs to a session and is removed with it. A commit does either all of its
-operations or none. A watch fires once, even for several changes, and only means "read again". If
-the response to a commit is lost, the outcome is unknown: read before doing anything else. After a
-session has expired, no operation begun in it takes effect; a new session begins by reading.
+may be ephemeral: it belongs to a session and is removed with it. A commit performs either all of
+its operations or none. A watch fires once, even for several changes, and only means "read again".
+If the response to a commit is lost, the outcome is unknown: read before doing anything else. After
+a session has expired, no operation begun in it takes effect; a new session begins by reading.
 """
 
 from __future__ import annotations

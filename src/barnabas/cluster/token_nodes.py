@@ -61,7 +61,7 @@ def decode_token(path: str, data: bytes | None) -> TokenNode:
         return TokenNode(
             str(node["tokenId"]),
             owner,
-            # Version 3 introduced the requester (KIP-373); before, everyone requested tokens only
+            # Version 3 introduced the requester (KIP-373); before, users could request tokens only
             # for themselves.
             unquote(node["tokenRequester"]) if "tokenRequester" in node else owner,
             tuple(map(unquote, node["renewers"])),

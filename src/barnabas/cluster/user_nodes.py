@@ -42,8 +42,8 @@ def decode_decoy_key(data: bytes | None) -> bytes | None:
 
 def encoded_user(name: str) -> str:
     """Return the name of a user's node."""
-    # Java leaves `*` unchanged and encodes `~`, while Python does the reverse; Kafka itself encodes
-    # `*`.
+    # Java leaves `*` unchanged and encodes `~`, while Python does the opposite; Kafka itself
+    # encodes `*`.
     return quote(name, safe=_AS_IT_IS).replace("*", "%2A").replace("~", "%7E")
 
 

@@ -63,7 +63,7 @@ class _Inbox:
         self._is_waking = False
 
     def put(self, call: Callable[..., None], *arguments: Any) -> None:
-        """Queue a call. Callable in any thread."""
+        """Queue a call. Callable from any thread."""
         self._calls.append((call, arguments))
         if not self._is_waking:
             self._is_waking = True
@@ -250,7 +250,7 @@ class Connection:
 
     @property
     def last_words(self) -> str:
-        """The reason for which the last attempt failed."""
+        """The reason why the last attempt failed."""
         return self._last_words.text
 
     @property

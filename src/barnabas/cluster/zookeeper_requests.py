@@ -2,7 +2,7 @@
 
 They have the interface of kazoo's own requests: kazoo's thread encodes them when they are sent. A
 commit then checks whether its session is still the current one; if not, it sends nothing that could
-have an effect. This is needed because kazoo opens the next session by itself, and sends queued
+have an effect. This is needed because kazoo opens the next session on its own, and sends queued
 requests in that session.
 """
 

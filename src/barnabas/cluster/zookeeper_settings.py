@@ -24,7 +24,7 @@ class Settings(NamedTuple):
     credentials: str = ""  # user:password
     # whether credentials are sent by SASL DIGEST-MD5, not the digest scheme
     uses_sasl: bool = False
-    is_protected: bool = False  # others may read created nodes, but not change them
+    is_protected: bool = False  # other clients may read created nodes, but not change them
     tls: TlsSettings | None = None
 
     @property

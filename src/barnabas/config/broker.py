@@ -89,8 +89,8 @@ class BrokerConfig:
 
     @property
     def verifies_all_records(self) -> bool:
-        """Return whether every record is checked before the append. Without this check, some
-        clients may skip checks, so they must not be able to damage a topic.
+        """Return whether every record is checked before the append. This is the default with an
+        authorizer, because a client with limited rights must not be able to damage a topic.
         """
         name = "barnabas.verify.all.records"
         if self.is_set(name):
@@ -270,6 +270,6 @@ def _check_addresses(text: str) -> None:
         host, _, limit = entry.rpartition(":")
         if not (host and limit.isascii() and limit.isdigit()):
             raise ConfigError(
-                f"max.connections.per.ip.overrides: {entry!r} is not ADDRESS:CONNECTIONS, such "
+                f"max.connections.per.ip.overrides: {entry!r} does not have the form ADDRESS:CONNECTIONS, such "
                 "as 127.0.0.1:200"
             )

@@ -3,7 +3,7 @@ not start (SE-6).
 
 A broker that ignored them would expose data that should be protected, so each is rejected, and the
 error names an alternative. Other security settings (a path, or a pause while no listener uses SASL)
-promise nothing by themselves. They cause a warning with the reason from the tables in
+promise nothing on their own. They cause a warning with the reason from the tables in
 `security_keys.py`.
 """
 

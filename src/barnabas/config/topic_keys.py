@@ -149,7 +149,7 @@ SAME_SETTING: Mapping[str, tuple[str, ...]] = {
     if len(key.synonyms) > 1 and name != "log.flush.scheduler.interval.ms"
 }
 """Groups broker keys that set the same value in several units, the one with the highest priority
-first. The scheduler's flush interval also sets the other flush interval, but not the reverse.
+first. The scheduler's flush interval also sets the other flush interval, but not vice versa.
 """
 
 # These are rules that `valid` cannot express. They are compiled on first use, because the broker's
@@ -238,7 +238,7 @@ class LogConfig(NamedTuple):
         if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
             raise ConfigError(
                 f"min.compaction.lag.ms ({self.min_compaction_lag_ms}) is above "
-                f"max.compaction.lag.ms ({self.max_compaction_lag_ms}); lower it"
+                f"max.compaction.lag.ms ({self.max_compaction_lag_ms}); lower the former"
             )
         # KIP-937 split the old bound in two. The old name applies to each new bound that is not
         # set.

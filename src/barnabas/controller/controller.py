@@ -452,7 +452,7 @@ class Controller:
     def ends_known(self, ends: Ends) -> Decision:
         """Note some replicas' log ends.
 
-        When a partition's are all known, the replica with the largest leads.
+        When all log ends of a partition are known, the replica with the largest one leads.
         """
         draft = self._draft()
         draft.because = "the log ends of all replicas are known, and the longest log leads"

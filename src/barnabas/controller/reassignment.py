@@ -94,7 +94,7 @@ def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -
         draft.remove(replica, name)
     departing = draft.departing(name)
     # The node already lists the brokers that are leaving, and is rewritten once they have left. It
-    # must not list a broker that is already gone, because nothing waits for that one.
+    # must not list a broker that is already gone, because nothing waits for that broker.
     if writes_topic and (not departing or not set(removing).issubset(departing)):
         draft.write_topic(name.topic)
     draft.because = earlier

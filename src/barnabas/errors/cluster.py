@@ -18,7 +18,7 @@ class StaleControllerEpoch(KafkaError, code=11):
 
 
 class NetworkException(KafkaError, code=13, retriable=True):
-    """The connection broke before the response came."""
+    """The connection broke before the response arrived."""
 
 
 class UnsupportedVersion(KafkaError, code=35):
@@ -72,7 +72,7 @@ class DuplicateResource(KafkaError, code=92):
 
 
 # A broker with ZooKeeper never sends the rows of KRaft's quorum: these, and those below about
-# voters, features, registrations and controllers. A client may meet them at another cluster.
+# voters, features, registrations and controllers. A client may get them from another cluster.
 class InconsistentVoterSet(KafkaError, code=94):
     """Sender and receiver have different sets of voters."""
 
@@ -98,7 +98,7 @@ class InconsistentClusterId(KafkaError, code=104):
 
 
 class MismatchedEndpointType(KafkaError, code=114):
-    """The request went to a broker but is for a controller, or the reverse."""
+    """The request went to a broker but is for a controller, or vice versa."""
 
 
 class UnsupportedEndpointType(KafkaError, code=115):

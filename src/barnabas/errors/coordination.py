@@ -111,7 +111,7 @@ class TransactionalIdNotFound(KafkaError, code=105):
 
 
 # 110 to 113 belong to the consumer protocol of KIP-848, which our coordinator does not offer: only
-# a client of a newer broker meets them.
+# a client of a newer broker gets them.
 class FencedMemberEpoch(KafkaError, code=110):
     """The group coordinator has fenced the member's epoch."""
 

@@ -76,7 +76,7 @@ def _constant_case(class_name: str) -> str:
 
 
 class UnknownServerError(KafkaError, code=-1):
-    """The broker met an error for which it has no code; its log says more."""
+    """The broker encountered an error for which it has no code; see its log."""
 
 
 @cache

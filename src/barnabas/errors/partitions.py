@@ -171,8 +171,8 @@ class PositionOutOfRange(KafkaError, code=99):
     """The position is negative or past the end of the snapshot."""
 
 
-# 100, 103 and 106 came with topic ids (KIP-516): a topic that was deleted and recreated under its
-# name has a different id, so a stale request finds no topic instead of the wrong one.
+# 100, 103 and 106 were introduced with topic ids (KIP-516): a topic that was deleted and recreated
+# under its name has a different id, so a stale request finds no topic instead of the wrong one.
 class UnknownTopicId(KafkaError, code=100, retriable=True):
     """This broker knows no topic with that id."""
 
@@ -186,7 +186,7 @@ class FetchSessionTopicIdError(KafkaError, code=106, retriable=True):
 
 
 # 107 and 108 answer AlterPartition: a replica whose broker is fenced or shutting down (KIP-841),
-# and an election that came with the change (KIP-704).
+# and an election caused by the change (KIP-704).
 class IneligibleReplica(KafkaError, code=107):
     """The replica may not join the ISR at present."""
 

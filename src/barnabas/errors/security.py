@@ -23,8 +23,8 @@ class UnsupportedSaslMechanism(KafkaError, code=33):
     """The broker does not offer that SASL mechanism."""
 
 
-# Raised for a request that comes before the exchange is over, and for a second handshake within it.
-# A client cannot recover from it on this connection, which Kafka also closes.
+# Raised for a request that arrives before the exchange is over, and for a second handshake within
+# it. A client cannot recover from it on this connection, which Kafka also closes.
 class IllegalSaslState(KafkaError, code=34):
     """The request is not allowed at this point of the SASL exchange."""
 

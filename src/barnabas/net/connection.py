@@ -103,7 +103,8 @@ class Connection(asyncio.BufferedProtocol):
         """... and sets this to the start of the idle time."""
         self.local_address: Address = ("", 0)
         self.peer_address: Address = ("", 0)
-        """The peer's address. The acceptor may set it earlier, as a reset connection has none."""
+        """The peer's address. The acceptor may set it earlier, because a reset connection has
+        none."""
         self.peer_name = ""
         """The user's name in the certificate that the peer presented; empty if there was none."""
 
@@ -221,7 +222,8 @@ class Connection(asyncio.BufferedProtocol):
         self._paused += 1
 
     def hand_back(self, frame: memoryview) -> None:
-        """Hold back frames from the one being handed over on; it becomes the next one again."""
+        """Hold back frames, starting with the one being handed over, which is then handed over
+        again."""
         self._start -= 4 + len(frame)
         self.hold_frames()
 
@@ -375,7 +377,7 @@ class Connection(asyncio.BufferedProtocol):
             self.pause_reading()
 
     def _foreign(self) -> str:
-        """Return the protocol with which the received bytes begin; empty if it is not another."""
+        """Return the other protocol that the received bytes indicate; empty if there is none."""
         if self._buffer is None:
             return ""
         return protocol_of(bytes(self._buffer[self._start : min(self._end, self._start + 4)]))

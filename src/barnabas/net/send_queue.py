@@ -6,8 +6,8 @@
 
 The queue owns the FileSlices passed to it. Parts are sent in the order of the calls, and every
 slice is released once, whether sent or not. Bytes never overtake a file: while parts are pending,
-later ones wait behind them, and nothing bypasses the transport before its buffer is empty. The
-queue does not know whether the peer has read anything.
+later ones wait behind them, and nothing bypasses the transport until its buffer is empty. The queue
+does not know whether the peer has read anything.
 """
 
 from __future__ import annotations

@@ -369,7 +369,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         if self._ssl is not None and self._is_open:
             try:
                 self._ssl.unwrap()
-            # WantRead: the peer has not ended yet; others: no alert is possible
+            # WantRead: the peer has not ended yet; other errors: no alert is possible
             except ssl.SSLError:
                 pass
             finally:

@@ -73,8 +73,8 @@ class Api:
         self.overlaps = overlaps
         """True if a request may start while earlier overlapping requests on its connection are
         unanswered. Any other request waits until all earlier ones are answered, and holds back all
-        later ones, as in Kafka, which handles one request per connection at a time. These two APIs
-        append in order, and wait only for replicas.
+        later ones, as in Kafka, which handles one request per connection at a time. The overlapping
+        APIs append in order, and wait only for replicas.
         """
         self.is_cached = is_cached
         """Whether encoded responses are cached and sent again to clients with the same request."""
@@ -111,8 +111,8 @@ class Api:
 
 
 # Produce below 3 would need message formats 0 and 1, which producers may no longer send. It is
-# still advertised, because librdkafka before 2.11.1 takes a minimum above 0 for a broker without
-# gzip support (KAFKA-18659). Fetch below 4 also gets UNSUPPORTED_VERSION.
+# still advertised, because librdkafka before 2.11.1 interprets a minimum above 0 as a lack of gzip
+# support (KAFKA-18659). Fetch below 4 also gets UNSUPPORTED_VERSION.
 PRODUCE: Final = Api(
     0,
     "Produce",

@@ -40,7 +40,8 @@ class Source:
         return f"{prefix}_{self._counter}"
 
     def constant(self, name: str, value: Any) -> str:
-        """Return the global name of `value` in the function; each name has one value."""
+        """Make `value` a global of the function under `name`, and return `name`. A name cannot have
+        two values."""
         known = self.constants.setdefault(name, value)
         assert known is value or known == value, f"{name} is both {known!r} and {value!r}"
         return name

@@ -84,7 +84,7 @@ def snappy_blocks(data: memoryview) -> Iterator[tuple[int, memoryview]]:
             raise CorruptData("a snappy stream is cut") from cause
         at += _INT32.size
         if not 0 <= size <= len(data) - at:
-            raise CorruptData(f"snappy block of {size} bytes in {len(data) - at}")
+            raise CorruptData(f"a snappy block of {size} bytes, but {len(data) - at} are left")
         block = data[at : at + size]
         yield _raw_bytes(block), block
         at += size
@@ -127,18 +127,18 @@ def _lz4_bytes(data: Buffer) -> int:
             break
         stored = size & ~_LZ4_STORED
         if stored > block_bytes:
-            raise CorruptData(f"an lz4 block of {stored} bytes, at most {block_bytes} are allowed")
+            raise CorruptData(f"an lz4 block of {stored} bytes; at most {block_bytes} are allowed")
         bound += stored if size != stored else min(block_bytes, stored * _LZ4_MAX_RATIO)
         at += stored + checksum_bytes
     else:
         raise _too_many()
     at += end_bytes
     if at != len(data):
-        raise CorruptData(f"an lz4 frame of {at} bytes in {len(data)}")
+        raise CorruptData(f"an lz4 frame ends at byte {at} of {len(data)}")
     if stated is None:
         return bound
     if stated > bound:
-        raise CorruptData(f"an lz4 frame states {stated} bytes, its blocks hold {bound}")
+        raise CorruptData(f"an lz4 frame declares {stated} bytes, but can hold at most {bound}")
     return stated
 
 
@@ -209,7 +209,7 @@ def _zstd_bytes(data: Buffer) -> int:
         if blocks > MAX_BLOCKS:
             raise _too_many()
     if at != total:
-        raise CorruptData(f"zstd frames of {at} bytes in {total}")
+        raise CorruptData(f"the zstd frames end at byte {at} of {total}")
     return bound
 
 

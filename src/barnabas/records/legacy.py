@@ -78,7 +78,7 @@ def _nullable_bytes(buffer: Buffer, at: int, end: int) -> tuple[bytes | None, in
     if size == -1:
         return None, at
     if not 0 <= size <= end - at:
-        raise CorruptData(f"a field of {size} bytes in {end - at}")
+        raise CorruptData(f"a field of {size} bytes, but {end - at} are left")
     return bytes(buffer[at : at + size]), at + size
 
 

@@ -1,6 +1,6 @@
 """Decides the next step in moving a replica to another log directory (KIP-113). Pure.
 
-The future replica copies batches from the current one, which meanwhile still serves clients. It is
+The future replica copies batches from the current one, which continues to serve clients. It is
 flushed from time to time, so that the end of the move never waits long for the disk. Once it has
 all but the last few batches, it is prepared: it is flushed and entered in the checkpoints of its
 directory. Then it gets the rest within one turn of the event loop and replaces the current replica.

@@ -303,7 +303,7 @@ class Partition:
             newest = max(follower.broker_epoch, self._live.get(replica, UNKNOWN_EPOCH))
             if fetch.broker_epoch < newest:
                 raise NotLeaderOrFollower(
-                    f"broker {replica} has registered as {newest} since it was {fetch.broker_epoch}"
+                    f"broker {replica} is registered in epoch {newest}, not {fetch.broker_epoch}"
                 )
         self._now_ms = max(self._now_ms, now_ms)
         follower.on_fetch(fetch, self.log_end_offset, now_ms)

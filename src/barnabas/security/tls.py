@@ -161,7 +161,7 @@ def _restrict_suites(
     for name in (*(newer - _SUITES_1_3), *(each for each in older if not _is_known(each))):
         raise ConfigError(f"ssl.cipher.suites: {name} is unknown to {ssl.OPENSSL_VERSION}")
     # OpenSSL enables all suites of TLS 1.3, in its own order. If its first suite is also the first
-    # requested one, it is agreed on with each peer that supports it.
+    # requested one, peers that support it negotiate it.
     if newer and _FIRST_1_3 not in newer:
         raise ConfigError(
             "ssl.cipher.suites: this Python cannot select individual TLS 1.3 suites; add "

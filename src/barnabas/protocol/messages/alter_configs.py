@@ -1,4 +1,4 @@
-"""AlterConfigs (key 33): replaces all configs of a resource; others fall back to defaults.
+"""AlterConfigs (key 33): replaces all configs of a resource; omitted configs revert to defaults.
 
 Version 2 is flexible. IncrementalAlterConfigs (KIP-339) supersedes it, but old clients still send
 it.

@@ -1,4 +1,4 @@
-"""ApiVersions (key 18): returns the broker's API versions, as nearly every client asks first.
+"""ApiVersions (key 18): returns the broker's API versions; most clients send it first.
 
 Version 3 is flexible and has the client's software (KIP-511) and the cluster's features (KIP-584),
 4 may list features whose minimum is 0 (KIP-1022; the bytes are those of 3). The response to a
@@ -39,7 +39,7 @@ class ApiVersionsResponse(Message, flexible="3+"):
     error_code: int = field(INT16)
     api_keys: list[ApiVersion] = field(Array(ApiVersion))
     throttle_time_ms: int = field(INT32, versions="1+", ignorable=True)
-    # KIP-584: the ranges of features that this broker supports.
+    # KIP-584: the features that this broker supports, each with its range of versions.
     supported_features: list[SupportedFeatureKey] = field(
         Array(SupportedFeatureKey), versions="3+", ignorable=True, tag=0
     )

@@ -66,4 +66,4 @@ class DescribeClusterResponse(Message, flexible="0+"):
     """The sequence number of the oldest event that the broker still has."""
     last_event: int = field(INT64, default=NO_EVENTS, tag=EVENTS_TAG + 2, ignorable=True)
     events_error: int = field(INT16, default=NO_EVENTS, tag=EVENTS_TAG + 3, ignorable=True)
-    """-1: the broker reports no events, as Kafka's brokers; else an error code or 0."""
+    """-1: the broker reports no events, like Kafka's brokers; otherwise, an error code or 0."""

@@ -21,7 +21,7 @@ EVENTS_FROM: Final = 5
 
 class DescribeGroupsRequest(Message, flexible="5+"):
     groups: list[str] = field(Array(STRING))
-    # KIP-430: the operations that the client may do with each group.
+    # KIP-430: the operations that the client may perform on each group.
     include_authorized_operations: bool = field(BOOLEAN, versions="3+")
     include_events: bool = field(BOOLEAN, versions="5+", tag=EVENTS_TAG, ignorable=True)
 

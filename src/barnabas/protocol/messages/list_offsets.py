@@ -1,4 +1,5 @@
-"""ListOffsets (key 2): returns the offset for a timestamp, or a log's ends for special ones.
+"""ListOffsets (key 2): returns the offset for a timestamp or, for special values, an end of the
+log.
 
 Version 1 returns one offset instead of a list, 2 introduced isolation levels, and 4 leader epochs
 (KIP-320). Version 6 is flexible, 7 supports the largest timestamp (KIP-734), and 8 and 9 the ends

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (key 27): a coordinator writes markers to partitions that others lead.
+"""WriteTxnMarkers (key 27): a coordinator writes markers to partitions that other brokers lead.
 
 Admin clients send it too, to abort a hanging transaction (KIP-664). Version 1 is flexible.
 """

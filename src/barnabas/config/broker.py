@@ -270,6 +270,6 @@ def _check_addresses(text: str) -> None:
         host, _, limit = entry.rpartition(":")
         if not (host and limit.isascii() and limit.isdigit()):
             raise ConfigError(
-                f"max.connections.per.ip.overrides: {entry!r} does not have the form ADDRESS:CONNECTIONS, such "
-                "as 127.0.0.1:200"
+                f"max.connections.per.ip.overrides: {entry!r} does not have the form "
+                "ADDRESS:CONNECTIONS, such as 127.0.0.1:200"
             )

@@ -247,7 +247,7 @@ def test_a_fetch_from_before_a_bounce_is_refused(is_known_from: str) -> None:
     else:
         partition.brokers_changed({})
         partition.on_fetch(FollowerFetch(FOLLOWER, 2, 0, 0, 102), 0)
-    with pytest.raises(NotLeaderOrFollower, match="registered as 102 since it was 101"):
+    with pytest.raises(NotLeaderOrFollower, match="registered in epoch 102, not 101"):
         partition.on_fetch(FollowerFetch(FOLLOWER, 9, 0, 0, 101), 0)
     assert partition.high_watermark < 9
     assert partition.on_fetch(FollowerFetch(FOLLOWER, 9), 0) == [Advance(9)], "it does not say"

@@ -59,7 +59,7 @@ def test_what_follows_the_end_is_refused(codec: int) -> None:
 def test_lz4_is_one_frame_as_java_reads_it() -> None:
     packed = compress(LZ4, b"x")
     for more in (packed, SKIPPABLE, bytes(1)):
-        with pytest.raises(CorruptData, match="an lz4 frame of"):
+        with pytest.raises(CorruptData, match="an lz4 frame ends at byte"):
             decompress(LZ4, packed + more, 100)
     with pytest.raises(CorruptData, match="not an lz4 frame"):
         decompress(LZ4, SKIPPABLE + packed, 100)
@@ -86,7 +86,7 @@ def test_an_lz4_frame_states_its_size() -> None:
     stated = lz4_frame(0x68, 0x40, pack("<Q", 5), lz4_stored(b"hello"))
     assert lz4_bytes(stated) == 5
     assert decompress(LZ4, stated, 5) == b"hello"
-    with pytest.raises(CorruptData, match="states"):
+    with pytest.raises(CorruptData, match="an lz4 frame declares"):
         lz4_bytes(lz4_frame(0x68, 0x40, pack("<Q", 6), lz4_stored(b"hello")))
     with pytest.raises(CorruptData, match="at most 65536"):
         lz4_bytes(lz4_frame(0x60, 0x40, b"", lz4_stored(bytes(65537))))

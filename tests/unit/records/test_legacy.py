@@ -71,5 +71,5 @@ def test_impossible_wrappers_are_corrupt_data(hostile: bytes) -> None:
 
 def test_fields_must_fill_the_message() -> None:
     body = pack(">bbqii", 1, 0, 7, -1, 5) + b"abc"
-    with pytest.raises(CorruptData, match="5 bytes in 3"):
+    with pytest.raises(CorruptData, match="5 bytes, but 3 are left"):
         list(iterate_records(pack(">qiI", 0, len(body) + 4, zlib.crc32(body)) + body))

@@ -103,7 +103,8 @@ class Forwarder:
             self._metrics.on_retry(PART, why)
             _log.warning("retrying %s: %s", counted(self.unsent, "message"), why)
             await asyncio.sleep(_AGAIN_AFTER_S)
-            # Partitions may have been added, so that keys are now distributed over them as well.
+            # Partitions may have been added, in which case keys are now distributed over them as
+            # well.
             await self._look_at_topic()
         return again
 

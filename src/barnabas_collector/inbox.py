@@ -20,7 +20,7 @@ MOST_BYTES: Final = 16 << 20
 _TAKEN_BYTES: Final = 4 << 20
 _WORTH_SENDING_BYTES: Final = 131_072
 _GATHERED_S: Final = 0.005
-"""How long the first message waits for others, so that a program that writes line by line does not
+"""How long the first message waits for more, so that a program that writes line by line does not
 cause one request per line."""
 
 
@@ -80,7 +80,7 @@ class Inbox:
         while not self._waiting and not self.has_ended:
             self._news.clear()
             await self._news.wait()
-        # A few messages wait for others, unless the inbox has ended.
+        # A few messages wait for more, unless the inbox has ended.
         if self._held_bytes < _WORTH_SENDING_BYTES and not self.has_ended:
             await asyncio.sleep(_GATHERED_S)
         taken: list[Bundle] = []

@@ -1,4 +1,4 @@
-"""Reads the lines of a file, starting at a position; the file may grow meanwhile."""
+"""Reads the lines of a file, starting at a position; the file may still be growing."""
 
 from __future__ import annotations
 

@@ -66,7 +66,8 @@ class LogDirectory:
         """Return the files, oldest first, with files without a name at the start and the live file
         at the end.
 
-        If the live file exists and cannot be read, `refusal` says why, and the others are returned.
+        If the live file exists and cannot be read, `refusal` says why, and the other files are
+        returned.
         """
         self._listings.held[self._path] = self._held
         for _ in range(_LOOKS):
@@ -74,7 +75,7 @@ class LogDirectory:
             before = self._rotated_files()
             found = self._found(before)
             if self._rotated_files() == before:
-                break  # otherwise, files were renamed meanwhile, and one may have been missed
+                break  # otherwise, files were renamed in between, and one may have been missed
         return found
 
     def _rotated_files(self) -> dict[Path, tuple[int, bool]]:

@@ -60,7 +60,7 @@ async def receive(
     watching = asyncio.create_task(_limit(stopping, inbox, task))
 
     def on_done(_: asyncio.Task[None]) -> None:
-        # If the task has failed, nothing makes room for the sources any more.
+        # If the task has failed, nothing will make room for the sources.
         if not inbox.has_ended:
             stopping.set()
             inbox.stop()

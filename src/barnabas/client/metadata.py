@@ -439,7 +439,7 @@ class Metadata:
                     self._wanted.pop(topic.name or "", None)
         self._refreshed_at_ms = self._looked_at_ms = self._clock.monotonic_ms()
         self._failures = 0
-        # The topic was created a moment ago, and its leader is still being elected.
+        # The topic has just been created, and its leader is still being elected.
         incomplete = any(
             self.view.errors.get(topic) == LeaderNotAvailable.code for topic in self._tracked
         )

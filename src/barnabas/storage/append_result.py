@@ -17,7 +17,7 @@ class AppendResult(NamedTuple):
     log_start_offset: int
     size_bytes: int
     is_duplicate: bool
-    """Whether the batch is a retry that the log already contains, so that nothing was written."""
+    """Whether the batch is a retry that the log already contains, so nothing was written."""
 
 
 # An instance is created for each batch, and this takes half the time of keyword arguments.

@@ -161,7 +161,7 @@ def codec_of(records: memoryview) -> int:
 
 
 class Doubt(Exception):
-    """Raised if the records may not match the header, so that `prepare` must iterate them first."""
+    """Raised if the records may not match the header; `prepare` must iterate over them first."""
 
 
 def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) -> BatchHeader:

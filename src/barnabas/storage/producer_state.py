@@ -113,7 +113,7 @@ class ProducerState:
         self._snapshot_offset = newest_offset
 
     def writing(self) -> list[Callable[[], None]]:
-        """Return a function that writes the snapshot that is due, in a list; [] if none is due.
+        """Return a list with a function that writes the snapshot that is due, or [] if none is due.
 
         The function can run in a thread. It raises OSError.
         """

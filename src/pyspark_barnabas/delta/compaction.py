@@ -47,7 +47,7 @@ class Compacted(NamedTuple):
 
 
 class CompactionLost(BarnabasError):
-    """Other writers have changed the files meanwhile; this compaction did not change the table."""
+    """Other writers changed the files first; this compaction did not change the table."""
 
 
 class _Small(NamedTuple):

@@ -145,7 +145,7 @@ class Membership:
             self._on_news()
 
     def lose(self, error: KafkaError) -> None:
-        """End the membership here, as the group has done; others now read its partitions."""
+        """End the membership here, as the group has done; other members now read its partitions."""
         if isinstance(error, FencedInstanceId):
             self._fence()
             return

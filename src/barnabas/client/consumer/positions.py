@@ -248,7 +248,7 @@ class Positions:
         self.commits.start_at(found)
         for state in states:
             if state.reset != COMMITTED:
-                continue  # the user has called seek meanwhile
+                continue  # the user has since called seek
             if state.topic_partition in found:
                 at = found[state.topic_partition]
                 state.seek(at.offset, at.leader_epoch)

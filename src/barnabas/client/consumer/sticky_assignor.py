@@ -76,7 +76,7 @@ class _Distribution:
         for place, member in enumerate(self.members):
             for partition in dict.fromkeys(member.owned):
                 if partition.partition >= self._topics.get(partition.topic, 0):
-                    continue  # the partition was deleted meanwhile
+                    continue  # the partition has since been deleted
                 if member.generation > latest.get(partition, -2):
                     owners[partition], latest[partition] = place, member.generation
                 elif member.generation == latest[partition]:

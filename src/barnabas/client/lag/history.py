@@ -1,4 +1,4 @@
-"""Remembers the samples of one group in one partition, as far as verdicts need them. Pure.
+"""Remembers, for one group in one partition, the samples that verdicts need. Pure.
 
 Consumers commit in steps, by default every five seconds. Between two commits the lag only grows, so
 a trend over arbitrary samples would depend on where in a step it begins and ends. Trends are

@@ -28,7 +28,7 @@ class SlowMember(NamedTuple):
 
 
 def add_up(verdicts: Iterable[Verdict]) -> LagSum:
-    """Return the lag of these partitions together; that of none is zero."""
+    """Return the total lag of these partitions, or zero if there are none."""
     found = list(verdicts)
     times_s = [verdict.catch_up_s for verdict in found]
     known_s = [time_s for time_s in times_s if time_s is not None]

@@ -152,7 +152,7 @@ class PartitionQueue:
         self._land(batch)
 
     def replace(self, batch: ProducerBatch, parts: Sequence[ProducerBatch]) -> None:
-        """Put these parts in the place of the batch in flight."""
+        """Replace the batch in flight with these parts."""
         self._forget_refusals()
         self.settling = True
         for part in parts:

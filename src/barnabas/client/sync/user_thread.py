@@ -24,7 +24,7 @@ _Calls = SimpleQueue[Callable[[], None] | None]
 
 
 class UserThread:
-    """Represents a thread that waits for work on the loop and runs its callbacks meanwhile."""
+    """Represents a thread that runs its callbacks while it waits for work on the loop."""
 
     def __init__(self, thread: LoopThread) -> None:
         self._thread = thread

@@ -99,7 +99,7 @@ class Failed(NamedTuple):
 
     reason: str
     is_corrupt: bool
-    """Whether the log is damaged, so that no pass can succeed."""
+    """Whether the log is damaged, in which case no pass can succeed."""
 
 
 Event = Progress | Replacement | Finished | Failed

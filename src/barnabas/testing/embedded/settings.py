@@ -38,7 +38,7 @@ def texts(config: Mapping[str, Setting] | None) -> dict[str, str]:
 def defaults_for_tests(brokers: int) -> dict[str, str]:
     """Return defaults that differ from Kafka's. A test does not wait for other members of a group,
     has few groups and transactions (fifty partitions for each take twenty milliseconds), and does
-    not wait a second when a follower asks its leader a moment too early.
+    not wait a second when a follower asks its leader slightly too early.
     """
     return {
         "group.initial.rebalance.delay.ms": "0",

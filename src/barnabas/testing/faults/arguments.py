@@ -87,8 +87,7 @@ def parse_rule(
 
 
 def _check_type(name: str, value: Any) -> None:
-    """Check the name of an argument, and its value as far as this does not depend on other
-    arguments."""
+    """Check the name of an argument, and its value, except for what depends on other arguments."""
     wanted = _TYPES.get(name)
     if wanted is None:
         raise ConfigError(

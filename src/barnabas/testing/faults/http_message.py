@@ -1,4 +1,4 @@
-"""Implements HTTP/1.1 as far as tests need it: requests and responses with JSON objects."""
+"""Implements the part of HTTP/1.1 that tests need: requests and responses with JSON objects."""
 
 from __future__ import annotations
 

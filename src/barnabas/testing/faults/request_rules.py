@@ -91,7 +91,7 @@ class RequestRules:
         return rule
 
     def remove(self, rule: Rule) -> None:
-        """Stop applying the rule. Removing it again has no effect."""
+        """Stop applying the rule. Removing it again does nothing."""
         self._drop(rule)
         self._changed()
 

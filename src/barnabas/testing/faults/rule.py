@@ -95,7 +95,7 @@ class Rule(Temporary):
 
     @property
     def tally(self) -> Tally:
-        """The counts, as far as they are known in this process."""
+        """The counts known in this process."""
         return self._tally
 
     def take_over(self, tally: Tally) -> None:

@@ -72,7 +72,7 @@ class PackedText(io.RawIOBase):
             return do(self._text)
         except (OSError, zlib.error, lzma.LZMAError) as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise  # an error of the disk
+                raise  # a disk error
             raise DamagedText(str(error)) from None
 
 

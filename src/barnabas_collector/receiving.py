@@ -111,7 +111,7 @@ class _Sending:
                 await self._forward()
                 return
             except Unreachable as error:
-                # A forwarder retries by itself, so the connection has failed.
+                # A forwarder does its own retries, so the connection has failed.
                 if not self._is_patient or self._forwarder is not None:
                     raise
                 self._metrics.on_retry(PART, error)

@@ -80,7 +80,7 @@ def recognise(log: str, found: Sequence[Found], known: Known) -> Recognised:
     _add_known(files, found, known.files, _is_itself)
     old = [*(known.passed_over or ()), *(known.passed_over_by_link or ())]
     rest = [
-        # `_NOTHING` keeps the indexes of the others unchanged, and has no beginning that could
+        # `_NOTHING` keeps the indexes of the other files unchanged, and has no beginning that could
         # match.
         file if place in files or not _is_passed_over(file, old) else _NOTHING
         for place, file in enumerate(found)
@@ -219,7 +219,7 @@ def _is_copy(known: FileProgress, file: Found) -> bool:
 
 
 def _holds(known: FileProgress, file: Found) -> bool:
-    """Return whether a file begins with everything that was sent from another."""
+    """Return whether a file begins with everything that was sent from another file."""
     if not _fits_beginning(known, file):
         return False
     return file.text is None or not known.sent_bytes or file.text.holds(known.extent)

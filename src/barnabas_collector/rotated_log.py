@@ -7,8 +7,8 @@
   a file, it is read as it is once the file is certainly complete: compressed and whole; renamed,
   replaced and quiet; or, at the last look of a run, not open for writing in any process.
 - Lines written between the two steps of copy-and-truncate are in neither file, and are lost to
-  every reader. All others are read; lines that the truncated file no longer has are read from its
-  copy.
+  every reader. All other lines are read; those that the truncated file no longer has are read from
+  its copy.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ class RotatedLog:
 
         `is_last_look`: no other look follows in this run. `starts_at_end`: if this is the first
         look, only lines written from now on count as unsent. Raises `ConfigError` if the file at
-        the log's path cannot be read, after the lines of the other files: these may be removed
-        before that changes.
+        the log's path cannot be read, after the lines of the other files, which may be removed
+        before that file can be read.
         """
         found, recognised = self._look()
         self.is_empty = not found
@@ -127,7 +127,7 @@ class RotatedLog:
             this = found[place]
             if not _is_sent(this, progress) and (file := self._directory.open(this)) is not None:
                 # Until a new file exists at the log's path, the server may still write to the
-                # renamed file, even if that has been quiet for long.
+                # renamed file, even if that file has been quiet for long.
                 is_old = is_replaced and not this.is_live and self._directory.is_quiet(this)
                 is_complete = True if is_old else None if is_last_look else False
                 yield from self._read(file, this, progress, is_complete)

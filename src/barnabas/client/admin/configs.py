@@ -64,7 +64,7 @@ M = TypeVar("M", bound=Message)
 
 
 class ConfigResource(NamedTuple):
-    """A topic or broker whose configs are meant, or a broker whose loggers' levels are meant."""
+    """The topic or broker that has the configs, or the broker that has the loggers' levels."""
 
     type: int  # TOPIC, BROKER or BROKER_LOGGER
     name: str  # the topic, the broker's id, or "" for the defaults of all brokers
@@ -191,7 +191,7 @@ def _subject(resource: ConfigResource) -> str:
 
 
 def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
-    # Accept config types that only newer brokers know, rather than fail.
+    # Accept config types that only newer brokers have, rather than fail.
     known = 0 <= config.config_type < len(CONFIG_TYPES)
     return ConfigEntry(
         name=config.name,

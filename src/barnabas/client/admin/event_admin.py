@@ -90,7 +90,7 @@ class EventAdmin(AdminCalls):
             self._cluster.metadata.request_refresh()
             return BrokerEvents(node.node_id, after=after, problem=str(error))
         except UnsupportedVersion:
-            pass  # a broker before Kafka 2.8
+            pass  # a broker older than Kafka 2.8
         problem = f"broker {node.node_id} reports no events: it is not a Barnabas broker"
         return BrokerEvents(node.node_id, after=after, problem=problem)
 

@@ -77,7 +77,7 @@ class TransactionDescription(NamedTuple):
 
 
 class ProducerState(NamedTuple):
-    """A producer as the leader of a partition sees it."""
+    """The state of a producer at the leader of a partition."""
 
     producer_id: int
     producer_epoch: int

@@ -31,7 +31,7 @@ class UserThread:
         self._calls: _Calls = SimpleQueue()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` on the loop and wait, like `LoopThread.run`, but make calls meanwhile."""
+        """Run `work` on the loop, like `LoopThread.run`, but run callbacks while waiting."""
         # A listener may call the consumer, which then waits here again. Each wait has a separate
         # queue, and calls go to the outer wait again afterwards.
         calls: _Calls = SimpleQueue()

@@ -20,8 +20,8 @@ def test_kafkas_file_is_read() -> None:
     ("text", "problem"),
     [
         ("", "not JSON"),
-        ("[]", "is not"),
-        ('{"version": 2, "partitions": [{}]}', "is not"),
+        ("[]", "does not have the form"),
+        ('{"version": 2, "partitions": [{}]}', "does not have the form"),
         ("{}", "no partitions"),
         ('{"partitions": []}', "no partitions"),
         ('{"partitions": {"topic": "a"}}', "no partitions"),

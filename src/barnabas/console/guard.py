@@ -19,8 +19,7 @@ from barnabas.console.problem import WebProblem
 
 LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 MOST_ADDRESS_BYTES: Final = 16_384
-"""Enough for the offsets of all partitions that one request reads."""
-"""The most bytes of a path with its parameters."""
+"""The most bytes of a path with its parameters, which may list the offsets of 1,000 partitions."""
 ACTION_PATH: Final = "/api/actions/"
 """The addresses below it change the cluster, so they are only sent to."""
 _READING: Final = ("GET", "HEAD")

@@ -34,10 +34,12 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
             "ms", "How long a method retries before it raises the last error."
         ),
         "metadata_max_age_ms": OptionDoc(
-            "ms", "The time after which the client requests brokers, topics and leaders again."
+            "ms",
+            "The time after which the client refreshes its list of brokers, topics and leaders.",
         ),
         "metadata_max_idle_ms": OptionDoc(
-            "ms", "The time after which the client stops requesting an unused topic."
+            "ms",
+            "The time after which the client stops requesting the metadata of an unused topic.",
         ),
         "reconnect_backoff_ms": OptionDoc(
             "ms", "The pause before the client reconnects to a broker. It doubles each time."
@@ -72,18 +74,24 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
         ),
         "sasl_oauthbearer_token_endpoint_url": OptionDoc(
             "",
-            "The `https:` address of a provider of tokens, or a `file:` with a token. The client "
-            "takes `clientId`, `clientSecret` and `scope` from `sasl.jaas.config`.",
+            "The `https:` URL of a token provider, or the `file:` URL of a file with a token. The "
+            "client takes `clientId`, `clientSecret` and `scope` from `sasl.jaas.config`.",
         ),
         "sasl_login_refresh_window_factor": OptionDoc(
-            "", "The part of a token's life after which the client fetches the next token."
+            "", "The fraction of a token's lifetime after which the client fetches the next token."
         ),
-        "sasl_login_refresh_window_jitter": OptionDoc("", "The random part added to that factor."),
+        "sasl_login_refresh_window_jitter": OptionDoc(
+            "", "The largest random fraction to add to that factor."
+        ),
         "sasl_login_refresh_min_period_seconds": OptionDoc(
-            "", "The shortest pause between two fetches, in seconds, if a token lives that long."
+            "",
+            "The shortest pause between two fetches of a token, in seconds, if a token lives that "
+            "long.",
         ),
         "sasl_login_refresh_buffer_seconds": OptionDoc(
-            "", "The reserve before a token's end, in seconds, if the token lives that long."
+            "",
+            "How long before its expiry a token is replaced at the latest, in seconds, if it lives "
+            "that long.",
         ),
         # of TLS
         "ssl_truststore_type": OptionDoc("", "The truststore's format: JKS, PKCS12 or PEM."),
@@ -125,20 +133,22 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
         # of the producer
         "acks": OptionDoc(
             "",
-            "Who must have a record before it is acknowledged: `all` in-sync replicas, the leader "
-            "(1), or no broker (0).",
+            "Which brokers must have a record before it is acknowledged: `all` in-sync replicas, "
+            "the leader (1), or none (0).",
         ),
         "batch_size": OptionDoc(
-            "bytes", "The size up to which records of a partition go into one batch."
+            "bytes", "The size up to which the producer adds records to a partition's batch."
         ),
         "linger_ms": OptionDoc("ms", "How long a batch waits for more records."),
         "compression_type": OptionDoc("", "The codec of batches: none, gzip, snappy, lz4 or zstd."),
         "enable_idempotence": OptionDoc(
-            "", "Whether retries write no record twice and keep the order. This needs `acks=all`."
+            "",
+            "Whether the producer prevents retries from writing a record twice or changing the "
+            "order. This needs `acks=all`.",
         ),
         "max_in_flight_requests_per_connection": OptionDoc(
             "",
-            "How many requests to a broker may await their response, with idempotence at most 5.",
+            "How many requests to a broker may await their response; with idempotence, at most 5.",
         ),
         "max_request_size": OptionDoc(
             "bytes", "The size of the largest request, and so of the largest record."
@@ -180,7 +190,9 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
         ),
         "value_serializer": OptionDoc("", "The same for values."),
         "interceptor_classes": OptionDoc(
-            "", "Objects that see each record and its outcome, or the names of their classes."
+            "",
+            "Objects that are called with each record and its outcome, or the names of their "
+            "classes.",
         ),
         # of the consumer
         "fetch_min_bytes": OptionDoc(
@@ -191,11 +203,11 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
         ),
         "fetch_max_bytes": OptionDoc("bytes", "The largest size that a response should have."),
         "max_partition_fetch_bytes": OptionDoc(
-            "bytes", "The largest part of one partition in a response."
+            "bytes", "The most data of one partition in a response."
         ),
         "queued_max_messages_kbytes": OptionDoc(
             "KiB",
-            "How much is fetched ahead of the polls, for all partitions together. The name is "
+            "How much data is fetched ahead of the polls, for all partitions together. The name is "
             "librdkafka's.",
         ),
         "max_poll_records": OptionDoc("", "The most records that `poll` returns."),
@@ -216,7 +228,7 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
         ),
         "group_instance_id": OptionDoc(
             "",
-            "The name of a static member, which keeps its partitions over a restart. If two "
+            "The name of a static member, which keeps its partitions across a restart. If two "
             "consumers have the same name, the first is fenced permanently.",
         ),
         "session_timeout_ms": OptionDoc(

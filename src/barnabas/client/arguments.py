@@ -116,7 +116,7 @@ def data(value: object, argument: str) -> bytes | None:
 
 
 def text(value: object, argument: str, most_bytes: int = MAX_TEXT_BYTES) -> str:
-    """Return text whose UTF-8 encoding has at most `most_bytes`."""
+    """Return text whose UTF-8 encoding has at most `most_bytes` bytes."""
     if not isinstance(value, str):
         raise TypeError(f"{argument}: must be text, not {_kind(value)}")
     size_bytes = len(_utf8(value, argument))

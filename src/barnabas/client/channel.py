@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _HANDSHAKE_VERSION = 3
 _MAX_RESPONSE_BYTES = 1 << 30
 _CORRELATION_LIMIT = 2**31
-_NEXT_ADDRESS_S = 2.0  # the time limit for each but the last address of a host
+_NEXT_ADDRESS_S = 2.0  # the time limit for each address of a host but the last
 
 Dial = Callable[[Callable[[], Connection], str, int, "ClientTls | None"], Awaitable[Connection]]
 """Connects, given a factory for the Connection, a host, a port and, for TLS, its context."""
@@ -307,7 +307,7 @@ class Channel:
             self._log_in_at_ms = self._clock.monotonic_ms() + early_ms
 
     def _begin_again(self) -> None:
-        """Re-authenticate, and hold back requests in the meantime (KIP-368)."""
+        """Reauthenticate, and hold back requests in the meantime (KIP-368)."""
         self._log_in_at_ms = None
         self._held = []
         self._again = asyncio.get_running_loop().create_task(self._log_in_again())
@@ -369,7 +369,7 @@ class Channel:
         self._end(ConnectionLost(f"{self.node}: {reason}"))
 
     def _other_protocol(self) -> str:
-        """Return a hint at the security protocol that this port may use instead."""
+        """Return a hint about the security protocol that this port may use instead."""
         ours = self._config.security.protocol
         if not self._versions:
             if ours.uses_tls:
@@ -380,7 +380,7 @@ class Channel:
             return (
                 f" without a response: if it uses TLS on this port, set security.protocol={secured}"
             )
-        # Before authentication only ApiVersions is answered.
+        # Before authentication, a broker answers only ApiVersions.
         if ours.uses_sasl or next(iter(self._pending), None) != self._first_correlation:
             return ""
         wanted = "SASL_SSL" if ours.uses_tls else "SASL_PLAINTEXT"
@@ -434,8 +434,8 @@ class Channel:
 def _answer_version(pending: _Pending, frame: memoryview) -> int:
     """Return the version of a response, which is the request's version with one exception.
 
-    A broker that does not know our ApiVersions version answers in version 0, with error 35 as the
-    first field after the correlation id (KIP-511).
+    A broker that does not support our ApiVersions version answers in version 0, with error 35 as
+    the first field after the correlation id (KIP-511).
     """
     refused = int.from_bytes(frame[4:6], "big") == UnsupportedVersion.code
     return 0 if pending.api is API_VERSIONS and refused else pending.version

@@ -230,8 +230,8 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
 
     Raises ConfigError, which contains the option, the value and the valid values.
     """
-    # First remove options of Kafka's clients that these clients do not need, because such options
-    # are not unknown.
+    # First remove the options of Kafka's clients that these clients do not need, because they must
+    # not be reported as unknown.
     given = without_unused(_with_underscores(options))
     security = SecurityConfig._field_defaults
     defaults = {**ClientConfig._field_defaults, **own._field_defaults, **security}
@@ -419,7 +419,7 @@ def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> Pro
 def _settle_delivery(
     config: ProducerConfig, shared: ClientConfig, explicit: Mapping[str, Any]
 ) -> ProducerConfig:
-    """Require time for lingering and one request; like Java, raise a default that is too short."""
+    """Require time for lingering and one request; increase a shorter default, as Java does."""
     linger_ms, request_ms = config.linger_ms, shared.request_timeout_ms
     least_ms = min(linger_ms + request_ms, _INT_MAX)
     if config.delivery_timeout_ms >= least_ms:

@@ -2,8 +2,8 @@
 
 Requests to a coordinator use a separate connection. Responses arrive in the order of the requests,
 so on the data connection a fetch waiting for records would delay every heartbeat behind it. A join
-waits for the other members, so a finder created with `aside` uses a third connection, and
-heartbeats and commits are answered meanwhile.
+waits for the other members, so a finder created with `aside` uses a third connection, which leaves
+the second free for heartbeats and commits.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class CoordinatorFinder:
         return response
 
     def check(self, key: str, code: int, subject: str = "") -> None:
-        """Raise the response's error; if it means that the coordinator moved, forget it."""
+        """Raise the response's error; forget the coordinator if the error means that it moved."""
         # These errors mean that another broker, or none, has the key's partition. A broker that is
         # still loading it is the right one.
         if code in _ELSEWHERE:

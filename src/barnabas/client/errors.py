@@ -35,7 +35,7 @@ class CorruptAnswer(ConnectionLost, CorruptData):
 
 
 class NoAnswer(Unreachable):
-    """No response came within `request.timeout.ms`: the outcome is unknown."""
+    """No response arrived within `request.timeout.ms`: the outcome is unknown."""
 
 
 class NoBrokersAvailable(Unreachable):

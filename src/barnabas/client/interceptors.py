@@ -4,9 +4,9 @@
     consumer: on_consume(records) -> records    on_commit(offsets)
     both: close()
 
-An interceptor has one or more of its client's methods. Interceptors are called in the order of the
-option, each with the result of the previous one. If one raises, the error is logged and the record
-remains unchanged.
+An interceptor has one or more of its client's methods. Interceptors are called in the order in
+which the option lists them, each with the result of the previous one. If one raises, the error is
+logged and the record remains unchanged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Method = Callable[..., Any]
 
 
 class Interceptors:
-    """Calls the interceptors of one client, in order; false if there are none."""
+    """Calls the interceptors of one client, in order; falsy if there are none."""
 
     def __init__(self, interceptors: Sequence[object]) -> None:
         self._all = interceptors

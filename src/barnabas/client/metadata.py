@@ -214,7 +214,7 @@ class Metadata:
     async def _wait_until_described(
         self, name: str, unknown_until_ms: int, *, create: bool
     ) -> TopicView:
-        """Return the topic once it is known; raise if it is still unknown at that time."""
+        """Return the topic once it is known; raise if it is still unknown at `unknown_until_ms`."""
         pause_ms = 0
         while True:
             # Repeat this in each iteration, because another caller that gives up forgets the topic.

@@ -78,7 +78,7 @@ class AclAdmin(AdminCalls):
         """Return the rules that match the filter, or all rules if there is no filter.
 
         Raises ClusterAuthorizationFailed, SecurityDisabled if a broker has no authorizer, or
-        UnsupportedVersion if a rule has a code that this client does not know.
+        UnsupportedVersion if a rule has a code that this client does not recognise.
 
             await admin.describe_acls(AclFilter(ResourceType.TOPIC, "orders", PatternType.MATCH))
         """

@@ -321,8 +321,8 @@ class Admin(
     async def describe_topics(self, names: Names | None = None) -> list[TopicDescription]:
         """Describe the partitions, leaders, replicas and ISRs of these topics (or of all), sorted.
 
-        Raises the first topic's KafkaError, such as UnknownTopicOrPartition. The broker that is
-        asked may also raise it because it does not know a new topic yet.
+        Raises the first topic's KafkaError, such as UnknownTopicOrPartition. A broker that has not
+        yet learned of a new topic raises it too.
 
             (topic,) = await admin.describe_topics("test")
             print([(each.partition, each.leader, each.isr) for each in topic.partitions])
@@ -378,7 +378,7 @@ class Admin(
             await admin.delete_records({TopicPartition("test", 0): 1_000})
         """
         offsets = admin_arguments.numbers_by_partition(offsets, "offsets", least=-1)
-        # Run the deletions concurrently, because each waits until the followers' next fetches.
+        # Run the deletions concurrently, because each waits for the followers' next fetches.
         begins = await asyncio.gather(
             *(
                 self._persist(partial(self._delete_records, name, offset))
@@ -491,7 +491,7 @@ class Admin(
             call = (DESCRIBE_CLUSTER, DescribeClusterRequest(), DescribeClusterResponse)
             try:
                 answer = await self._cluster.call_controller(*call)
-            except ConnectionLost:  # without a controller, any broker can describe the rest
+            except ConnectionLost:  # there is no controller: ask any broker
                 answer = await self._cluster.call_any(*call)
             check(answer.error_code, "describing the cluster", answer.error_message)
             return answer

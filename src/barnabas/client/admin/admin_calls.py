@@ -1,4 +1,4 @@
-"""Sends and retries requests for the classes of which `Admin` consists."""
+"""Sends and retries requests for the classes that make up `Admin`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class AdminCalls:
-    """The base of the classes of which `Admin` consists; it sends and retries their requests."""
+    """The base of the classes that make up `Admin`; it sends and retries their requests."""
 
     _cluster: Cluster
 

@@ -71,7 +71,7 @@ class ConfigResource(NamedTuple):
 
 
 class ConfigOperationType(IntEnum):
-    """Says how a ConfigOperation changes its config."""
+    """How a ConfigOperation changes its config."""
 
     SET = 0
     DELETE = 1  # restores the default

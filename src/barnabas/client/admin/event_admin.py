@@ -31,19 +31,19 @@ class BrokerEvents(NamedTuple):
     events: tuple[Event, ...] = ()
     after: int = 0  # for the next call: the sequence number of the broker's last event
     has_gap: bool = False
-    """Whether events since the last call may be missing: the broker restarted, or had too many."""
+    """Whether events since the last call may be lost: the broker restarted, or discarded them."""
     problem: str | None = None  # why the broker reports no events
 
 
 class EventAdmin(AdminCalls):
-    """Reads the decisions of brokers that clients can see, each with its cause."""
+    """Reads the brokers' client-visible decisions, each with its cause."""
 
     async def events(self, after: Mapping[int, int] | None = None) -> dict[int, BrokerEvents]:
         """Return the events of all live brokers, by broker id.
 
-        `after` gives the last event that is already known of a broker, by broker id: the `after` of
-        an earlier result. Brokers keep their last 4,096 events until they stop. A broker that does
-        not answer within `request.timeout.ms`, or is not a Barnabas broker, has no events but a
+        `after` maps a broker id to the last event already read from that broker: the `after` of an
+        earlier result. Brokers keep their last 4,096 events until they stop. A broker that does not
+        answer within `request.timeout.ms`, or is not a Barnabas broker, has no events but a
         `problem`. Raises ClusterAuthorizationFailed without Describe on the cluster.
 
             found = await admin.events()
@@ -67,13 +67,13 @@ class EventAdmin(AdminCalls):
         found: list[Event] = []
         first = 0
         try:
-            # One response has a limited number of events; stop at those of the first response, as
-            # a busy broker might never be done.
+            # One response has a limited number of events. Stop at the last event that existed at
+            # the first response: reading from a busy broker might never end.
             answer, end = await self._events_after(node, after), NO_EVENTS
             while answer.events_error != NO_EVENTS:
                 check(answer.events_error, f"reading the events of broker {node.node_id}")
                 if any(each.broker_id not in self._nodes for each in answer.brokers):
-                    self._cluster.metadata.request_refresh()  # a new broker, for the next call
+                    self._cluster.metadata.request_refresh()  # for the next call
                 end = answer.last_event if end == NO_EVENTS else end
                 first = first or answer.first_event
                 found += map(_event, answer.events)
@@ -86,7 +86,7 @@ class EventAdmin(AdminCalls):
                     )
                 answer = await self._events_after(node, found[-1].sequence)
         except Unreachable as error:
-            # The other brokers' events may say why this one does not answer.
+            # The other brokers' events may explain why this one does not answer.
             self._cluster.metadata.request_refresh()
             return BrokerEvents(node.node_id, after=after, problem=str(error))
         except UnsupportedVersion:

@@ -187,7 +187,7 @@ class GroupAdmin(AdminCalls):
     ) -> None:
         """Remove static members (by instance id) or any members (by member id) (KIP-345).
 
-        Raises UnknownMemberId for the first unknown member; the others are still removed.
+        Raises UnknownMemberId for the first unknown member; the other members are still removed.
         """
         arguments.text(group_id, "group_id")
         instances = admin_arguments.names(instance_ids, "instance_ids")
@@ -284,7 +284,7 @@ class GroupAdmin(AdminCalls):
         """Call `ask` for each coordinator's groups; it returns an error code for each group.
 
         Transient errors are retried at the group's current coordinator. Raises the first other
-        error once all groups have been answered.
+        error once every group has a result.
         """
         left = dict.fromkeys(group_ids)
         failures: dict[str, int] = {}

@@ -180,7 +180,7 @@ class PartitionAdmin(AdminCalls):
 
 
 def refuse_wrong_controller(codes: Iterable[int]) -> None:
-    """Raise NotController if a code says so: only this error would go away at another broker."""
+    """Raise NotController if a code says so: only this error depends on which broker was asked."""
     # Every other error is the result for one topic or partition, so it is left to the caller.
     for code in codes:
         if code == NotController.code:

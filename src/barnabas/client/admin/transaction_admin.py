@@ -102,7 +102,7 @@ class TransactionAdmin(AdminCalls):
         """Return all transactional ids known to the coordinators, or the selected ones, sorted.
 
         `longer_than_ms` selects transactions that have been open for longer than this (KIP-994).
-        Raises ValueError if a broker does not support it.
+        Raises ValueError if a broker does not support this selection.
         """
         request = ListTransactionsRequest(
             state_filters=admin_arguments.names(states, "states"),

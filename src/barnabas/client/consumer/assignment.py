@@ -58,7 +58,7 @@ class AssignedPartition:
         self.topic_id = b""  # the id of the topic that the position refers to; empty: unknown
         self.leader_epoch = -1  # the leader epoch to fetch in
         self.refused_in = -1  # the metadata generation in which the position was out of range
-        self.is_doubtful = False  # set if that leader's log may end below the position
+        self.is_doubtful = False  # set if the leader's log may end below the position
         self.reset: str | None = reset  # where to start: earliest, latest or none; None: known
         self.generation = 0
         self.sought_in = -1  # the generation for which a position is being looked up; -1: none

@@ -52,7 +52,7 @@ def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> G
 
 
 def assign_roundrobin(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
-    """Deal all partitions of all topics in turn, skipping members without the topic (AS-3)."""
+    """Deal all partitions of all topics in turn, skipping unsubscribed members (AS-3)."""
     partitions = [
         partition
         for topic in sorted(topics)
@@ -68,7 +68,7 @@ def deal(partitions: Sequence[TopicPartition], members: Sequence[GroupMember]) -
     turn = 0
     for partition in partitions:
         # The next turn goes to the member after the one that took the last partition. A member that
-        # was skipped because it does not subscribe keeps its later turns (AS-3).
+        # was skipped because it is not subscribed to the topic keeps its later turns (AS-3).
         for step in range(len(members)):
             place = (turn + step) % len(members)
             if partition.topic in subscribed[place]:

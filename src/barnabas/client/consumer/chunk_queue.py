@@ -50,7 +50,7 @@ class ChunkQueue:
                 self.size_bytes -= len(chunk.records)
                 state.buffered -= 1
                 found = state, chunk
-        # Put it back at the front, because a paused partition may have another chunk further back.
+        # Put these back at the front, because their partitions may have more chunks further back.
         self._entries.extendleft(reversed(passed))
         return found
 

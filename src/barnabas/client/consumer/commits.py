@@ -81,7 +81,7 @@ class Commits:
         self.who: Callable[[], GroupMetadata] = lambda: GroupMetadata(config.group_id)
         """Returns the group's metadata.
 
-        Raises CommitFailed or RebalanceInProgress if it cannot commit.
+        Raises CommitFailed or RebalanceInProgress if the member cannot commit.
         """
         self.on_refused: Callable[[GroupMetadata, KafkaError], None] = lambda who, error: None
         """Called if the coordinator rejected the member's generation.
@@ -226,12 +226,12 @@ class Commits:
         self._commits_itself = False
 
     async def settle(self, deadline_ms: int | None = None) -> bool:
-        """Before partitions are revoked, wait for ongoing commits and auto commit the rest.
+        """Before a revocation, wait for ongoing commits and auto commit uncommitted positions.
 
         Returns False if this is not done by the deadline; the next call continues to wait.
         """
-        # Use a separate task, because a poll that runs out of time must return without ending the
-        # commit.
+        # Use a separate task, because a poll that runs out of time must return without cancelling
+        # the commit.
         if self._settling is None:
             self._settling = self._cluster.tasks.start("the last commit", self._settle())
         settling = self._settling
@@ -307,7 +307,7 @@ class Commits:
             self._committed[name] = each.offset
 
     async def _idle(self) -> None:
-        """Return when no background commit is in progress."""
+        """Wait until no background commit is in progress."""
         # A finished commit leaves the list one loop turn later, and awaiting it would not yield a
         # turn.
         while under_way := [task for task in self._running if not task.done()]:

@@ -55,7 +55,7 @@ class Consumer(Polls):
         options: Kafka's, with underscores or dots (see `ConsumerOptions`).
 
     Raises:
-        ConfigError: an option is unknown or has an impossible value; the error names it.
+        ConfigError: an option is unknown or has an invalid value; the error names the option.
 
     Methods that take partitions accept one, several or a list, each a TopicPartition or a plain
     pair of topic and number.
@@ -143,7 +143,7 @@ class Consumer(Polls):
     # ---- lifecycle ----
 
     async def start(self) -> None:
-        """Connect; `async with` does so by itself.
+        """Connect; `async with` does this automatically.
 
         Raises:
             NoBrokersAvailable: none of `bootstrap.servers` answered; each was asked once.

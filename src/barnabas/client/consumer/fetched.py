@@ -22,7 +22,7 @@ from barnabas.types import TopicPartition
 
 
 class ConsumerRecord(NamedTuple):
-    """A record as a consumer returns it; key and value are bytes unless it has deserializers."""
+    """A record as a consumer returns it; key and value are bytes unless there are deserializers."""
 
     topic: str
     partition: int
@@ -55,7 +55,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class FetchedBytes(NamedTuple):
-    """The raw record batches of one partition, and the broker's offsets with them.
+    """The raw record batches of one partition, with the offsets that the broker reported.
 
     `records` is a view of the response and keeps all of it in memory.
     """
@@ -122,7 +122,7 @@ class Chunk:
                 base_offset, last_offset = header.base_offset, header.last_offset
                 if last_offset < self.offset == self.next_offset and before is None:
                     # The whole batch is below the position, so none of it is read. If no other
-                    # batch follows, it is the reason why the fetch returned nothing.
+                    # batch follows, this batch is why the fetch returned nothing.
                     end = position + header.size_bytes  # some brokers start a little earlier
                     reason = f"it ends at {last_offset}"
                     continue

@@ -1,17 +1,17 @@
 """Fetches the assigned partitions, slightly ahead of the user (CO-1).
 
-At most one request per broker is in flight. It fetches every partition led there that has too
-little buffered data: while the user processes one chunk, the next chunk is fetched. Fetch sessions
-are not used (session id 0, epoch -1): every request lists all its partitions.
+At most one request per broker is in flight. It fetches every partition led by that broker that has
+too little buffered data: while the user processes one chunk, the next chunk is fetched. Fetch
+sessions are not used (session id 0, epoch -1): every request lists all its partitions.
 
 With `client.rack`, a leader may direct the consumer to a follower (KIP-392). The follower is used
 for `metadata.max.age.ms`, or until it fails; then the leader is asked again. Because the leader
 might choose an unreachable follower again, it is asked without the rack for a while.
 
 `queued.max.messages.kbytes` limits all data that has been fetched but not yet polled. Memory for
-the largest possible response is reserved before each request; without it, nothing is fetched ahead.
-If the user is waiting, a fetch is sent in any case: if necessary, data buffered for paused
-partitions is dropped to make room and refetched later.
+the largest possible response is reserved before each request; if there is not enough, nothing is
+fetched ahead. If the user is waiting, a fetch is sent in any case: if necessary, data buffered for
+paused partitions is dropped to make room and refetched later.
 
 Doubtful positions are validated at their leader before any fetch is sent to that broker.
 """

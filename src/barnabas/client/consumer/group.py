@@ -3,7 +3,7 @@
     poll: still a member, nothing changed?  -> read on
           else: commit, call the listener, revoke everything -> join -> take the assignment
 
-    cooperative-sticky: join, and read on meanwhile -> take the assignment: revoke what moves to
+    cooperative-sticky: join while reading on -> take the assignment: revoke what moves to
           another member, add what is new; join again if something was revoked (KIP-429)
 
 All of this happens inside `poll`, so the assignment never changes between polls; only the join
@@ -235,7 +235,7 @@ class Group:
     async def _give_up(
         self, kept: Sequence[TopicPartition] = (), until_ms: int | None = None
     ) -> bool:
-        """Give up all partitions except `kept` to other members.
+        """Give up to other members all partitions except `kept`.
 
         Returns False if time is up before the preceding commit is done; the caller then tries
         again.
@@ -294,7 +294,7 @@ class Group:
     async def _call(
         self, method: Callable[[list[TopicPartition]], ListenerResult], names: list[TopicPartition]
     ) -> None:
-        """Call the listener; as between two polls, max.poll.interval.ms limits this time.
+        """Call the listener, for at most max.poll.interval.ms, the same limit as between two polls.
 
         As in the Java client, a member whose listener hangs leaves the group.
         """

@@ -95,7 +95,7 @@ class Lookups:
     partitions_for_topic = partitions_for  # the name in other clients
 
     async def available_partitions_for(self, topic: str) -> list[int]:
-        """Return the numbers of the partitions that have a leader, as the consumer knows them.
+        """Return the numbers of the partitions that have a leader in the consumer's metadata.
 
         A broker is asked only if the consumer does not know the topic yet. Errors are those of
         `partitions_for`.

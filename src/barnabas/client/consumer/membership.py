@@ -431,7 +431,7 @@ class Membership:
     # ---- leaving ----
 
     def abandon_join(self) -> None:
-        """Close the connection of an unanswered join, behind which the broker reads no requests."""
+        """Close the connection of an unanswered join; the broker reads no requests behind it."""
         self._joins_at.hang_up(self._config.group_id)
 
     async def leave(self, reason: str) -> None:

@@ -96,7 +96,8 @@ class Polls(Lookups):
                 partitions and keep looking for it.
             FencedInstanceId: another consumer now has its `group.instance.id`. Later polls raise it
                 too, so that the two do not keep taking the name from each other.
-            KafkaError: it ends a partition, or keeps this consumer out of its group.
+            KafkaError: a permanent error of a partition, or one that keeps this consumer out of its
+            group.
             ClientClosed: the consumer was closed, earlier or by another task.
             ValueError: nothing was ever subscribed to or assigned.
             Exception: whatever a rebalance listener raises.
@@ -325,7 +326,7 @@ class Polls(Lookups):
         return await self._group.poll(deadline_ms)
 
     async def _advance(self, deadline_ms: int) -> bool:
-        """Look up missing positions, fetch the others and wait; returns False if time is up."""
+        """Look up missing positions, fetch at known ones and wait; returns False if time is up."""
         self._positions.look_up(self._assignment)
         self._fetcher.send_fetches()
         # Use a timeout without a deadline, which `_wake` sets; it costs less than one task per
@@ -361,8 +362,8 @@ class Polls(Lookups):
 
     def _next_reading(self, only: Container[TopicPartition] | None) -> Reading | None:
         """Return a chunk of one of these partitions, which may be partly read."""
-        # Use a chunk that was started before any other; otherwise, the partition's records would be
-        # out of order.
+        # Prefer a chunk that is partly read; otherwise, the partition's records would be out of
+        # order.
         if self._reading is not None:
             if only is None or self._reading.state.topic_partition in only:
                 return self._reading

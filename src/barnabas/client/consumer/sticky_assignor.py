@@ -130,8 +130,8 @@ class _Distribution:
                 return
             chain, reached = self._chain(giver)
             if not chain:
-                # All reachable members have as many partitions or one fewer, so a member with fewer
-                # will never find a taker among them: they are final.
+                # All reachable members have as many partitions as the giver, or one fewer. A member
+                # with fewer will never find a taker among them, so they are final.
                 settled |= reached
             for source, topic, target in chain:
                 partition = self._shelves[source].take(topic, target)
@@ -140,7 +140,7 @@ class _Distribution:
                 self.held[target][partition] = None
 
     def _chain(self, giver: int) -> tuple[list[_Step], set[int]]:
-        """Return the chain from `giver` that moves the fewest kept partitions, and members reached.
+        """Return the chain from `giver` moving the fewest kept partitions, and the members reached.
 
         The search is by cost: 0 for a partition that its holder did not have before, otherwise 1.
         Topics are also nodes, because the holder of a topic's partition can give it to any
@@ -171,7 +171,7 @@ class _Distribution:
             shelf = self._shelves[node]
             for each_topic in shelf.topics:
                 if each_topic not in done:
-                    # Free steps go to the front and others to the back, so the queue remains
+                    # Free steps go to the front and the others to the back, so the queue remains
                     # ordered by cost without being sorted.
                     put = queue.appendleft if each_topic in shelf.moved else queue.append
                     put((each_topic, node, each_topic))

@@ -23,7 +23,7 @@ class RebalanceListener:
     """
 
     def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
-        """Called with partitions before others get them, so processed records can be committed."""
+        """Called before other members get these partitions: processed records can be committed."""
         return None
 
     def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> ListenerResult:

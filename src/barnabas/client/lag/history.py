@@ -16,12 +16,12 @@ from barnabas.client.lag.sample import Sample
 
 WINDOW_MS: Final = 60_000
 PRESENT_MS: Final = 20_000
-"""Rates are those of this time, or of the last four commits, if those took longer."""
+"""Rates are measured over this time, or over the last four commits if those took longer."""
 _LEAST_MOVES: Final = 4
 _MOST_SAMPLES: Final = 1_200
 _MOST_ENDS: Final = 600
 _FLAT: Final = 0.05
-"""A lag is steady if it changes by less than this part of what is written and read."""
+"""A lag is steady if it changes by less than this fraction of what is written and read."""
 
 
 class End(NamedTuple):
@@ -38,7 +38,7 @@ class Pace(NamedTuple):
     write_rate: float
     read_rate: float
     trend: float  # growth of the lag; negative: it shrinks
-    tolerance: float  # a trend smaller than this means nothing
+    tolerance: float  # a smaller trend is not significant
 
 
 class History:
@@ -57,12 +57,12 @@ class History:
     def __init__(self) -> None:
         self._samples: deque[Sample] = deque(maxlen=_MOST_SAMPLES)
         self._ends: deque[End] = deque(maxlen=_MOST_ENDS)
-        self._first_end = 0  # of the log when the present member was first seen
+        self._first_end = 0  # the log's end when the present member was first seen
         self.caught_up_at_ms: int | None = None  # when there was last nothing to read
         self.moved_at_ms: int | None = None  # when the offset was last seen to have moved
-        self.moved_alone_at_ms: int | None = None  # ... without a member having the partition
+        self.moved_alone_at_ms: int | None = None  # ... while no member had the partition
         self.stalled_since_ms: int | None = None
-        """Since when the same member has left records unread without moving its offset."""
+        """The time since which the same member has left records unread and its offset unmoved."""
 
     @property
     def last(self) -> Sample:
@@ -92,7 +92,8 @@ class History:
         if before is not None and before.committed != sample.committed:
             self.moved_at_ms = sample.at_ms
             self.stalled_since_ms = None
-            # A member commits once more when it leaves; such a commit is not one without a member.
+            # A member commits once more when it leaves; such a commit does not count as made
+            # without a member.
             if before.member is None and sample.member is None:
                 self.moved_alone_at_ms = sample.at_ms
         if sample.end is not None and sample.most == 0:

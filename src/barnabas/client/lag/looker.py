@@ -26,7 +26,7 @@ from barnabas.clock import Clock, SystemClock
 from barnabas.protocol.consumer_protocol import CONSUMER_PROTOCOL
 from barnabas.types import TopicPartition
 
-_MOST_RANGES: Final = 500  # ranges read in one look; the others wait for a later one
+_MOST_RANGES: Final = 500  # ranges read in one look; any others wait for a later look
 _READ_S: Final = 5.0
 _FETCHED_BYTES: Final = 65_536  # often, only the first record of a range is needed
 _GIVE_UP_MS: Final = 60_000  # how long a range is skipped after an error
@@ -95,8 +95,8 @@ class LagLooker:
     ) -> list[GroupLag]:
         """Return the current lag of these groups, or of all groups of the cluster.
 
-        Only groups of the last look have a history, and those of `others`, which a later look is
-        going to ask for again. Raises KafkaError or Unreachable.
+        History is kept only for the groups of the last look and for `others`, which a later look
+        will request again. Raises KafkaError or Unreachable.
         """
         if names is None:
             names = [listing.group_id for listing in await self._admin.list_groups()]

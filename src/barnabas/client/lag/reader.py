@@ -30,9 +30,9 @@ class UnreadReader:
         found: dict[TopicPartition, Unread],
         seconds: float,
     ) -> dict[TopicPartition, str]:
-        """Continue what was `found` of each range, and return what went wrong with some.
+        """Continue reading the ranges after what was `found`, and return the errors by range.
 
-        `found` keeps what was read before an error, and before the time was up.
+        `found` keeps what was read before an error or the time limit.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -59,7 +59,7 @@ class UnreadReader:
             if len(topics) == 1:
                 return dict.fromkeys(self._unfinished(ranges, found), in_one_line(error))
             errors: dict[TopicPartition, str] = {}
-            # An error of one topic, such as that it may not be read, must not hide the others.
+            # An error of one topic, such as a missing permission, must not hide the other topics.
             for topic in topics:
                 own = {name: span for name, span in ranges.items() if name.topic == topic}
                 errors |= await self._read(own, found)

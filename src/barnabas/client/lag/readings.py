@@ -18,7 +18,7 @@ DEAD: Final = "Dead"
 class Readings(NamedTuple):
     """Describes what groups have committed and read, by group id.
 
-    `led` contains the partitions of these that have a leader: without one, the end of a partition
+    `led` contains those of their partitions that have a leader: without one, the end of a partition
     is unknown, and a request for it would cause an error.
     """
 
@@ -64,8 +64,8 @@ def read_partitions(
     committed: Mapping[TopicPartition, OffsetAndMetadata],
     topics: Mapping[str, list[int]],
 ) -> list[TopicPartition]:
-    """Return a group's partitions: those that are assigned or have commits, and the others of its
-    topics.
+    """Return a group's partitions: those that are assigned or have commits, and its topics' other
+    partitions.
 
     A subscribed group reads whole topics; a group without members reads the topics for which it has
     committed offsets. `topics` contains the existing topics, with their partition numbers.

@@ -2,8 +2,9 @@
 
 An offset is not a record: transaction markers take offsets, compaction removes records without
 renumbering the others, and aborted records are invisible to a read_committed consumer. Only reading
-the batches shows how many records a range contains. A look reads a limited number of them, so the
-number of unread records has a lower and an upper bound, which are equal once everything was read.
+the batches shows how many records a range contains. A look reads a limited number of batches, so
+the number of unread records has a lower and an upper bound, which are equal once everything was
+read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ class Unread(NamedTuple):
 
     records: int  # found
     read_to: int  # the range was read up to this offset
-    first_ms: int = -1  # time of the first record in the range; -1: none was found, or it has none
+    first_ms: int = -1  # the first record's time; -1: no record was found, or it has no time
     last_stable: int = -1  # last stable offset of the partition; -1: unknown
 
 

@@ -12,7 +12,7 @@ from barnabas.types import TopicPartition
 class LagSum(NamedTuple):
     """The lag of several partitions together."""
 
-    state: State  # the one that needs the most attention
+    state: State  # the state that needs the most attention
     records: int  # unread, at most, in the partitions where this is known
     is_exact: bool  # there are exactly this many, and no partition is left out
     age: Age | None  # of the record that has waited longest
@@ -57,7 +57,7 @@ def slowest_member(verdicts: Mapping[TopicPartition, Verdict]) -> SlowMember | N
 
 
 def with_neighbours(verdicts: Mapping[TopicPartition, Verdict]) -> dict[TopicPartition, Verdict]:
-    """Return the verdicts; the reason of a stuck one also says what its member does elsewhere.
+    """Return the verdicts; the reason of a stuck one includes its member's progress elsewhere.
 
     If a member reads its other partitions, one record may be the problem; otherwise the whole
     member is.
@@ -94,7 +94,8 @@ def _oldest(ages: list[Age], *, is_complete: bool) -> Age | None:
     oldest = max(ages, key=lambda age: age.seconds, default=None)
     if oldest is None:
         return None if not is_complete else Age(0.0, Basis.RECORD)
-    # Where the age of a partition is unknown or only a bound, an older record may be there.
+    # Where the age of a partition is unknown or only a bound, that partition may have an older
+    # record.
     if not is_complete or any(age.basis is Basis.BOUND for age in ages):
         return oldest._replace(basis=Basis.BOUND)
     return oldest

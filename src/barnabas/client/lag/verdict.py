@@ -22,7 +22,7 @@ PATIENCE_MS: Final = 30_000
 
 
 class State(Enum):
-    """Says what a group does in a partition; a later state needs more attention."""
+    """What a group does in a partition, in order of increasing severity."""
 
     CAUGHT_UP = "caught up"
     CATCHING_UP = "catching up"
@@ -39,11 +39,11 @@ class State(Enum):
 
 
 class Basis(Enum):
-    """From what the age of the first unread record is known."""
+    """How the age of the first unread record is known."""
 
     RECORD = "record"  # from its timestamp
     WATCH = "watch"  # from the looks between which it was appended
-    BOUND = "bound"  # it was there at the first look: it is at least as old
+    BOUND = "bound"  # it was there at the first look, so this is a lower bound
 
 
 class Age(NamedTuple):
@@ -54,7 +54,7 @@ class Age(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Says what is known about a group's lag in a partition."""
+    """What is known about a group's lag in a partition."""
 
     state: State
     reason: str  # why it is in this state; "" if there is nothing to explain

@@ -336,10 +336,10 @@ class Accumulator:
         if isinstance(error, Unreachable):
             return True
         if batch.base_sequence >= 0 and isinstance(error, SEQUENCE_ERRORS):
-            # The broker must return this error for a batch that follows an older one that must be
-            # retried or was rejected, and also if it remembers only younger batches. In all other
-            # cases, its state and ours differ, which requires a new identity. A transaction cannot
-            # change its identity half-way, so the error ends it.
+            # This error is expected for a batch behind an older one that was rejected or must be
+            # retried, and if the broker remembers only younger batches. In all other cases, its
+            # state and ours differ, which requires a new identity. A transaction cannot change its
+            # identity half-way, so the error ends it.
             if self._is_out_of_step(batch, queue, error):
                 self._lose_sequences(queue)
                 return not self.is_transactional
@@ -358,7 +358,7 @@ class Accumulator:
         return not moved_up and queue.is_first_unacknowledged(batch)
 
     def _resolve(self, queue: PartitionQueue) -> None:
-        """Drop the sequences if a batch was given up in doubt and no other batch can resolve that.
+        """Drop the sequences if a batch was given up in doubt and no other batch can settle it.
 
         Such a batch ends a transaction, whatever its outcome.
         """

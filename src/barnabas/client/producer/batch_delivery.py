@@ -54,7 +54,8 @@ class BatchDelivery:
     def failed_indexes(self) -> list[int]:
         """Return those of `indexes` whose records are not stored.
 
-        They are all or none, unless the broker has rejected individual records as too large.
+        Either all or none are returned, unless the broker has rejected individual records as too
+        large.
         """
         pairs = zip(self.indexes, self.places, strict=True)
         return [index for index, place in pairs if self.batch.at(place)[0].error is not None]

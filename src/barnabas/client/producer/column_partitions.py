@@ -1,4 +1,4 @@
-"""Chooses partitions for the rows of whole columns: as given, by key, or without (PR-2). Pure."""
+"""Chooses partitions for the rows of whole columns: as given, by key, or keyless (PR-2). Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def chosen_partitions(
 
 
 def _keyless(partitioner: Partitioner, topic: str, choice: Partitions, sizes: Integers) -> Integers:
-    """Return the partition of each row; the partitioner stays with each for a number of bytes."""
+    """Return the partition of each row; the partitioner stays with a partition for some bytes."""
     sums = np.cumsum(sizes)
     partitions, ends = [], [0]
     while ends[-1] < len(sizes):

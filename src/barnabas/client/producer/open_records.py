@@ -66,7 +66,7 @@ class OpenRecords:
         return new_header(self.codec, len(times), base, last), body
 
     def _values_alone(self, base_ms: int) -> bytes | None:
-        """Return the encoded records if all have only values, as usual; otherwise, return None.
+        """Return the encoded records if all have only values, as most do; otherwise, return None.
 
         The bytes around the offset delta depend only on the time and on the value's size. Each
         record's bytes begin with the end of the previous record, its header count of 0.

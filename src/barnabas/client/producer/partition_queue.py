@@ -13,11 +13,11 @@ Pure. Invariants, which together give order without duplicates (PR-5, PR-6):
   (the broker rejects gaps): the batches behind it move up in the sequence.
 - A batch that was given up in doubt leaves the partition unresolved (KIP-360): the batches behind
   it, under their present sequences, show whether the leader has it. If one of them is stored or
-  known there, so is the doubtful batch. If all are rejected, or none is left, the sequences are
-  lost. Until then no batch gets a sequence. (Sent immediately under another identity, the batches
-  behind it would be stored twice if only their responses were lost.)
+  known there, so is the doubtful batch. If all are rejected, or no such batch is left, the
+  sequences are lost. Until then no batch gets a sequence. (Sent immediately under another identity,
+  the batches behind it would be stored twice if only their responses were lost.)
 - For the same reason a batch older than an acknowledged batch is stored, even if the broker
-  answers that it is out of order: from a snapshot it knows only a producer's last batch.
+  answers that it is out of order: after loading a snapshot, it knows only a producer's last batch.
 - A batch that is split leaves its place and its sequences to its parts (KIP-126).
 - Only this partition's sequences are lost: the other partitions keep the identity that their
   leaders know, under which a repeated batch is recognised.
@@ -66,7 +66,7 @@ class PartitionQueue:
         return self.last_acknowledged >= 0
 
     def open_batch(self) -> ProducerBatch | None:
-        """Return the batch that more records may join, which was never taken, if there is one."""
+        """Return the batch that more records may join, if there is one; it was never taken."""
         if self.waiting:
             last = self.waiting[-1]
             if last.limit_bytes:
@@ -194,7 +194,7 @@ class PartitionQueue:
         self._land(batch)
 
     def is_first_unacknowledged(self, batch: ProducerBatch) -> bool:
-        """Return whether no older batch of the partition is still without an outcome."""
+        """Return whether all older batches of the partition have an outcome."""
         return not any(other.number < batch.number for other in (*self.in_flight, *self.waiting))
 
     def is_out_of_step(self, batch: ProducerBatch) -> bool:
@@ -219,7 +219,7 @@ class PartitionQueue:
             batch.base_sequence = -1
 
     def _sent(self) -> Iterator[ProducerBatch]:
-        """Yield the batches waiting for a retry, oldest first: they precede all others."""
+        """Yield the batches waiting for a retry, oldest first: they precede all new batches."""
         for batch in self.waiting:
             if batch.base_sequence < 0:
                 return

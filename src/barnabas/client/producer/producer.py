@@ -50,8 +50,8 @@ class Producer:
     passed unchanged. An unknown or invalid option raises ConfigError.
 
     Use it as `async with Producer(...)`, or between `start` and `close`. If its loop ends before
-    that, accepted records are still sent for up to five seconds, and a line on stderr counts the
-    rest.
+    that, accepted records are still sent for up to five seconds, and a line on stderr reports how
+    many remain.
 
     Example::
 
@@ -84,7 +84,7 @@ class Producer:
         self.intake.is_running = True
 
     async def flush(self, timeout_ms: float | None = None) -> None:
-        """Return once every record accepted so far has its outcome; do not raise the outcomes.
+        """Wait until every record accepted so far has its outcome; a failed record raises nothing here.
 
         Args:
             timeout_ms: the longest time to wait; None: as long as it takes, which is

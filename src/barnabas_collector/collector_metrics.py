@@ -19,7 +19,7 @@ from barnabas.net.metrics_page import page
 _PREFIX = "barnabas_collector_"
 _MOST_ERROR_LETTERS = 200
 STUCK_S = 10.0
-"""A part is not ready if messages have been waiting this long and none was delivered."""
+"""A part is not ready if messages have been waiting this long and none has been delivered."""
 
 
 class Logs(Protocol):

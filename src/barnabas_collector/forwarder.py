@@ -53,7 +53,7 @@ class Forwarder:
     ) -> None:
         self.shipped = Shipped()
         self.unsent = 0  # messages taken from the inbox and not acknowledged
-        self.at_risk = 0  # those that their senders no longer have
+        self.at_risk = 0  # unsent messages that their senders no longer have
         self._producer = producer
         self._topic = shipment.topic
         self._codec = shipment.codec
@@ -110,7 +110,7 @@ class Forwarder:
 
     async def _accept_all(self, bundles: Sequence[Bundle]) -> list[_Sent]:
         """Return each batch with its delivery, its error, or None if the batch must wait because it
-        would otherwise overtake others."""
+        would otherwise overtake other batches."""
         by_partition: dict[int, list[Bundle]] = {}
         for bundle in bundles:
             partition = _partition(bundle.origin.key, self._partitions)
@@ -124,7 +124,7 @@ class Forwarder:
                 found.append((batch, sent))
                 # After a failure, nothing more is sent in this round, because a sender's messages
                 # must not overtake the failed ones. A message that is too large for the brokers
-                # does not delay others.
+                # does not delay other messages.
                 is_lost = isinstance(sent, MessageTooLarge) and _is_one(batch)
                 is_held = is_held or (isinstance(sent, BarnabasError) and not is_lost)
         return found

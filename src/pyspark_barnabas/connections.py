@@ -27,7 +27,7 @@ class KeptConsumers:
 
     def get(self, properties: Mapping[str, str]) -> SyncConsumer:
         name = tuple(sorted(properties.items()))
-        # It is taken out and added again, so that the first one is the least recently used.
+        # The consumer is removed and added again, so that the first one is the least recently used.
         consumer = self._consumers.pop(name, None) or connect(properties)
         self._consumers[name] = consumer
         if len(self._consumers) > _MOST_KEPT:

@@ -38,7 +38,7 @@ exec {java} "$@"
 def provide_java(environment: MutableMapping[str, str]) -> Path:
     """Return the home of a Java that Spark can use, and set `JAVA_HOME` in `environment` to it.
 
-    Looks in `JAVA_HOME`, then in the `PATH`, then for the wheel. Raises `ConfigError`, which says
+    Looks in `JAVA_HOME`, then in the `PATH`, then for the wheel. Raises `ConfigError`, which lists
     what was found and what to install.
     """
     installed, refused = _usable(environment)
@@ -50,8 +50,8 @@ def provide_java(environment: MutableMapping[str, str]) -> Path:
 
 
 def missing_java(environment: Mapping[str, str]) -> str | None:
-    """Return a text that says why a session would fail with JAVA_GATEWAY_EXITED and what helps, or
-    None if Spark finds a Java by itself."""
+    """Return a text that explains why a session would fail with JAVA_GATEWAY_EXITED and what helps,
+    or None if Spark finds a Java unaided."""
     installed, refused = _usable(environment)
     if installed is not None:
         return None

@@ -15,11 +15,11 @@ was deleted and recreated has a different id, and the numbers mean nothing in it
 invalid one: all partitions in the first batch and, later, a partition that was added, or one that
 lost records if the user chose to continue. Topic names cannot contain an `@`.
 
-This also pins the first offset. Spark calls `initialOffset()` more than once and does not store the
-result, so "latest" would differ between the calls and between runs. Records in the gap would be
-lost, or a batch would end before its start. Therefore, `initialOffset()` returns the constant `{}`,
-and `latestOffset` resolves the user's option once, into the *end* of the first batch, which Spark
-writes to its offset log before anything runs.
+This module also pins the first offset. Spark calls `initialOffset()` more than once and does not
+store the result, so "latest" would differ between the calls and between runs. Records in the gap
+would be lost, or a batch would end before its start. Therefore, `initialOffset()` returns the
+constant `{}`, and `latestOffset` resolves the user's option once, into the *end* of the first
+batch, which Spark writes to its offset log before anything runs.
 """
 
 from __future__ import annotations
@@ -109,16 +109,17 @@ def shares(backlog: Offsets, limit: int) -> dict[TopicPartition, int]:
     """Return each partition's share of its backlog in a batch of at most `limit` offsets.
 
     Shares are in proportion to the backlogs, so that partitions of different volume advance through
-    time together: a partition that ran ahead would push the watermark past the others' rows. Each
-    gets at least one offset if there are enough; otherwise, the longest backlogs are served first.
+    time together: a partition that ran ahead would push the watermark past the rows of the other
+    partitions. Each gets at least one offset if there are enough; otherwise, the longest backlogs
+    are served first.
     """
     total = sum(backlog.values())
     if total <= limit:
         return dict(backlog)
     waiting = sorted((p for p in backlog if backlog[p]), key=lambda p: (-backlog[p], p))[:limit]
     granted = dict.fromkeys(backlog, 0)
-    # Each first gets one offset, and then a share of the others in proportion to its remaining
-    # backlog.
+    # Each first gets one offset, and then a share of the other offsets in proportion to its
+    # remaining backlog.
     spare, rest = limit - len(waiting), sum(backlog[p] - 1 for p in waiting)
     for partition in waiting:
         granted[partition] = 1 + (backlog[partition] - 1) * spare // rest if rest else 1

@@ -154,7 +154,7 @@ def _fetched(
 
 
 def _is_there(consumer: SyncConsumer, wanted: OffsetRange) -> bool:
-    """Return whether all of a range exists, as far as its leader can be asked."""
+    """Return whether all of a range exists, or its leader is currently unavailable."""
     try:
         return _has(consumer, wanted) and not remainder(wanted, _log_of(consumer, wanted))[1]
     except (Unreachable, KafkaError) as error:

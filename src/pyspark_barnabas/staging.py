@@ -142,7 +142,7 @@ async def _copy(
     last = max(wanted)
     for at, header in iterate_batches(fetched.records):
         staged = wanted.pop(header.base_offset, None)
-        # It belongs to another attempt or another micro-batch, so no message lists it.
+        # The batch belongs to another attempt or another micro-batch, so no message lists it.
         if staged is None:
             continue
         if header.record_count != staged.rows:

@@ -125,14 +125,14 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found,
             fail_on_data_loss=self._options.fail_on_data_loss,
         )
-        # A timestamp is resolved a moment after an AvailableNow run has pinned its end, so the
+        # A timestamp is resolved shortly after an AvailableNow run has pinned its end, so the
         # offset may be later.
         return {each: min(at, found.ends[each]) for each, at in begins.items()}
 
     def _begins(self, before: StreamOffset, found: Survey) -> Offsets:
         """Return the start of the next batch in each existing partition.
 
-        A partition that `before` does not cover was added since, so all its records are new.
+        A partition that `before` does not cover has been added since, so all its records are new.
         """
         gone = before.positions.keys() - found.ends.keys()
         if gone:

@@ -94,8 +94,8 @@ def _partitions(consumer: SyncConsumer, subscription: Subscription) -> list[Topi
         # A pattern has to match the whole name, as in Kafka's consumers.
         matching = [topic for topic in existing if pattern.fullmatch(topic)]
         return _all_of(existing, [topic for topic in matching if topic not in _INTERNAL_TOPICS])
-    # Only these are requested, because a cluster may have many thousands of topics, and a query
-    # sends this request at each trigger.
+    # Only the named topics are requested, because a cluster may have many thousands of topics, and
+    # a query sends this request at each trigger.
     named = subscription.topics or {each.topic for each in subscription.partitions}
     existing = consumer.list_topics(named)
     if subscription.topics:

@@ -1,8 +1,8 @@
 """Handles the options of Kafka's Java clients that these clients do not need.
 
 A properties file written for Kafka can be passed unchanged: an option that only tunes something
-that these clients do differently is accepted with a warning. An option that would change behavior
-on which a user relies, above all security, is rejected unless its value matches the behavior of
+that these clients do differently is accepted with a warning. An option that would change behaviour
+on which a user relies, above all security, is rejected unless its value matches the behaviour of
 these clients.
 """
 
@@ -86,7 +86,7 @@ SECURITY_PREFIXES: Final = ("sasl_", "ssl_", "security_")
 def without_unused(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return `options`, named with underscores, without those that are not needed here.
 
-    Raises ConfigError if an option would change behavior that is not supported.
+    Raises ConfigError if an option would change behaviour that is not supported.
     """
     used, ignored = {}, []
     for name, value in options.items():

@@ -1,7 +1,7 @@
 """Maintains a client's view of brokers, topics and leaders, from Metadata responses. Pure.
 
 A view is never changed, only replaced; its generation grows by one with each response. If two
-responses differ about a partition, the one with the higher leader epoch wins (KIP-320), because a
+responses disagree about a partition, the one with the higher leader epoch wins (KIP-320), because a
 broker that lags behind must not send clients back to a deposed leader.
 """
 

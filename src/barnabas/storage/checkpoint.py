@@ -23,7 +23,7 @@ _VERSION = "0"
 
 
 def replace_file(files: Files, path: Path, data: bytes, *, sync: bool = True) -> None:
-    """Write `data` to `path` atomically. Without `sync`, a power failure may undo or empty it."""
+    """Write `data` to `path` atomically. Without `sync`, a power failure may revert or empty it."""
     temporary = path.with_name(path.name + ".tmp")
     files.write(temporary, data, sync=sync)
     files.replace(temporary, path)

@@ -93,7 +93,7 @@ def warming(log: Log, offset: int, max_bytes: int) -> Callable[[], None]:
     segments = log.segments
     first = max(0, bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1)
     copies = [segments[first].copy()]
-    left_bytes = max_bytes = max(0, max_bytes)  # below zero, as in any Fetch, counts as zero
+    left_bytes = max_bytes = max(0, max_bytes)  # as in any Fetch, a negative limit is zero
     # Warm as much as the read would return.
     for segment in segments[first + 1 :]:
         if left_bytes <= 0:

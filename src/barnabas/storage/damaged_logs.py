@@ -67,7 +67,7 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         self._logs[name] = log
 
     def check(self, name: TopicPartition) -> None:
-        """Raise OSError if a damaged log has this name, so that no other log can be created."""
+        """Raise OSError if a damaged log has this name, because no other log may get the name."""
         log = self._logs.get(name)
         if log is not None:
             path = log.directory.path_of(name)

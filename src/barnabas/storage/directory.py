@@ -326,8 +326,8 @@ class LogDirectory:
 
         Returns the new path. `sync` makes the rename durable, and `purge` removes deleted replicas.
 
-        `unique` (16 bytes) distinguishes topics of the same name, and is incremented if it is
-        taken. `source` is a directory here if it does not have the replica's name.
+        `unique` (16 bytes) distinguishes topics of the same name, and is incremented if the name is
+        in use. `source` is the replica's directory, if that does not have the replica's name.
         """
         number = int.from_bytes(unique)
         while True:
@@ -361,7 +361,7 @@ class LogDirectory:
 def future_name_fits(topic_partition: TopicPartition) -> bool:
     """Return whether the replica's future name fits. A replica with a longer name cannot be moved.
 
-    As in Kafka, the future name is not cut.
+    As in Kafka, the future name is not shortened.
     """
     return len(f"{topic_partition}.{'0' * 32}{_FUTURE_SUFFIX}") <= _MAX_NAME
 

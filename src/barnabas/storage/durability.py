@@ -180,7 +180,7 @@ class Durability:
         return self._take(self._segments, end_offset, is_growing=is_growing)
 
     def take_rolled(self) -> Unsynced | None:
-        """Return the files to sync so that the rolled segments are durable; None if they are."""
+        """Return the files to sync to make rolled segments durable; None if they already are."""
         begin_offset = self._segments.active.base_offset
         if min(self.recovery_point, self._indexed_point) >= begin_offset:
             return None
@@ -217,7 +217,7 @@ class Durability:
     def sync(self, unsynced: Unsynced) -> None:
         """Sync the files; can run in a thread. An OSError fails the log."""
         # After a failed write, the kernel may drop the page and report success for the next sync.
-        # After a failure, nothing therefore counts as durable until a restart has read the files.
+        # Therefore, after a failure, nothing counts as durable until a restart has read the files.
         if self._health.is_abandoned:
             return
         self._health.check(self._segments.directory)
@@ -235,7 +235,8 @@ class Durability:
             try:
                 self._files.sync(path)
             except FileNotFoundError:
-                # The file was removed from the log while others were synced, so it is not needed.
+                # The file was removed from the log while other files were synced, so it is not
+                # needed.
                 was_replaced = self._replacements != unsynced.replacements
                 if not (
                     base_offset < self._begin_offset or was_replaced or self._was_cut(unsynced)

@@ -109,8 +109,8 @@ class LeaderEpochs:
         """Return the greatest epoch at or below the given one, and the offset after its last
         record.
 
-        Returns (-1, -1) for an epoch newer than all others. An epoch older than all others ends
-        where they begin.
+        Returns (-1, -1) for an epoch newer than all in the log. An epoch older than all in the log
+        ends where the oldest begins.
         """
         entries = self._entries
         # The epoch is not in this log, so its end is unknown.

@@ -335,7 +335,7 @@ def _lock(descriptor: int) -> None:
     """Take a write lock on the whole file that conflicts with a JVM's `FileChannel.tryLock`.
 
     Such locks (POSIX record locks) belong to a process: a second broker in the same process would
-    get one too, and closing any descriptor of the file drops it for all. Linux also has a lock per
+    get one too, and closing any descriptor of the file releases the lock. Linux also has a lock per
     open file, which conflicts with the POSIX lock and with itself, so Linux uses that. On other
     systems `_is_open_here` is checked first.
     """
@@ -349,7 +349,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _locks_open_files() -> bool:
-    """Return whether locks per open file are used, which is only so on Linux."""
+    """Return whether locks per open file are used, as they are only on Linux."""
     import fcntl
 
     return sys.platform == "linux" and hasattr(fcntl, "F_OFD_SETLK")

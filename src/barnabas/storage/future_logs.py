@@ -4,7 +4,7 @@
     <target>/.barnabas_moves                         durably lists the partition from the start on
     <source>/<topic>-<partition>/                    the current replica, which is served
 
-When the future replica has everything, it is renamed to the plain name and takes the current
+When the future replica has all batches, it is renamed to the plain name and takes the current
 replica's place; the current replica is renamed to `-delete` once that is durable. In between, and
 after a crash at that point, both directories have the plain name. The valid replica is then the one
 in the directory whose `.barnabas_moves` contains the partition. Without these rules, a crash could
@@ -164,8 +164,8 @@ class FutureLogs:
     ) -> None:
         """Open the future replicas in a directory. Raises OSError.
 
-        `current` maps partitions to the directories of their current replicas. Unless it
-        `is_complete`, missing ones may be in a directory that is offline.
+        `current` maps partitions to the directories of their current replicas. Unless that mapping
+        `is_complete`, replicas missing from it may be in an offline directory.
         """
         for name, path in self._found.pop(directory, []):
             home = current.get(name)

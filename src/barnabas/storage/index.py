@@ -9,7 +9,7 @@ both indexes, the first column is strictly increasing, so a lookup finds the gre
 below the target (ST-3); the log is scanned from there.
 
 A lookup anywhere in a full segment takes about ten small reads. However, nearly every reader is at
-the end, whose entries are in memory, or continues where a reader was before. The page of entries
+the end, whose entries are in memory, or continues where an earlier read ended. The page of entries
 from the last lookup is therefore cached, and the next lookup starts with it and the page after it.
 """
 

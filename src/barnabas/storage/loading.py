@@ -1,8 +1,8 @@
 """Tracks the progress of loading logs at startup, and allows interrupting it.
 
 After a crash, each log is read from its recovery point on, at the speed of the disk. An operator
-has to see progress and must be able to stop it. Stopping leaves the directory in the same state as
-another crash.
+has to see the progress and must be able to stop the loading. Stopping leaves the directory in the
+same state as another crash.
 """
 
 from __future__ import annotations

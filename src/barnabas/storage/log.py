@@ -420,7 +420,7 @@ class Log:
             self.epochs.truncate_from_start(offset)
 
     def enforce_retention(self, now_ms: int, high_watermark: int, wall_ms: int | None) -> Removal:
-        """Remove the segments beyond the topic's retention (ST-6), and return which these were.
+        """Remove the segments beyond the topic's retention (ST-6), and return what was removed.
 
         Their age is measured against `wall_ms`; if that is None, the time is unknown and age is
         ignored. Their files are renamed; `remove_discarded` removes them after

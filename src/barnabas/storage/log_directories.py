@@ -130,7 +130,7 @@ class LogDirectories:
         """Return whether the logs are complete.
 
         They may be incomplete after a crash of the machine (`LogDirectory.may_have_lost`), or if a
-        directory is offline or a log is damaged. Then no stop counts as clean until
+        directory is offline or a log is damaged. In that case, no stop counts as clean until
         `on_loss_known`, so that the next start detects the loss again.
         """
         self.is_suspect = bool(self._failures or has_damaged) or any(

@@ -1,7 +1,7 @@
 """Truncates many logs of a broker with one wait for the disk.
 
 A follower that finds its log diverging truncates it on the loop (`begin`), for all partitions of a
-response. The rest waits for the disk or takes a long time and is done for all logs together:
+response. The other steps wait for the disk or take a long time, and are done for all logs together:
 
     begin    the log has its new end immediately, also for its readers
     learn    on the loop, in steps: reads the log to find the producers at the new end

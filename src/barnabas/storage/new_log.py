@@ -123,7 +123,7 @@ class Places:
     def prefer(self, name: TopicPartition, directory: LogDirectory) -> None:
         """Note the directory in which to create the log.
 
-        If there are too many, drop the oldest notes.
+        If there are too many notes, drop the oldest.
         """
         self._preferred.pop(name, None)
         self._preferred[name] = directory

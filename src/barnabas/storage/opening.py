@@ -94,7 +94,7 @@ class Opening:
             high_watermark = self._offsets[HIGH_WATERMARKS].get(name, 0)
             try:
                 log = self._open(name, start)
-            # Damage to one log does not affect the others.
+            # Damage to one log does not affect the other logs.
             except CorruptData as error:
                 offsets = {file: at[name] for file, at in self._offsets.items() if name in at}
                 damaged = DamagedLog(self._directory, offsets, self._topic_id(name, start), error)

@@ -197,7 +197,7 @@ class _Opening:
             "an index of %s is missing or damaged; rebuilding its indexes from the log",
             segment.path(LOG_SUFFIX),
         )
-        # The file already has the epochs of this part, so none is claimed.
+        # The file already has the epochs of this part, so none are claimed.
         scan = self._scan((), 0)
         scan.rebuild(segment, self._producers_before(i))
         segment.write_out()
@@ -263,7 +263,8 @@ class _Opening:
             return None
         if not is_sound and self.start.is_clean and self.start.recovery_point >= sound_end:
             # There is a gap, caused by compaction or by a damaged offset. No checksum covers an
-            # offset, and readers of it get an error. The clean stop recorded where the log ended.
+            # offset, and readers of a damaged one get an error. The clean stop recorded where the
+            # log ended.
             return self.start.recovery_point or end_offset
         return end_offset
 

@@ -106,7 +106,7 @@ def _answer(line: str) -> None:
 
 
 def _exit_with_input() -> None:
-    """Exit if the input is readable, which means its end, because the broker sends no more."""
+    """Exit if the input is readable, which means its end, because the broker sends nothing more."""
     if select.select([sys.stdin.fileno()], [], [], 0)[0]:
         sys.exit()
 

@@ -152,7 +152,7 @@ class _Child:
     def hear(self) -> int | None:
         """Return the number of bytes read since the last call; None if the process has ended."""
         found = os.read(self.descriptor, _PIPE_BYTES)
-        # The child has ended; recover the logs that it has not reported here.
+        # The child has ended; recover here the logs that it has not reported.
         if not found:
             return None
         *lines, self._rest = (self._rest + found).split(b"\n")

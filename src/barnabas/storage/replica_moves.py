@@ -45,7 +45,7 @@ class ReplicaMoves:
     def prefer(self, name: TopicPartition, path: Path) -> None:
         """Create the log in this directory if it is created later.
 
-        Raises OSError if it is offline.
+        Raises OSError if the directory is offline.
         """
         self._places.prefer(name, self._directories.get(path))
 

@@ -111,7 +111,7 @@ class Scan:
         """Process the first remaining batch of an epoch, and return the latest epoch.
 
         If compaction removed earlier batches, only the file has the epoch's start. Otherwise, the
-        file may describe records that were truncated since.
+        file may describe records that have since been truncated.
         """
         epochs = self._epochs
         # Epochs never decrease along a log, so this epoch is known.
@@ -228,7 +228,7 @@ class _Found:
     def take_slowly(self) -> bool:
         """Take the batch at `position`, whatever its size, and old messages up to the next one.
 
-        Returns whether there was any.
+        Returns whether it took any.
         """
         begin = self.position
         for batch in _whole_batches(self._segment, begin):

@@ -60,7 +60,8 @@ def _is_better(one: Found, other: Found) -> bool:
 def _find_newest_in(segment: Segment, start_offset: int) -> Found | None:
     """Search one segment for the newest record.
 
-    If the record with its largest timestamp is below the log start, the rest is walked.
+    If the record with its largest timestamp is below the log start, the rest of the segment is
+    scanned.
     """
     timestamp_ms = segment.max_timestamp
     if timestamp_ms < 0:

@@ -188,7 +188,7 @@ class Segment:
             self._mark(base_offset, position)
         staged.append(batch)
         self.size_bytes = position + size
-        # As in Kafka, the entry belongs to the batch that follows a whole interval (ST-3).
+        # As in Kafka, the entry is for the batch that follows a whole interval (ST-3).
         if self.bytes_since_index > index_interval_bytes:
             self.offset_index.append(last_offset - self.base_offset, position)
             self.index_time()
@@ -502,7 +502,7 @@ class Segment:
     def truncate(self, offset: int) -> bool:
         """End the segment and its indexes before the batch that contains `offset`.
 
-        Returns whether that is before its end. The file itself is left to `Cut`.
+        Returns whether that is before the end of the segment. The file itself is left to `Cut`.
         """
         position: int | None
         try:

@@ -292,7 +292,7 @@ class Discards:
         return len(self._waiting or ())
 
     def discard(self, segments: Iterable[Segment], due_ms: int) -> None:
-        """Rename their files, in this order; they are removed after `due_ms`."""
+        """Rename these segments' files, in this order; they are removed after `due_ms`."""
         if self._waiting is None:
             self._waiting = deque()
         for path in (path for segment in segments for path in segment.paths()):

@@ -6,8 +6,8 @@ flushes and closes every log, writes the checkpoints, and finally writes the mar
 directory. A directory with a failed log gets no marker and is scanned at the next start.
 
 A directory that fails, at startup or later, goes offline with its logs; the broker continues with
-the others (KIP-112). If a log is damaged, only that log is skipped (`damaged_logs`). The broker
-does not start if a directory belongs to another broker or cluster.
+the other directories (KIP-112). If a log is damaged, only that log is skipped (`damaged_logs`). The
+broker does not start if a directory belongs to another broker or cluster.
 
 A log stays in the directory in which it was created: the one with the fewest logs at that time.
 """
@@ -57,7 +57,7 @@ class LogSize(NamedTuple):
 
     size_bytes: int
     offset_lag: int
-    """For a future replica, the number of offsets that it is behind the current one."""
+    """For a future replica, the number of offsets by which it lags behind the current one."""
     is_future: bool
 
 

@@ -1,7 +1,7 @@
 """Swaps cleaned segments into a log, in a crash-safe way with Kafka's file suffixes.
 
     1   begin     the new segment's `.cleaned` files become `.swap`. The last of these renames is
-                  the decision: if a crash comes before it, the next start (`leftovers`) undoes the
+                  the decision: if a crash occurs before it, the next start (`leftovers`) undoes the
                   swap, otherwise it finishes the swap
     2   the directory is synced, in a thread
     3   finish    the old segments' files become `.deleted`, and the `.swap` files lose their suffix
@@ -47,7 +47,7 @@ class Swap:
 
     def begin(self) -> None:
         """Commit the swap. After an OSError, it is unknown whether it was committed."""
-        # As long as one file is still `.cleaned`, a start after a crash undoes the others.
+        # As long as one file is still `.cleaned`, a start after a crash undoes the other renames.
         for path in self._paths():
             self._rename(path, CLEANED, SWAP)
 
@@ -120,8 +120,8 @@ class Swaps:
             return False
         self._durability.on_segments_replaced()
         self._segments.discards.discard(swap.replaced, due_ms)
-        # The merged segment begins where the first one did, so the snapshots of the others are
-        # removed too.
+        # The merged segment begins where the first one did, so the snapshots of the other segments
+        # are removed too.
         for each in swap.replaced[1:]:
             self._files.remove(snapshot_path(self._directory, each.base_offset))
         self._segments.replace(swap.replaced, swap.finish())

@@ -5,8 +5,8 @@
 A partition's own `partition.metadata` (KIP-516) is written at its creation but not synced:
 otherwise, a thousand new partitions would wait for the disk a thousand times. Instead, a line for
 each partition is appended to this file, with one sync for all, before anything is written to their
-logs. If a power failure has left a partition's file empty or missing, its last line here has its
-topic id.
+logs. If a power failure has left a partition's file empty or missing, the partition's last line in
+this file has its topic id.
 """
 
 from __future__ import annotations

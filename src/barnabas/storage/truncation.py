@@ -1,18 +1,18 @@
 """Truncates a log, and tracks what must be on disk before the next write.
 
 On the loop, the log immediately has its new end, for itself and for its readers; files are renamed,
-but none is shortened. The rest can run in a thread, in this order:
+but none are shortened. The remaining steps can run in a thread, in this order:
 
     1   the directory is synced, which makes renames and removals durable. Only then may the last
-        segment be cut: it then looks whole, which would hide that segments behind it, if they came
-        back, are of another history
-    2   the log file is cut and synced: records that were cut off must not come back behind the next
+        segment be cut: it then looks whole, which would hide that any segments that reappear
+        behind it have another history
+    2   the log file is cut and synced: records that were cut off must not reappear behind the next
         records to be written; their checksums are valid, and no other replica has them there
     3   the note of gaps is written, and the epochs of a log that was emptied
     4   the checkpoints that now exceed the log are written (`before_writes`)
 
-After a crash in between, nothing was cut, everything was cut, or the rest ends at a hole. A write
-to the log before that has to wait for all of it; see `Log.write_staged`.
+After a crash in between, nothing was cut, everything was cut, or the remaining log ends at a hole.
+A write to the log has to wait for all of these steps; see `Log.write_staged`.
 
 `Cut` is one truncation; `Truncation` is what a log knows about its truncations.
 """
@@ -128,8 +128,8 @@ class Cut:
             # Records written from here on have no gaps, so a hole there would be a loss.
             if self.gaps is not None:
                 self.gaps.note(self.gaps.end)
-            # Save only the epochs of a log that was emptied. Others are saved with the next sync;
-            # until then, a start after a crash finds them in the batches.
+            # Save only the epochs of a log that was emptied. Other epochs are saved with the next
+            # sync; until then, a start after a crash finds them in the batches.
             unsaved = None if self.epochs is None else self.epochs.take_unsaved()
             if self.epochs is not None and unsaved is not None:
                 self.epochs.save(unsaved)

@@ -234,7 +234,7 @@ def partition_texts(column: pa.Array, name: str) -> pa.Array:
     Serialization"). Raises `ConfigError` for values that cannot be there."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        # According to the protocol, an empty text is null.
+        # According to the protocol, an empty string is null.
         return pc.if_else(pc.equal(column, ""), None, column).cast(pa.string())
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return column.cast(pa.string())

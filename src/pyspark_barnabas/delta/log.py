@@ -15,8 +15,8 @@ from pyspark_barnabas.delta.options import DeltaOptions
 _RETENTION: Final = "delta.logRetentionDuration"
 _CHECKPOINT_INTERVAL: Final = "delta.checkpointInterval"
 _COMMITS: Final = "10"
-"""The commits from one checkpoint to the next: Delta's own default. That of `deltalake` is 100, but
-each commit since the checkpoint makes the next one 0.4 ms slower."""
+"""The number of commits from one checkpoint to the next: Delta's own default. The default of
+`deltalake` is 100, but each commit since the checkpoint makes the next one 0.4 ms slower."""
 
 
 def configuration(options: DeltaOptions) -> dict[str, str | None]:

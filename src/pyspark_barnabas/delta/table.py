@@ -127,7 +127,7 @@ class Table:
                 _log.info("another commit of %s came first: %s", self._options.path, came_first)
                 continue
             except (DeltaError, OSError) as error:
-                # If two writers create the table at once, one finds that it exists.
+                # If two writers create the table simultaneously, one finds that it exists.
                 if table is None and self.open() is not None:
                     continue
                 raise BarnabasError(f"{self._options.path}: {in_one_line(error)}") from error
@@ -255,7 +255,8 @@ class Table:
 
         app_id, version = self._options.app_id, self._options.version
         # `deltalake` would retry by itself, with weaker checks: an overwrite would keep what a
-        # compaction has merged meanwhile, and a table created twice would have both first batches.
+        # compaction has merged in the meantime, and a table created twice would have both first
+        # batches.
         if app_id is None or version is None:
             return CommitProperties(max_commit_retries=0)
         transactions = [Transaction(app_id, version)]
@@ -283,7 +284,7 @@ class Table:
                 compact(self._options)
             if vacuums:
                 vacuum(table)
-        # Another writer may have changed the table meanwhile; the next time is early enough.
+        # Another writer may have changed the table in the meantime; the next time is early enough.
         except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
             _log.warning(
                 "%s: maintenance failed and will be retried later: %s",

@@ -50,7 +50,7 @@ class Consumer(Polls):
     """Reads partitions within one event loop, for one task at a time.
 
     Args:
-        bootstrap_servers: "host:port,..." or a list of such texts; or a mapping of options that
+        bootstrap_servers: "host:port,..." or a list of such strings; or a mapping of options that
             includes `bootstrap.servers`.
         options: Kafka's, with underscores or dots (see `ConsumerOptions`).
 

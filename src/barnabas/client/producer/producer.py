@@ -294,8 +294,8 @@ class Producer:
             KafkaError: the topic has an error, such as UnknownTopicOrPartition.
             BufferFull: there was no room in `buffer.memory` within `max.block.ms`.
             Unreachable: no broker has described the topic within `max.block.ms`.
-            ClientClosed: the producer is not running, or runs on another event loop; if the record
-                joins an open batch there, only awaiting the delivery raises it.
+            ClientClosed: the producer is not running, or runs on another event loop; in the latter
+                case, if the record joins an open batch, only awaiting the delivery raises this.
 
         Example::
 
@@ -370,7 +370,7 @@ class Producer:
         Args:
             topic: the topic's name.
             values, keys: bytes or text (sent as UTF-8) and nulls: Arrow arrays, pandas or polars
-                Series, numpy arrays, or lists. Keys choose the partitions, as `send` does.
+                Series, numpy arrays, or lists. Keys choose the partitions, as in `send`.
             partition: one number for all, or one per row; None: chosen by the partitioner.
             timestamps_ms: one number for all, or one per row; None: now.
             on_delivery: called with each BatchDelivery on the producer's loop.
@@ -429,7 +429,7 @@ class Producer:
         return list((await metadata.topic(topic, self._config.max_block_ms)).partitions)
 
     async def available_partitions_for(self, topic: str) -> list[int]:
-        """Return the numbers of the partitions that have a leader, as the producer knows them.
+        """Return the numbers of the partitions that have a leader in the producer's metadata.
 
         It may also be called between transactions. A broker is asked only if the producer does not
         know the topic yet, so the call is cheap enough for each batch; a change of leader is

@@ -6,8 +6,9 @@ A request has at most one batch per partition. Nothing is awaited between taking
 their request, so each connection carries requests in the order of their sequences. While a broker
 is unknown or unreachable, its batches wait in the accumulator until `delivery.timeout.ms`.
 
-If a program ends its loop without `close`, it cancels this task with all others, as `asyncio.run`
-does. Accepted records are then sent within a time limit, and a line on stderr counts the rest.
+If a program ends its loop without `close`, it cancels this task with all other tasks, as
+`asyncio.run` does. Accepted records are then sent within a time limit, and a line on stderr reports
+how many remain.
 """
 
 from __future__ import annotations
@@ -334,7 +335,7 @@ class Sender:
     def _on_answer(self, node_id: int, flight: Flight, answer: asyncio.Future[Message]) -> None:
         self._requests[node_id] -= 1
         self.wake()
-        flight = [batch for batch in flight if not batch.done]  # all are once the client has failed
+        flight = [batch for batch in flight if not batch.done]  # all are done if the client failed
         if answer.cancelled():
             self._on_failure(flight, ClientClosed("the producer was closed"))
             return

@@ -130,10 +130,10 @@ class Transactions:
         self._accumulator = accumulator
         self._coordinators = CoordinatorFinder(cluster, TRANSACTION)
         self._groups = CoordinatorFinder(cluster, GROUP)
-        # tells the sender that there is something to do
+        # notifies the sender that there is something to do
         self.on_change: Callable[[], None] = lambda: None
         self._forget()
-        # tells the producer that records can no longer be added
+        # notifies the producer that records can no longer be added
         self.on_state: Callable[[], None] = lambda: None
         self._state = State.UNINITIALIZED
         self._adding: asyncio.Task[None] | None = None
@@ -184,7 +184,8 @@ class Transactions:
         """Wait for all records, then commit. Raises any error that requires an abort."""
         self._check_call(State.OPEN, State.COMMITTING)
         await self._flush()
-        # If a record has failed meanwhile, only an abort is possible, and this raises the error.
+        # If a record has failed in the meantime, only an abort is possible, and this raises the
+        # error.
         self._expect(State.OPEN, State.COMMITTING)
         self.state = State.COMMITTING
         await self._end(is_commit=True)
@@ -226,7 +227,7 @@ class Transactions:
         """Raise an error unless a record can be sent now."""
         self._expect(State.OPEN)
 
-    # ---- partitions, as records come ----
+    # ---- partitions, as records arrive ----
 
     def admits(self, topic_partition: TopicPartition) -> bool:
         """Return whether the partition has been added to the transaction."""
@@ -271,7 +272,7 @@ class Transactions:
             while self._wanted:
                 adding = dict(self._wanted)
                 await self._persist(partial(self._add_partitions, adding))
-                # Partitions that arrive meanwhile are added together by the next request.
+                # Partitions that arrive in the meantime are added together by the next request.
                 for each in adding:
                     del self._wanted[each]
                 self._partitions |= adding
@@ -329,8 +330,8 @@ class Transactions:
                 transactional_id=self._id,
                 transaction_timeout_ms=self._config.transaction_timeout_ms,
             )
-            # Because the producer sends its current identity, it is rejected if it was fenced
-            # meanwhile, instead of fencing its successor in turn (KIP-360).
+            # Because the producer sends its current identity, it is rejected if it has since been
+            # fenced, instead of fencing its successor in turn (KIP-360).
             if channel.version(INIT_PRODUCER_ID) >= _BUMP_FROM:
                 request.producer_id = self._accumulator.producer_id
                 request.producer_epoch = self._accumulator.producer_epoch
@@ -464,7 +465,7 @@ class Transactions:
         self._accumulator.fail_waiting(error)
 
     def _check_call(self, *states: State) -> None:
-        """Raise unless the user may call this in such a state, and on this event loop."""
+        """Raise unless the state is one of these and the loop is the producer's."""
         self._cluster.metadata.check_loop()
         self._expect(*states)
 

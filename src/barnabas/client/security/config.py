@@ -50,7 +50,7 @@ class SecurityConfig(NamedTuple):
     def of_listener(
         cls, protocol: SecurityProtocol, value_of: Callable[[str], Any]
     ) -> SecurityConfig:
-        """Return the options with which a broker connects to others, from listener settings."""
+        """Return the options for a broker's connections to other brokers, from listeners'."""
         given: dict[str, Any] = {}
         for name in cls._fields:
             if name.startswith("ssl_"):

@@ -72,7 +72,7 @@ async def log_in(broker: object, config: SecurityConfig, authenticate: int, ask:
     Returns the session's lifetime in milliseconds, or 0 if it has no end.
 
     `broker` is the broker's name in errors; `authenticate` is the version of SaslAuthenticate.
-    Raises the errors above, or those of `ask`.
+    Raises the errors in the module's docstring, or those of `ask`.
     """
     mechanism = config.sasl_mechanism
     exchange = await _exchange(config)

@@ -4,7 +4,7 @@
 
 In this thread, a callback may do whatever the user's own threads may do, such as send, wait for
 results or flush. On the loop, a callback that waits would wait for itself. Callbacks are called one
-after another, in the order of `put`. If a callback raises something beyond Exception, such as
+after another, in the order of `put`. If a callback raises anything other than an Exception, such as
 SystemExit, it is passed to `on_raised`, and the next callback is called.
 """
 
@@ -54,7 +54,7 @@ class CallbackThread:
             if not is_late:
                 self._calls.append(call)
                 self._put_count += 1
-                # If others are due, the thread is already awake.
+                # If other callbacks are due, the thread is already awake.
                 if len(self._calls) == 1:
                     self._changed.notify_all()
         if is_late:
@@ -68,7 +68,7 @@ class CallbackThread:
                 self._thread.start()
 
     def wait_for_room(self, timeout_s: float) -> bool:
-        """Wait for room for one more, and return whether there is room. A callback never waits."""
+        """Wait for room for a call, and return whether there is room. A callback never waits."""
         # A callback that waited for room would wait for itself.
         if self._thread is None:
             self.start()
@@ -81,7 +81,7 @@ class CallbackThread:
         return self._put_count - self._called_count < _MOST_WAITING
 
     def flush(self) -> None:
-        """Return once all callbacks queued earlier have been called, or now if in a callback."""
+        """Return once all callbacks queued earlier have been called; in a callback, return now."""
         if self.is_current:
             return
         with self._changed:

@@ -59,8 +59,8 @@ class SyncDelivery:
         There, the callback may send, wait for results and flush. An exception that it raises is
         only logged; SystemExit and the like are raised by the next `flush`, `close` or other call
         that waits. The callbacks of a partition's records are called in the order of the records;
-        `flush` and `close` wait for them. Raises BufferFull if ten thousand others have been due
-        for `max.block.ms`.
+        `flush` and `close` wait for them. Raises BufferFull if ten thousand other callbacks have
+        been due for `max.block.ms`.
         """
         self._producer.call_when_done(self, arguments.callback(callback, "callback"))
 

@@ -4,10 +4,10 @@
                                         `--> line of a topic not known yet --> producer
                                              (or without the record's partition, as far as is known)
 
-Records are passed on in bulk: the first record in an empty outbox wakes the loop, and the others
-just join it. The order within each topic is preserved. A topic that is not known yet has a separate
-line, so that it does not delay other records. Every queued record gets an outcome: a Delivery or an
-error.
+Records are passed on in bulk: the first record put into an empty outbox wakes the loop, and later
+records are only added. The order within each topic is preserved. A topic that is not known yet has
+a separate line, so that it does not delay other records. Every queued record gets an outcome: a
+Delivery or an error.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class Outbox:
             self._drain = self._intake.tasks.start("the outbox", self._drain_all())
 
     def _passes_now(self) -> bool:
-        """Pass a few records on immediately if none must wait; return whether none is left.
+        """Pass a few records on immediately if none must wait; return whether all were passed on.
 
         A separate task would take three turns of the loop for each record of a slow sender, and in
         each of them the other threads would get Python's lock.
@@ -196,7 +196,7 @@ class Outbox:
         return accepted is not None
 
     async def _drain_all(self) -> None:
-        """Pass records on in order, as fast as the producer accepts them, until none is left."""
+        """Pass records on in order, as fast as the producer accepts them, until none are left."""
         left = self._passing
         try:
             while left or self._has_taken():
@@ -241,7 +241,7 @@ class Outbox:
         topic = delivery.record.topic
         if self._intake.knows_place(delivery.record):
             serving = self._serving.get(topic)
-            if serving is not None:  # its line must be sent first, as fast as there is room
+            if serving is not None:  # its line must be sent first, as room becomes free
                 await asyncio.gather(shielded(serving), return_exceptions=True)
             await self._send(delivery)
             return

@@ -82,7 +82,7 @@ class SyncProducer(BlockingClient[Producer]):
     def send(
         self, topic: str, value: Any, key: Any = None, **rest: Unpack[SendOptions]
     ) -> SyncDelivery:
-        """Hand over a record; block only while a megabyte of others is waiting for the loop.
+        """Hand over a record; block only while a megabyte of records is waiting for the loop.
 
         Args:
             topic: the topic's name.
@@ -138,7 +138,7 @@ class SyncProducer(BlockingClient[Producer]):
     def send_many(
         self, records: Iterable[ProducerRecord], on_delivery: OnDelivery | None = None
     ) -> list[Delivery] | None:
-        """Hand over many records at once, in order, and return when all are queued.
+        """Hand over many records, in order, and return when all are queued.
 
         Args:
             records: any iterable of ProducerRecord; it is read as room allows.

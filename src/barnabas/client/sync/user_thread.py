@@ -1,4 +1,4 @@
-"""Makes calls from the loop in the thread that waits for it, mainly to rebalance listeners.
+"""Makes the calls of the loop in the thread that waits for it, mainly to rebalance listeners.
 
     user's thread: poll() -> waits ---- listener ---- waits -> records
     loop thread:            work -> call, await it ^ -> work

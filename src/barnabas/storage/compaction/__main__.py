@@ -3,8 +3,8 @@
 It reads jobs from standard input and writes events to standard output (`job` describes the lines).
 
 It exits at the end of its input, which means that the broker has nothing more to clean or has died.
-It checks this between steps, because no process may write to the directory of a dead broker. It
-runs at a lower priority than the broker, so that produce requests do not wait for a processor.
+It checks its input between steps, because no process may write to the directory of a dead broker.
+It runs at a lower priority than the broker, so that produce requests do not wait for a processor.
 """
 
 from __future__ import annotations

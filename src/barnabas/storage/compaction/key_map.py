@@ -183,7 +183,7 @@ class KeyMap:
         return self.marks[begin:end]
 
     def newest(self, words: Sequence[int]) -> list[int]:
-        """Return the newest offset of each key, given by two hashes; UNKNOWN if it is not here.
+        """Return the newest offset of each key, given by two hashes; UNKNOWN if it has none.
 
         Offsets count from the first offset of the map.
         """

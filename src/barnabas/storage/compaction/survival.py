@@ -8,8 +8,8 @@ a record                is removed if its key has a newer one, or if it is a tom
                         met
 a producer's last       is kept as an empty batch if nothing else of it is kept: otherwise its
 batch                   next sequence, or an older epoch's, could not be checked after a restart
-too large to open       is kept unchanged, and so are all tombstones behind it: it may have one
-                        of their keys, and without them the value would reappear. Unlike Kafka,
+too large to open       is kept unchanged, and so are all tombstones behind it: it may contain
+                        one of their keys, whose old value would otherwise reappear. Unlike Kafka,
                         whose cleaner decompresses record by record
 """
 
@@ -116,7 +116,8 @@ class Survival:
             return self._of_messages(stored)
         if header.is_control:
             return self._of_marker(stored)
-        # Consumers with read_committed already skip it; as in Kafka, other readers lose it here.
+        # Consumers with read_committed already skip this batch; as in Kafka, other readers lose it
+        # here.
         if self._transactions.is_aborted(header) or header.record_count == 0:
             return self._nothing(header)
         # A tombstone in a batch with a horizon may be dropped, which the marks of this pass do not

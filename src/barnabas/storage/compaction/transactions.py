@@ -24,11 +24,11 @@ class Transactions:
         """Start at the beginning of the log, whose aborted transactions are `aborted`."""
         self._ahead = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
         self._going: dict[int, Aborted] = {}  # aborted transactions that have begun, by producer
-        self._met: set[int] = set()  # the producers of those of which data was found
+        self._met: set[int] = set()  # those of their producers whose data was found
         self._committing: set[int] = set()
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Return whether a data batch belongs to an aborted transaction, and note that it does."""
+        """Note a data batch, and return whether it belongs to an aborted transaction."""
         self._begin_up_to(header.last_offset)
         # A batch outside a transaction is never aborted.
         if not header.is_transactional:

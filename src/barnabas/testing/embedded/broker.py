@@ -35,7 +35,7 @@ class Broker(EmbeddedLife):
 
     `data_dir`: the log directory; None creates a temporary directory that is removed at `close` and
     at the end of the `with` block, unless `config` sets `log.dirs`.
-    `port`: 0 selects a free port. `config`: Kafka's broker configs, by name, as texts, numbers or
+    `port`: 0 selects a free port. `config`: Kafka's broker configs, by name, as text, numbers or
     booleans.
     `production_defaults`: use Kafka's defaults, and leave log levels unchanged. Otherwise, the
     defaults suit tests: no wait before a group's first rebalance, one partition for each internal
@@ -100,8 +100,8 @@ class Broker(EmbeddedLife):
 
         Connections stay open, and the kernel accepts new ones, but no request is answered and no
         timer runs. Requests sent during the pause are handled afterwards. After ten minutes, the
-        broker resumes by itself, unless it runs in a separate process. Raises ConfigError if it is
-        already paused or not running.
+        broker resumes automatically, unless it runs in a separate process. Raises ConfigError if it
+        is already paused or not running.
         """
         with self._life:
             if self._pause is not None:

@@ -59,7 +59,7 @@ class _Calls:
         watch = threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True)
         watch.start()
         if own := options.get("broker_config"):
-            # JSON keys are always texts.
+            # JSON keys are always strings.
             options["broker_config"] = {int(broker_id): own[broker_id] for broker_id in own}
         self.made = _KINDS[kind](**options)
 

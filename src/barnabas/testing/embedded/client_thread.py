@@ -109,7 +109,8 @@ class ClientThread:
                     self.bootstrap_servers(),
                     **self.options(),
                     client_id=_CLIENT_ID,
-                    # With short timeouts, a waiting caller can retry, and can say what went wrong.
+                    # With short timeouts, a waiting caller can retry, and can report what went
+                    # wrong.
                     default_api_timeout_ms=_ATTEMPT_MS,
                     request_timeout_ms=_REQUEST_MS,
                 )

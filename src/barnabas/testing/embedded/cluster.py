@@ -45,10 +45,10 @@ class Cluster(EmbeddedLife):
 
     `data_dir`: contains a directory for each broker and one for the metadata; None creates a
     temporary directory that is removed at `close` and at the end of the `with` block.
-    `config`: Kafka's broker configs by name, for all brokers, as texts, numbers or booleans;
+    `config`: Kafka's broker configs by name, for all brokers, as text, numbers or booleans;
     `broker_config`: additional configs for single brokers, by broker id
     (`{1: {"broker.rack": "east"}}`). If `config` contains `barnabas.metrics.port`, broker 1 uses
-    that port, and the others use the following ports.
+    that port, and the other brokers use the ports after it.
     `own_threads`: run each broker in its own thread, so that one of them can be paused.
     `production_defaults`, `process` (one process for all brokers) and `snapshot` have the same
     meaning as for a `Broker`. An internal topic has one partition for each broker, unless
@@ -273,7 +273,7 @@ class Cluster(EmbeddedLife):
     # ---- methods that run on the loop ----
 
     async def _start(self) -> None:
-        """Start all brokers, and return once each of them is ready and knows all the others."""
+        """Start all brokers, and return once each of them is ready and knows all other brokers."""
         directory = self.data_dir / _METADATA
         directory.mkdir(parents=True, exist_ok=True)
         self._running = []
@@ -286,7 +286,7 @@ class Cluster(EmbeddedLife):
             await self._start_broker(broker_id)
         for broker_id, server in self._servers.items():
             # Otherwise, a test's first request might reach a broker that knows only some of the
-            # others.
+            # other brokers.
             await self._on_loop(broker_id, server.knows_brokers(self.broker_ids))
 
     async def _start_broker(self, broker_id: int) -> None:
@@ -376,7 +376,7 @@ class Cluster(EmbeddedLife):
         for broker_id, server in self._servers.items():
             if self._threads is not None:
                 self._threads.go_on(broker_id)
-            # All brokers are told before the first one stops, so that no leadership is moved
+            # All brokers are notified before the first one stops, so that no leadership is moved
             # needlessly.
             await self._on_loop(broker_id, server.ends_with_all())
         for broker_id in reversed(self.broker_ids):

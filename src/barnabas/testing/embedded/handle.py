@@ -72,7 +72,7 @@ class BrokerHandle(ABC):
         """Return the topic with this name, and create it if it does not exist.
 
         The broker's defaults apply if `partitions` or `replication_factor` is not given. If the
-        topic exists with other numbers, this raises ValueError. `config`: the configs of a new
+        topic exists with different numbers, this raises ValueError. `config`: the configs of a new
         topic, by Kafka's names. For thousands of partitions, the timeout is extended by the time
         that a slow disk needs for their logs. Raises InvalidTopicName, InvalidReplicationFactor,
         InvalidConfig or WaitTimeout.

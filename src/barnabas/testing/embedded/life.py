@@ -204,7 +204,7 @@ class EmbeddedLife(BrokerHandle):
 
         `path`: a new directory for the snapshot; None stands for a temporary directory. A running
         broker is stopped for the copy and restarted on its port. This takes about 30 ms, and
-        clients reconnect by themselves. Raises ConfigError or OSError.
+        clients reconnect automatically. Raises ConfigError or OSError.
         """
         from barnabas.testing.embedded.snapshot import Snapshot
 
@@ -231,7 +231,7 @@ class EmbeddedLife(BrokerHandle):
         """Return the settings with which a client connects. If security is on, it connects as
         `admin`.
 
-        `library`: the library whose names the settings have: "barnabas", "java", "confluent-kafka",
+        `library`: the library whose setting names are used: "barnabas", "java", "confluent-kafka",
         "kafka-python" or "aiokafka".
 
             confluent_kafka.Producer(broker.client_settings("confluent-kafka"))

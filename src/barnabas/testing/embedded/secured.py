@@ -18,8 +18,8 @@ _NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class Secured:
-    """Creates these and keeps them in the directory `where`, or in a temporary one if `where` is
-    True."""
+    """Creates certificates, users and settings, and keeps them in the directory `where`, or in a
+    temporary one if `where` is True."""
 
     def __init__(self, where: bool | str | os.PathLike[str]) -> None:
         self._directory = DataDirectory(None if isinstance(where, bool) else Path(where))

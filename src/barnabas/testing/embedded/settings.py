@@ -1,7 +1,7 @@
 """Converts broker configs that a program passes, and defines the defaults of embedded brokers.
 
-By default, only warnings and errors are logged. Loggers belong to the whole process, so only the
-loggers of the broker's parts are changed, and only if no level is set:
+By default, only warnings and errors are logged. Loggers are shared by the whole process, so only
+the loggers of the broker's parts are changed, and only if no level is set:
 `logging.getLogger("barnabas").setLevel("INFO")` before the start takes precedence. The broker that
 set the levels restores them. If several brokers run at the same time, this is the first one, and
 the others may log more once it has stopped.

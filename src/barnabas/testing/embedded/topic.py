@@ -99,7 +99,7 @@ class Topic:
         timeout_s: float = TIMEOUT_S,
         **rest: Unpack[RecordOptions],
     ) -> list[RecordMetadata]:
-        """Send many values at once. To send a key, write `{"value": "one", "key": "anna"}`.
+        """Send many values in one call. To send a key, write `{"value": "one", "key": "anna"}`.
 
         A pair raises TypeError, because it would not be clear which of the two is the key.
         """

@@ -26,7 +26,7 @@ def is_wait_timeout(failure: Any) -> bool:
     """Return True to make pytest hide the frames of a module whose `__tracebackhide__` is this
     function.
 
-    Readers need only the line of the test that waited; `--full-trace` shows the rest.
+    Readers need only the line of the test that waited; `--full-trace` shows the other frames.
     """
     return failure is not None and isinstance(failure.value, WaitTimeout)
 
@@ -63,7 +63,7 @@ async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeo
                     if sight.holds:
                         return sight.value
                     seen = sight.seen
-                    # There is progress, so the time starts again, and a slow disk does not fail a
+                    # There is progress, so the timeout starts again: a slow disk must not fail a
                     # test.
                     if sight.progress is not None and sight.progress != progress:
                         progress = sight.progress

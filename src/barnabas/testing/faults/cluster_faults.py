@@ -32,9 +32,9 @@ class ClusterFaults(Faults):
         """Stop a broker, as `kill -9` does; `cluster.start_broker` restarts it.
 
         The broker hands over nothing and does not answer requests in progress. Its written data is
-        kept, and its next start recovers. Its metadata session ends immediately, so the others need
-        not wait for `zookeeper.session.timeout.ms`. Raises ConfigError if the broker is not
-        running.
+        kept, and its next start recovers. Its metadata session ends immediately, so the other
+        brokers need not wait for `zookeeper.session.timeout.ms`. Raises ConfigError if the broker
+        is not running.
         """
         self._cluster.kill_broker(broker_id)
 
@@ -49,8 +49,8 @@ class ClusterFaults(Faults):
         """Cut a broker off until `heal`, `remove()` or the end of the `with` block.
 
         `inbound`: no request from a client or another broker reaches it. `outbound`: nothing that
-        it sends reaches the others, and its metadata session ends immediately. With only one of
-        these, the partition is one-way. Connections are closed, and new ones are closed at their
+        it sends reaches the other brokers, and its metadata session ends immediately. With only one
+        of these, the partition is one-way. Connections are closed, and new ones are closed at their
         first request, but the broker itself keeps running. Raises ConfigError.
         """
         if not inbound and not outbound:

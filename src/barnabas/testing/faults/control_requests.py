@@ -85,7 +85,7 @@ class ControlRequests:
 
 
 async def _wait_for_hits(rule: Rule, request: Request) -> Answer:
-    """Return the rule once it has been hit as often as the query says, or status 408."""
+    """Return the rule once it has been hit as often as the query requests, or status 408."""
     wanted = _number(request, "hits", 0, 2**31)
     timeout_ms = _number(request, "timeout_ms", 10_000, _MOST_WAIT_MS)
     now_s = asyncio.get_running_loop().time

@@ -79,7 +79,7 @@ async def read_request(reader: asyncio.StreamReader) -> Request:
 
 def _check_origin(fields: Mapping[str, str]) -> None:
     """Reject requests from a page in a browser, even if DNS rebinding makes the name of the page's
-    server point to this machine, so that the browser takes this server for the same one. Raises
+    server point to this machine, so that the browser mistakes this server for that one. Raises
     Refused.
     """
     host = fields.get("host")

@@ -3,8 +3,8 @@
 The rules are tried in the order in which they were added, and the first one that matches is
 applied: it delays the request, rejects all or part of it, closes the connection before the handler
 is called, or drops the handler's response. A request that no rule matches goes to the handler
-unchanged. A rejected part does not reach the handler (except for Metadata). The rest does, and the
-two responses are merged.
+unchanged. A rejected part does not reach the handler (except for Metadata). The rest of the request
+does, and the two responses are merged.
 
 A rule does not apply to requests that started before it was added. Removing it does not affect
 requests in progress.

@@ -79,7 +79,7 @@ def size_and_cuts(lines: Sequence[Line]) -> tuple[int, int]:
 
 
 class LineCutter:
-    """Splits bytes into lines; `position` and `number` belong to the next line returned."""
+    """Splits bytes into lines; `position` and `number` are those of the next line returned."""
 
     __slots__ = ("_nuls", "_passed_bytes", "_rest", "number", "position")
 

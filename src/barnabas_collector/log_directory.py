@@ -3,7 +3,7 @@ name.
 
 A file is held open until it has been replaced *and* nothing has been written to it for `quiet_s`,
 because servers write to the old file until they open the new one, and for a while afterwards.
-Meanwhile the file may be renamed, compressed or removed.
+In the meantime, the file may be renamed, compressed or removed.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class LogDirectory:
         """Return the files, oldest first, with files without a name at the start and the live file
         at the end.
 
-        If the live file exists and cannot be read, `refusal` says why, and the other files are
-        returned.
+        If the live file exists and cannot be read, `refusal` gives the reason, and the other files
+        are returned.
         """
         self._listings.held[self._path] = self._held
         for _ in range(_LOOKS):

@@ -111,7 +111,7 @@ class LogFile:
     def begins(self, beginning: bytes) -> bool:
         """Return whether the file still has this beginning.
 
-        This is so unless it was truncated, which never happens to a compressed file.
+        It does unless it was truncated, which never happens to a compressed file.
         """
         return self.is_compressed or self.beginning().startswith(beginning)
 

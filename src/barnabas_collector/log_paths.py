@@ -187,7 +187,7 @@ class LogPaths:
                 shown = [each for each in entries if each.name[0] != "."]
                 names = [each.name for each in shown if each.is_file()]
                 inner = [each.name for each in shown if each.is_dir(follow_symlinks=False)]
-        except OSError:  # removed or unreadable; it may come back
+        except OSError:  # removed or unreadable; it may reappear
             self._listed.pop(directory, None)
             return _Directory(0, [], [])
         found = _Directory(

@@ -56,7 +56,7 @@ class OtlpGrpc:
         """Raises `ConfigError` if a package is missing or a file of `tls` cannot be used."""
         require("grpc.aio", "opentelemetry.proto.collector.logs.v1.logs_service_pb2")
         if tls is not None:
-            tls_context(tls, "OTLP")  # gRPC itself would not say what is wrong
+            tls_context(tls, "OTLP")  # gRPC itself would not report the cause
         self._address = address
         self._shipment = shipment
         self._on_listening = on_listening

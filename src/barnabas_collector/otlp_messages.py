@@ -41,7 +41,7 @@ TOO_LARGE: Final = "too large"
 
 
 class Refusal(Exception):
-    """Says why a request is refused, in one of the words for it and in a sentence."""
+    """The reason why a request is refused, as one of the words above and as a sentence."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)

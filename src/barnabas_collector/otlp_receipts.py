@@ -1,6 +1,6 @@
 """Accepts OTLP requests, and reports to their senders whether the brokers have acknowledged them.
 
-A sender keeps its log records until their storage is confirmed, so that none is lost, whichever
+A sender keeps its log records until their storage is confirmed, so that none are lost, whichever
 process dies. If the brokers do not acknowledge a request in time, the sender is asked to send it
 again. The records are then still being sent, so a repeated request with the same bytes is not sent
 a second time but receives the outcome of the first one. This works once for each request.
@@ -170,7 +170,7 @@ class Receipts:
         self._refused.log_rest()
 
     def on_unsaid(self, receipt: Receipt) -> None:
-        """Record that a sender was not told that its request is stored."""
+        """Record that a sender was not notified that its request is stored."""
         self._leave(receipt)
 
     def _leave(self, receipt: Receipt) -> None:

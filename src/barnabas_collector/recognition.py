@@ -17,7 +17,7 @@ once.
 On a file system without times of birth, blank lines and a header prove nothing. If a file has only
 these, its inode decides, unless another file is a better match. A known file that is shorter than
 its sent part, or differs from it, was truncated and rewritten. In case of doubt, a file counts as
-new: at worst, lines are sent twice, but none is lost.
+new: at worst, lines are sent twice, but none are lost.
 
 At the first look at a log, its rotated files are passed over, except those that the user named.
 """
@@ -288,8 +288,8 @@ def _fits_beginning(known: FileProgress, file: Found) -> bool:
 
 def _new(log: str, file: Found, known: Sequence[FileProgress], is_forgetful: bool) -> FileProgress:
     # A file's id is derived from its path, first line and generation. No earlier file with the same
-    # path and first line may have the same generation, because the pipeline would take lines at the
-    # same positions for the same lines.
+    # path and first line may have the same generation, because the pipeline would mistake lines at
+    # the same positions for the same lines.
     first_line = first_line_of(file.beginning)
     before = [each for each in known if (each.path, each.first_line) == (log, first_line)]
     generation = 1 + max((each.generation for each in before), default=-1)

@@ -118,7 +118,7 @@ def _compiled(engine: Any, rule: Rule) -> Any:
     options.log_errors = False
     try:
         compiled = engine.compile(rule.pattern.encode(), options)
-        # References to groups can be checked only when a text matches, because none is known yet.
+        # References to groups can be checked only when a text matches, so add an empty alternative.
         engine.compile(b"|" + rule.pattern.encode(), options).sub(rule.replacement.encode(), b"")
     except (engine.error, re.error, IndexError) as error:
         why = error.args[0] if error.args else error

@@ -267,7 +267,7 @@ class RotatedLog:
                 # This is checked only after `_after` has hashed the lines, so that a truncation
                 # between reading and hashing is noticed, too.
                 if not _is_still(file, found, progress):
-                    return  # it has been truncated, so these may be other lines
+                    return  # it has been truncated, so the lines may differ
                 portion = _with_columns(self._portion(file, progress, after, lines), columns)
                 progress = portion.progress
                 self._columns[progress.file_id] = (progress.position, columns)

@@ -110,8 +110,8 @@ async def _check_no_successor(shipment: Shipment, instance: str) -> None:
     async with PositionsReader(shipment, positions) as reader:
         while time.monotonic() < give_up_at_s:
             await reader.read_to_end()
-            # A successor first fences this process and commits its start a moment later, so this
-            # check is repeated.
+            # A successor first fences this process and commits its start shortly afterwards, so
+            # this check is repeated.
             if positions.instance != instance:
                 raise ConfigError(
                     f"another collector named {shipment.name!r} was started; give each collector "

@@ -26,7 +26,7 @@ _MOST_BYTES: Final = 8_192
 
 
 class W3cColumns:
-    """Knows the columns of each line, which are the text of a directive after its name.
+    """Tracks the columns of each line, which are the text of a directive after its name.
 
     `in_force`: the columns at the current place, or None before the first directive.
     """
@@ -44,7 +44,7 @@ class W3cColumns:
             if text.startswith(_BEGIN):
                 found += repeat(self.in_force, at - len(found))
                 columns = text.removeprefix(_BEGIN).strip()
-                # A part of the columns would be wrong, and no columns are never right.
+                # A truncated list would be wrong, and an empty list never matches a line.
                 self.in_force = columns if len(columns) <= _MOST_BYTES else b""
         found += repeat(self.in_force, len(texts) - len(found))
         return found

@@ -24,7 +24,7 @@ class Progress(NamedTuple):
 
 
 def query_application(app_id: str, query: str) -> str:
-    """Return the name of the transaction whose name also contains the query."""
+    """Return the name of the application transaction that also identifies the query."""
     return f"{app_id}#{query}"
 
 

@@ -177,7 +177,7 @@ class PartJoiner:
         return self._waiting[0].place if self._waiting else None
 
     def join(self, lines: list[Line]) -> list[Line]:
-        """Return the completed records."""
+        """Add lines, and return the completed records."""
         records: list[Line] = []
         for line in lines:
             part = unwrap(line.text)

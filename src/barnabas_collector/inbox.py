@@ -75,7 +75,7 @@ class Inbox:
         await self._room.wait()
 
     async def take(self) -> list[Bundle]:
-        """Return the next messages, at most a few megabytes; returns none once the inbox has
+        """Take the next messages, at most a few megabytes; returns none once the inbox has
         ended and is empty."""
         while not self._waiting and not self.has_ended:
             self._news.clear()

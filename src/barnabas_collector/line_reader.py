@@ -45,8 +45,8 @@ class LineReader(LineCutter):
         return []
 
     def _go_to(self, position: int) -> None:
-        """Go to the position, skipping a line feed that was added to the last line after it was
-        taken."""
+        """Go to the position, skipping a line feed that was added to the last line after that line
+        was sent."""
         self._file.seek(max(0, position - 1))
         # The last line was sent without its line feed, which the writer has since added. Read now,
         # that line feed would look like an empty line.

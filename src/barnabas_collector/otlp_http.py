@@ -302,7 +302,7 @@ class _Connection:
         receipts = self._listener.receipts
         receipts.check_room()
         receipt = await self._receipt(head)
-        # The body has been freed, so that waiting senders cost little memory.
+        # The body has been freed, so waiting senders cost little memory.
         await receipts.outcome(receipt)
         is_said = False
         try:

@@ -25,8 +25,8 @@ class RecordJoiner:
         return self._waiting[0] if self._waiting else None
 
     def join(self, lines: list[Line]) -> list[Line]:
-        """Return the records that are complete because another record begins or because they are
-        too long."""
+        """Add lines, and return the records that are complete because another record begins or
+        because they are too long."""
         records: list[Line] = []
         for line in lines:
             size_bytes = line.size_bytes + 1

@@ -1,7 +1,7 @@
 """Defines the errors that arise on the client's side of the connection.
 
-An error from a broker is a `KafkaError`; this module defines the others. Each message contains the
-address or the partition and, if possible, a remedy.
+An error from a broker is a `KafkaError`; this module defines all other errors. Each message
+contains the address or the partition and, if possible, a remedy.
 """
 
 from __future__ import annotations

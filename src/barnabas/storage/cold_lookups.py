@@ -110,7 +110,7 @@ def _state_of(log: Log) -> tuple[int, int]:
 def _find_timestamp(
     timestamp_ms: int, start_offset: int, segments: Sequence[Segment]
 ) -> Found | None:
-    for segment in segments:  # one by one, so that a thousand files are not open at once
+    for segment in segments:  # one by one, so that a thousand files are not open together
         found = find_timestamp([segment], timestamp_ms, start_offset)
         segment.release()
         if found is not None:

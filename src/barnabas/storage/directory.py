@@ -173,7 +173,7 @@ class LogDirectory:
 
     def join(self, broker_id: int, cluster_id: str) -> None:
         """Assign the directory to this broker and cluster. Raises ConfigError if it belongs to
-        another.
+        another broker or cluster.
         """
         if self.cluster_id == cluster_id:
             return
@@ -233,8 +233,8 @@ class LogDirectory:
     # --- checkpoints -----------------------------------------------------------------------------
 
     def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """Return the offsets of a checkpoint. Raises CorruptData if it is unreadable but must not
-        be lost.
+        """Read the offsets of a checkpoint. Raises CorruptData if it is unreadable but must not be
+        lost.
         """
         try:
             offsets = read_offsets(self._files, self.path / name)

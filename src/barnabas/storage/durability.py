@@ -100,7 +100,7 @@ class Durability:
     # --- what happens to the log -----------------------------------------------------------------
 
     def on_segment_begun(self) -> None:
-        """Note that a segment was created, so that the directory must be synced."""
+        """Note that a segment was created, so the directory must be synced."""
         self._names += 1
 
     def on_snapshot_written(self, offset: int) -> None:

@@ -139,7 +139,7 @@ class LogDirectories:
         return not self.is_suspect
 
     def on_loss_known(self, boot_id: bytes) -> None:
-        """Note that the cluster knows of the loss, so that the logs count as complete."""
+        """Note that the cluster knows of the loss; the logs now count as complete."""
         self.is_suspect = False
         for directory in self._online:
             directory.note_boot(boot_id)

@@ -61,8 +61,8 @@ class ProducerState:
     def end_at(self, offset: int) -> bool:
         """Note that the log was truncated to this offset.
 
-        Returns whether batches with a producer were removed, so that the producers at the new end
-        must be found.
+        Returns whether batches with a producer were removed, in which case the producers at the new
+        end must be found.
         """
         if offset >= self.batches_end:
             return False

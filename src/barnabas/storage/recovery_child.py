@@ -4,7 +4,7 @@
     in      one line of JSON for each log, then an empty line that ends the list
     out     `read <bytes>` now and then, and `done <number of the line>` for each log
 
-Afterwards the log's files are complete, so that the broker opens it as after a clean stop. A log
+Afterwards the log's files are complete, and the broker opens the log as after a clean stop. A log
 that cannot be recovered is left to the broker, which will encounter the same problem.
 
 The process exits as soon as its input ends, because the broker has died and another one may use the

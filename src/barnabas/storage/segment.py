@@ -29,7 +29,7 @@ from barnabas.types import FileSlice
 LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
 ABORTED_INDEX_SUFFIX = ".txnindex"
 
-_WINDOW_BYTES = 4096  # the bytes that a scan for headers reads at once
+_WINDOW_BYTES = 4096  # the bytes that a scan for headers reads at a time
 _KEPT_MARKS = 16
 _HANDFUL = 16
 

@@ -384,7 +384,7 @@ class LogStore:
     def fail_directory(self, path: Path, error: Exception) -> list[TopicPartition]:
         """Drop the logs of an unreachable directory without changing them; return their names.
 
-        Nothing more is written there, so it is scanned when it is back at a later start.
+        Nothing more is written there, so the next start that can use the directory scans it.
         """
         directory = self.directories.find(path)
         if directory is None:

@@ -214,7 +214,7 @@ def _fitting_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArr
     if not is_strict(kind):
         return column.cast(kind)
     # Below a null, Spark also has nulls in fields that may not be null, which Arrow neither casts
-    # nor writes. A column made from Python values has other values there.
+    # nor writes. A column built from Python values has non-null values there.
     return pa.chunked_array([pa.array(each.to_pylist(), kind) for each in column.chunks], kind)
 
 

@@ -254,7 +254,7 @@ class Table:
         from deltalake import CommitProperties, Transaction
 
         app_id, version = self._options.app_id, self._options.version
-        # `deltalake` would retry by itself, with weaker checks: an overwrite would keep what a
+        # `deltalake` itself would retry, with weaker checks: an overwrite would keep what a
         # compaction has merged in the meantime, and a table created twice would have both first
         # batches.
         if app_id is None or version is None:

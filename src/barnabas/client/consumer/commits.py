@@ -118,7 +118,7 @@ class Commits:
     async def commit(self, offsets: Offsets | None, timeout_ms: int | None = None) -> None:
         """Commit these offsets (None: the positions).
 
-        Retries transient errors and raises others.
+        Retries transient errors and raises all other errors.
         """
         wanted = self._positions() if offsets is None else as_offsets(offsets)
         if timeout_ms is None:

@@ -194,7 +194,7 @@ class Group:
             async with asyncio.timeout(max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000):
                 await shielded(over)
         except TimeoutError:
-            return  # the join may also be complete: both can happen at once
+            return  # the join may also be complete: both can happen at the same time
 
     def poll_began(self) -> None:
         self._membership.poll_began()

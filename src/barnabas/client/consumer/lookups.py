@@ -81,7 +81,7 @@ class Lookups:
     # ---- topics ----
 
     async def partitions_for(self, topic: str) -> list[int]:
-        """Return the numbers of a topic's partitions, as a broker knows them now.
+        """Return the numbers of a topic's partitions, as a broker reports them now.
 
         Raises:
             UnknownTopicOrPartition: the topic does not exist; the call does not create it.

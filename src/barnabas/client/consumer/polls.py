@@ -347,7 +347,7 @@ class Polls(Lookups):
     def _take(
         self, most: int, only: Container[TopicPartition] | None = None
     ) -> list[ConsumerRecord]:
-        """Return up to `most` buffered records; raises a pending error only if there are none."""
+        """Take up to `most` buffered records; raises a pending error only if there are none."""
         records: list[ConsumerRecord] = []
         if self._group is not None and self._group.is_revoking:
             return records
@@ -361,7 +361,7 @@ class Polls(Lookups):
         return records
 
     def _next_reading(self, only: Container[TopicPartition] | None) -> Reading | None:
-        """Return a chunk of one of these partitions, which may be partly read."""
+        """Make a chunk of one of these partitions the chunk in use, and return it."""
         # Prefer a chunk that is partly read; otherwise, the partition's records would be out of
         # order.
         if self._reading is not None:
@@ -382,7 +382,7 @@ class Polls(Lookups):
         )
 
     def _take_raw(self) -> dict[TopicPartition, FetchedBytes]:
-        """Return one fetched chunk of each partition; if there are none, raise a pending error."""
+        """Take one fetched chunk of each partition; if there are none, raise a pending error."""
         # Part of a chunk cannot be returned as bytes, so refetch the rest.
         for reading in (*self._set_aside, *filter(None, [self._reading])):
             reading.give_back()

@@ -1,4 +1,4 @@
-"""Implements the sticky assignor, which balances first and then minimizes moves (AS-4, AS-5).
+"""Implements the sticky assignor, which balances first and then minimises moves (AS-4, AS-5).
 
 The algorithm (KIP-54) has three steps. First, members keep their partitions. Next, each unassigned
 partition, starting with those that have the fewest subscribers, goes to the subscriber with the
@@ -222,7 +222,8 @@ class _Shelf:
     def take(self, topic: str, target: int) -> TopicPartition:
         """Remove the partition to give to `target`.
 
-        It prefers a partition that `target` had before, then one that is new here, then the last.
+        Prefers a partition that `target` had before, then one that is new to this member, then the
+        last one.
         """
         origins = self.topics[topic]
         origin: int | None = self.place

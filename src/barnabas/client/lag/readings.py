@@ -74,8 +74,8 @@ def read_partitions(
     # For other protocols, such as that of Connect, the topics of a subscription are not known.
     if group.protocol_type == CONSUMER_PROTOCOL:
         subscribed = {topic for member in group.members for topic in member.topics}
-        # The members may have been assigned only some partitions so far; the group will also get
-        # the others.
+        # The members may have been assigned only some partitions so far; the group will get the
+        # others later.
         whole = subscribed if group.members else {name.topic for name in committed}
         found |= {TopicPartition(topic, n) for topic in whole for n in topics.get(topic, ())}
     return sorted(found)

@@ -285,7 +285,8 @@ class Accumulator:
         """Take back a batch whose attempt failed; retry it in order, or fail it for good (PR-5).
 
         If the broker's state is in doubt, or the broker rejects our sequences, a new producer id is
-        needed. Then no batch is taken until none is in flight and `identify` has been called.
+        needed. In that case, no batch is taken until all batches in flight are done and `identify`
+        has been called.
         """
         queue = self._queues[batch.topic_partition]
         batch.last_failure = error

@@ -70,7 +70,7 @@ class BufferMemory:
         self._changed.set()
 
     async def wait(self, size_bytes: int) -> None:
-        """Wait, while holding `line`, until that much room is free. Meanwhile, no batch lingers."""
+        """Wait for that much room, while holding `line`. No batch lingers until there is room."""
         if self._accumulator.has_room(size_bytes):
             return
         self._accumulator.flushing += 1

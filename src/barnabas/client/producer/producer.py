@@ -245,7 +245,7 @@ class Producer:
         await self._required_transactions().send_offsets(offsets, group)
 
     async def commit_transaction(self) -> None:
-        """Flush, then make the whole transaction visible at once.
+        """Flush, then make the whole transaction visible atomically.
 
         Raises the error of any of its records, or of the coordinator. ProducerFenced,
         TransactionalIdAuthorizationFailed and InvalidTxnState are final: close the producer. After
@@ -419,7 +419,7 @@ class Producer:
         return Delivery(made, 0, read_header(encoded).base_timestamp)
 
     async def partitions_for(self, topic: str) -> list[int]:
-        """Return the numbers of a topic's partitions, as a broker knows them now.
+        """Return the numbers of a topic's partitions, as a broker reports them now.
 
         It may also be called between transactions. Raises the errors of `send`.
         """

@@ -104,7 +104,7 @@ def _at_end_of_child(call: Callable[[], None]) -> Callable[[], object]:
     from multiprocessing.util import Finalize
 
     def end() -> None:
-        # As at interpreter exit, threads that are still sending come first.
+        # As at interpreter exit, wait for threads that are still sending first.
         for thread in threading.enumerate():
             if not thread.daemon and thread is not threading.current_thread():
                 thread.join()

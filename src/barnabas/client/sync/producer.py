@@ -202,7 +202,7 @@ class SyncProducer(BlockingClient[Producer]):
         return self._thread.run(self._send_batch(topic_partition, batch))
 
     def partitions_for(self, topic: str) -> list[int]:
-        """Return the numbers of a topic's partitions, as brokers know them. Raises like `send`."""
+        """Return a topic's partition numbers, as brokers report them. Raises like `send`."""
         return self._thread.run(self._client.partitions_for(topic))
 
     def available_partitions_for(self, topic: str) -> list[int]:

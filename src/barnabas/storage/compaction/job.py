@@ -54,7 +54,7 @@ class Job(NamedTuple):
     buffer_bytes: int
     """The memory for the keys."""
     read_bytes: int
-    """The number of bytes to read at once."""
+    """The number of bytes to read at a time."""
     bytes_per_second: float
     """The limit on the sum of reading and writing."""
     load_factor: float

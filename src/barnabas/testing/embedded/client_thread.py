@@ -119,8 +119,7 @@ class ClientThread:
             return self._admin
 
     async def producer(self) -> Producer:
-        """Return the producer. Raises NoBrokersAvailable like `admin`; the next call then tries
-        again.
+        """Return the producer, created on first use. Raises NoBrokersAvailable, like `admin`.
         """
         async with self._starting:
             if self._producer is None:

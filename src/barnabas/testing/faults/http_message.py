@@ -79,8 +79,8 @@ async def read_request(reader: asyncio.StreamReader) -> Request:
 
 def _check_origin(fields: Mapping[str, str]) -> None:
     """Reject requests from a page in a browser, even if DNS rebinding makes the name of the page's
-    server point to this machine, so that the browser mistakes this server for that one. Raises
-    Refused.
+    server point to this machine, which leads the browser to mistake this server for that one.
+    Raises Refused.
     """
     host = fields.get("host")
     if host is not None and _name(host) not in _HERE:

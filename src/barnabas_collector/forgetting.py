@@ -27,7 +27,7 @@ class Forgetting:
         self._next_at_s = 0.0
 
     def is_due(self, now_s: float) -> bool:
-        """Return whether a check is due. `now_s` is a monotonic time."""
+        """Return whether a check is due, and schedule the next. `now_s` is a monotonic time."""
         if now_s < self._next_at_s:
             return False
         self._next_at_s = now_s + min(EVERY_S, self._retention_s)

@@ -132,7 +132,7 @@ class Forwarder:
     async def _accept(
         self, place: TopicPartition, batch: Sequence[Bundle]
     ) -> Delivery | BarnabasError:
-        """Send a batch, and wait for its outcome until batches of this size are proven."""
+        """Send a batch, and wait for its outcome unless batches of this size are proven."""
         now_ms = int(time.time() * 1_000)
         try:
             delivery = await self._producer.send_batch(

@@ -37,7 +37,7 @@ class Line(NamedTuple):
         return self.size_bytes > len(self.text)
 
     def with_text(self, text: bytes) -> Line:
-        """Return the line with another text, which is cut if it is too long."""
+        """Return the line with a different text, which is cut if it is too long."""
         lost_bytes = self.size_bytes - len(self.text)
         return self._replace(text=text[:MAX_LINE_BYTES], size_bytes=len(text) + lost_bytes)
 

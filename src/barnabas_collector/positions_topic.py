@@ -35,7 +35,7 @@ async def prepare_positions_topic(admin: Admin) -> None:
         new = NewTopic(POSITIONS_TOPIC, 1, configs={_POLICY: "compact"})
         await admin.create_topics([new])
         return
-    # Another collector may have created it, or an administrator with a different policy.
+    # Another collector, or an administrator with a different policy, may have created it.
     except TopicAlreadyExists:
         pass
     try:

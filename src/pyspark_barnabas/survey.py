@@ -19,7 +19,7 @@ from pyspark_barnabas.offsets import Offsets
 from pyspark_barnabas.options import SourceOptions
 from pyspark_barnabas.subscription import Subscription
 
-# Kafka's internal topics. Its consumers also exclude them from a pattern.
+# Kafka's internal topics, which its consumers also exclude from a pattern.
 _INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 
 

@@ -132,7 +132,8 @@ class Metadata:
         """
         now_ms = self._clock.monotonic_ms()
         for topic in topics:
-            # A caller is waiting for a new topic; for a known topic, the backoff ends soon.
+            # A caller is waiting for a new topic, so skip the backoff; a known topic can wait for
+            # its end.
             if topic not in self._tracked:
                 self._urgent.set()
             self._tracked[topic] = now_ms

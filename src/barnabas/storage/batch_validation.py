@@ -93,7 +93,7 @@ class Limits(NamedTuple):
 
     @property
     def needs_preparation(self) -> bool:
-        """Is true if the records must be checked, so that `prepare` must precede the append."""
+        """Is true if the records must be checked; `prepare` must then precede the append."""
         return self.codec != _PRODUCERS_CODEC or self.needs_walk
 
     @property

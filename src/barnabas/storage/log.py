@@ -412,7 +412,7 @@ class Log:
     def raise_log_start(self, offset: int) -> None:
         """Raise the log start to `offset`, which may not exceed the high watermark.
 
-        The segments are removed with the next `enforce_retention`.
+        The segments below it are removed by the next `enforce_retention`.
         """
         assert offset <= self.log_end_offset, "a log cannot start beyond its end"
         if offset > self.log_start_offset:

@@ -63,7 +63,7 @@ class Appended(NamedTuple):
     last_sequence: int
     last_offset: int
     offset_delta: int
-    """The last offset minus the first one, which equals the same difference of sequences."""
+    """The last offset minus the first, which is also the difference between their sequences."""
     timestamp: int
 
     @property

@@ -111,7 +111,7 @@ def _apply_some(producers: Producers, segment: Segment, position: int) -> int:
         length = magic = producer_id = crc = 0
         if left >= _LOOK.size:
             length, magic, crc, producer_id = _LOOK.unpack_from(window, at)
-        # Old messages have no producer, but they must be skipped by their own rules.
+        # Old messages have no producer, but must be skipped according to their own format.
         if magic < _MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
             header = read_header(window, at)  # in an old format, or damaged
             length, producer_id = header.batch_length, header.producer_id

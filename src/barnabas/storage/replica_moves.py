@@ -56,8 +56,8 @@ class ReplicaMoves:
     def lay_out(self, new: NewFuture) -> None:
         """Create the future replica's files. Can run in a thread. Raises DirectoryError."""
         try:
-            # As for a new log, a crash must not give it the offsets of an earlier log of that name
-            # in that directory.
+            # As with a new log, a crash must not give the replica the offsets of an earlier log of
+            # that name in that directory.
             self._checkpoints.forget(new.directory, new.name)
             self._futures.lay_out(new)
         except OSError as cause:

@@ -73,9 +73,9 @@ class Scan:
         loading: Loading | None,
         window_bytes: int = _WINDOW_BYTES,
     ) -> None:
-        """`epochs` lacks those that begin in the part to be scanned, which are `claimed` by the
-        file. `interval_bytes` is the distance between two index entries; as in Kafka, it is
-        measured differently here than by appends.
+        """`epochs` lacks the epochs that begin in the part to be scanned; the file `claimed` those.
+        `interval_bytes` is the distance between two index entries; as in Kafka, it is measured
+        differently here than by appends.
         """
         self._epochs = epochs
         self._claimed = claimed

@@ -245,7 +245,7 @@ class LogStore:
             self._checkpoints.write_in(directory, HIGH_WATERMARKS)
 
     def _is_complete(self) -> bool:
-        """Return whether every log of the broker is known, so that a missing log does not exist."""
+        """Return whether every log of the broker is known; if so, a missing log does not exist."""
         return not (self.directories.failed or self.damaged)
 
     # --- queries ---------------------------------------------------------------------------------

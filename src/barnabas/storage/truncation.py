@@ -112,7 +112,7 @@ class Cut:
         Raises OSError, after which it may be called again; see `Log.settle`.
         """
         with self._settling:
-            # The loop and a thread may both call this; the second call finds it done.
+            # The loop and a thread may both call this; the second call finds the work done.
             if self._is_durable:
                 return
             if self._names:
@@ -239,7 +239,7 @@ class Truncation:
         return cut
 
     def settle(self) -> None:
-        """Complete the last truncation, if not done yet. After an OSError it is incomplete."""
+        """Complete the last truncation, if necessary. After an OSError, it remains incomplete."""
         if self.unsettled is not None:
             state = self._producer_state
             state.producers = self.unsettled.settle(state.producers)

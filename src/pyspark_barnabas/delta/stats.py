@@ -99,8 +99,7 @@ def _exact(value: Any) -> str | None:
 
 
 def _milliseconds(value: datetime.datetime, *, up: bool) -> str:
-    """Return the time in milliseconds, as in the protocol; an upper bound must not be below a
-    value."""
+    """Return the time in milliseconds, as in the protocol, rounded `up` for an upper bound."""
     micros = value.microsecond % 1000
     if micros and up:
         value += datetime.timedelta(microseconds=1000 - micros)

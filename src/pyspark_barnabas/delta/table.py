@@ -49,7 +49,7 @@ _ROWS: Final = "barnabas.rows"
 
 
 class CommitLost(BarnabasError):
-    """Nothing was committed, and these files can no longer be: the batch must run again."""
+    """Nothing was committed, and these files no longer can be: the batch must run again."""
 
 
 class Layout(NamedTuple):

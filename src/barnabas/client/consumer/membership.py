@@ -215,7 +215,8 @@ class Membership:
                     self._fence()
                     self.check_fenced()
                 self._forget(error, keep_generation=bool(owned))
-                # A new member owns no partitions, so the caller must give them up before it joins.
+                # A new member owns no partitions, so the caller must give up `owned` before it
+                # joins again.
                 if owned and isinstance(error, MEMBERSHIP_OVER):
                     raise
                 if not (isinstance(error, _AGAIN) or error.retriable):

@@ -203,7 +203,7 @@ class LagLooker:
 
 
 def _unassigned_because(group: GroupDescription) -> str:
-    """Return the reason why it is not known which member has a partition, or ""."""
+    """Return why it is not known which member has a partition, or ""."""
     if group.state in ("PreparingRebalance", "CompletingRebalance"):
         return "the group is rebalancing"
     if group.members and group.protocol_type != CONSUMER_PROTOCOL:

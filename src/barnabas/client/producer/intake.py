@@ -249,7 +249,7 @@ class Intake:
     def check(self, record: ProducerRecord) -> CheckedRecord:
         """Return the record to send, with copies of mutable fields (PR-1); callable in any thread.
 
-        Calls interceptors and serializers. Raises the errors of `send` if the record cannot be
+        Calls interceptors and serializers. Raises the errors of `send` if the record can never be
         sent, or cannot be sent now.
         """
         self.check_open()

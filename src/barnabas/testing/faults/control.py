@@ -103,8 +103,8 @@ class FaultControl:
         try:
             writer.write((await self._answer(reader)).encode())
         except asyncio.CancelledError:
-            # `close` has cancelled this. asyncio's streams would log it, because they ask every
-            # task for its exception.
+            # `close` has cancelled this task. asyncio's streams would log the cancellation, because
+            # they ask every task for its exception.
             writer.transport.abort()
         else:
             writer.close()

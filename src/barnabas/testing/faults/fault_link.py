@@ -27,8 +27,8 @@ MachineFault = DiskFault | ClockFault
 
 class FaultLink:
     """Sets and reads faults in another process. `port` returns the port of the current process, or
-    None; it may raise ConfigError if the process cannot be asked. All methods may be called in any
-    thread.
+    None; it may raise ConfigError if the process cannot be queried. All methods may be called in
+    any thread.
     """
 
     def __init__(self, port: Callable[[], int | None]) -> None:

@@ -71,7 +71,7 @@ class Inbox:
             self._metrics.lost["dropped"].increment()
 
     async def room(self) -> None:
-        """Return once the inbox is less than half full or sources should end."""
+        """Wait until the inbox is less than half full or sources should end."""
         await self._room.wait()
 
     async def take(self) -> list[Bundle]:
@@ -110,7 +110,7 @@ class Inbox:
         return self._ended.is_set()
 
     async def wait_for_end(self) -> None:
-        """Return once no more messages will arrive."""
+        """Wait until no more messages will arrive."""
         await self._ended.wait()
 
     def stop(self) -> None:

@@ -118,7 +118,7 @@ class Receipts:
         return receipt
 
     async def outcome(self, receipt: Receipt) -> None:
-        """Return once the brokers have acknowledged a request. Raises `Refusal`."""
+        """Wait until the brokers have acknowledged a request. Raises `Refusal`."""
         if not receipt.is_settled and not self._has_given_up:
             await self._wait(receipt)
         if not receipt.is_settled:

@@ -125,8 +125,8 @@ def transactional_id_of(options: SinkOptions, query: str) -> str:
 async def commit(
     options: SinkOptions, query: str, batch: int, staged: Sequence[StagedBatch]
 ) -> bool:
-    """Copy the staged rows in one transaction, unless this was done before, and return whether it
-    was done now.
+    """Copy the staged rows in one transaction, unless they have already been copied, and return
+    whether they were copied now.
 
     Raises `NotExactlyOnce`, `StagingLost`, or `ProducerFenced` if a newer producer has the same id.
     """
@@ -198,7 +198,7 @@ async def _connected(options: SinkOptions, transactional_id: str) -> AsyncIterat
     This fences an earlier producer with the same id and ends its open transaction.
     """
     servers, properties = properties_of_clients(options.client)
-    # The longest timeout that a broker accepts by default, unless the user gives another.
+    # The longest timeout that a broker accepts by default, unless the user sets another.
     lasting = {
         _TIMEOUT_NAME: _TRANSACTION_TIMEOUT_MS,
         **properties.producer,

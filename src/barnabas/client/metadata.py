@@ -3,7 +3,7 @@
 One task refreshes the view for all callers: every `metadata.max.age.ms`, and as soon as
 `request_refresh` is called (a leader moved, a connection was lost, a topic is new). A response from
 any one broker suffices; the servers in `bootstrap.servers` are tried last. If a refresh fails, the
-calls waiting for it fail too. It is retried with backoff, and the old view remains in use.
+calls waiting for it fail too. The refresh is retried with backoff, and the old view remains in use.
 
 A Metadata request may create a topic. Creation is therefore not allowed for a topic that is merely
 known. It is allowed only for a topic that a send or a subscription is waiting for (`create`), in a
@@ -234,7 +234,7 @@ class Metadata:
             if is_late or not error.retriable:
                 self.forget(name)
                 raise error
-            # A topic that is being created soon gets a leader; a topic that has lost its leader may
+            # A topic that is being created gets a leader soon; a topic that has lost its leader may
             # be without one for a long time.
             await asyncio.sleep(pause_ms / 1000)
             pause_ms = min(2 * pause_ms + 1, self._config.retry_backoff_ms)

@@ -1,4 +1,4 @@
-"""Selects the logs to compact and the offsets up to which to do so, and builds their jobs (ST-7).
+"""Selects the logs to compact, each up to which offset, and builds their jobs (ST-7).
 
     clean           cleaned by earlier passes, up to the first dirty offset, stored in
                     `cleaner-offset-checkpoint`

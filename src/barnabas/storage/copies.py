@@ -44,7 +44,7 @@ def check_copies(
     *,
     is_empty: bool = False,
 ) -> list[Copy]:
-    """Return the whole batches of a fetch response. A batch cut off at its end is fetched again.
+    """Return the whole batches of a fetch response. A batch that is cut off is fetched again.
 
     Raises CorruptData unless all are valid, ascend in offset and epoch, and begin at the log end or
     above it. The first may begin below the log end if the follower's log `is_empty`: after

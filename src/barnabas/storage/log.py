@@ -445,7 +445,7 @@ class Log:
     def truncate(self, offset: int, *, settles: bool = True) -> None:
         """Remove everything from `offset` on, including the whole batch that contains it.
 
-        The leader has other records there, and fetches replace the part of the batch below
+        The leader has different records there, and fetches replace the part of the batch below
         `offset`. Unless `settles` is true, waiting for the disk is left to the caller: see
         `unsettled` and `LogTruncations`.
         """

@@ -83,7 +83,7 @@ class OffsetCheckpoints:
     def forget(self, directory: LogDirectory, name: TopicPartition) -> None:
         """Remove an earlier log of this name from the files. Raises DirectoryError.
 
-        Otherwise, after a crash, its offsets would be used for the new log.
+        Without this, its offsets would be used for the new log after a crash.
         """
         for file in ALL:
             with directory.checkpointing[file]:
@@ -94,8 +94,8 @@ class OffsetCheckpoints:
     def lower(self, directory: LogDirectory, names: Sequence[TopicPartition]) -> None:
         """Lower the offsets that exceed truncated logs. Raises DirectoryError.
 
-        Otherwise, the next start would treat records written there later as durable, committed or
-        deleted.
+        Without this, the next start would treat records written there later as durable, committed
+        or deleted.
         """
         for file in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS):
             with directory.checkpointing[file]:

@@ -546,7 +546,7 @@ class Segment:
 
     def paths(self) -> list[Path]:
         """Return the paths of the segment's files, the log file first."""
-        # Each flush asks for them, and a path that exists costs less than a new one.
+        # Each flush needs these paths, and reusing a path costs less than creating one.
         paths = [self.path(LOG_SUFFIX), self.offset_index.path, self.time_index.path]
         if self.aborted is not None and self.aborted.has_file:
             paths.append(self.aborted.path)

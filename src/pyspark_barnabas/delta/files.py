@@ -1,8 +1,8 @@
 """Writes Parquet files in a task of the Delta sink, one file per partition of the table.
 
 A file has a random name, in a directory named after its partition. According to the protocol, the
-partition in the table's log counts, but Polars uses the directory. Files without a commit are
-invisible and are removed by a vacuum.
+partition in the table's log is authoritative, but Polars uses the directory. Files without a commit
+are invisible and are removed by a vacuum.
 """
 
 from __future__ import annotations

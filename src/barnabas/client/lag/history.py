@@ -105,8 +105,8 @@ class History:
     def arrived_ms(self, offset: int) -> float | None:
         """Return when the record at an offset was appended, by the monotonic clock.
 
-        The time is interpolated between the two looks before and after it. None: it was there
-        before the first look, or is not there yet.
+        The time is interpolated between the two looks before and after it. None: the record was
+        there before the first look, or is not there yet.
         """
         at = bisect_right(self._ends, offset, key=lambda end: end.offset)
         if at == 0 or at == len(self._ends):

@@ -386,7 +386,7 @@ class Accumulator:
         expired = []
         limit_ms = self._config.delivery_timeout_ms
         missing = "producer id yet" if self.needs_producer_id else "leader, no broker"
-        # Only waiting batches expire. A batch in flight comes back here after its response, or
+        # Only waiting batches expire. A batch in flight is handed back after its response, or
         # unanswered after request.timeout.ms, and is then too old to be retried.
         for queue in list(self._active.values()):
             while queue.waiting and queue.waiting[0].created_ms + limit_ms <= now_ms:

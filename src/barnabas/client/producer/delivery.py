@@ -151,7 +151,7 @@ def until_done(batch: ProducerBatch) -> asyncio.Future[None]:
 
 
 async def wait_until_flushed(accumulator: Accumulator, wake: Callable[[], None]) -> None:
-    """Return once every record accepted so far has its outcome; `wake` wakes the sender."""
+    """Wait until every record accepted so far has its outcome; `wake` wakes the sender."""
     accumulator.flushing += 1
     wake()
     try:

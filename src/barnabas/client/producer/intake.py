@@ -331,7 +331,7 @@ class Intake:
         return topic in self._cluster.metadata.view.topics
 
     async def wait_for_topic(self, topic: str) -> None:
-        """Return once the topic is known. Raises the errors of `send`."""
+        """Wait until the topic is known. Raises the errors of `send`."""
         await self._cluster.metadata.topic(topic, self.config.max_block_ms)
 
     @property

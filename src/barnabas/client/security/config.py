@@ -50,7 +50,7 @@ class SecurityConfig(NamedTuple):
     def of_listener(
         cls, protocol: SecurityProtocol, value_of: Callable[[str], Any]
     ) -> SecurityConfig:
-        """Return the options for a broker's connections to other brokers, from listeners'."""
+        """Return the options for connections to other brokers, from broker listener settings."""
         given: dict[str, Any] = {}
         for name in cls._fields:
             if name.startswith("ssl_"):

@@ -101,7 +101,7 @@ class SyncDelivery:
             self._when_queued.append(lambda: self.when_done(call))
 
     async def until_done(self) -> None:
-        """Return once the outcome is known."""
+        """Wait until the outcome is known."""
         done = asyncio.get_running_loop().create_future()
 
         def wake() -> None:

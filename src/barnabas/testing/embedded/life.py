@@ -214,7 +214,7 @@ class EmbeddedLife(BrokerHandle):
             return self._while_stopped(lambda: Snapshot.take(source, self._kind, where))
 
     def restore(self, snapshot: Snapshot | str | os.PathLike[str]) -> None:
-        """Replace the whole state by that of a snapshot. A running broker is restarted.
+        """Replace the whole state with that of a snapshot. A running broker is restarted.
 
         Raises ConfigError for a snapshot of another kind, without changing anything.
         """

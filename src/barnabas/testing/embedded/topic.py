@@ -244,7 +244,7 @@ class Topic:
             while unread:
                 for record in await consumer.poll(_POLL_MS):
                     # Records that arrive during the read are left out, because the range was
-                    # determined before.
+                    # determined earlier.
                     if record.offset < ends[TopicPartition(record.topic, record.partition)]:
                         found.append(record)
                 if len(found) > _MOST_RECORDS:

@@ -33,9 +33,9 @@ class WantedTopic(NamedTuple):
 def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> Topic:
     """Return the topic, and create it if it does not exist.
 
-    Raises ValueError if it exists with other properties. A request does not wait until thousands of
-    partitions have their logs. When it is repeated, the topic already exists, although no broker
-    knows it yet.
+    Raises ValueError if it exists with different properties. A request does not wait until
+    thousands of partitions have their logs. When it is repeated, the topic already exists, although
+    no broker knows it yet.
     """
     _check(wanted)
 
@@ -43,7 +43,7 @@ def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> 
         admin = await clients.admin()
         try:
             await admin.create_topics([_new(wanted)])
-        # Another test has created it, or an earlier attempt whose response was lost.
+        # Another test, or an earlier attempt whose response was lost, has created it.
         except TopicAlreadyExists:
             return False
         return True

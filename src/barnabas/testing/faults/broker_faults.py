@@ -58,12 +58,12 @@ class Faults:
         Which requests: `api` (Kafka's name, "Produce"), optionally narrowed by `topic`,
         `partition`, `client_id`, `broker` (an id) and `listener` (a name, "PLAINTEXT");
         `replicas=True` includes the fetches of followers. What happens: one of `error` (Kafka's
-        name of an error with which this API can answer; the request is not carried out), `cut=True`
-        (the connection is closed, and the request is not carried out) or `drop=True` (the request
-        is carried out, but the connection is closed instead of answering); `delay_ms` alone or
-        before one of these. How often: at most `count` times, after letting the first `after`
-        matching requests pass. If several rules match, the first one is applied. Use the rule as a
-        context manager to remove it at the end of a block.
+        name of an error that this API can return; the request is not carried out), `cut=True` (the
+        connection is closed, and the request is not carried out) or `drop=True` (the request is
+        carried out, but the connection is closed instead of answering); `delay_ms` alone or before
+        one of these. How often: at most `count` times, after letting the first `after` matching
+        requests pass. If several rules match, the first one is applied. Use the rule as a context
+        manager to remove it at the end of a block.
 
         Raises ConfigError for a misspelt argument, and for a rule that can never match.
         """

@@ -281,7 +281,7 @@ def _fits(known: FileProgress, file: Found) -> bool:
 
 
 def _fits_beginning(known: FileProgress, file: Found) -> bool:
-    # A file that is shorter than its sent part was truncated, and now has other lines.
+    # A file that is shorter than its sent part was truncated, and now has different lines.
     is_long_enough = file.size_bytes is None or file.size_bytes >= known.position
     return is_long_enough and bool(file.beginning) and known.begins(file.beginning)
 

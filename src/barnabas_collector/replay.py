@@ -113,8 +113,8 @@ def as_it_was(letter: ConsumerRecord, to: str | None = None) -> ProducerRecord:
 
 
 def _within(record: ProducerRecord, partitions: int) -> ProducerRecord:
-    """Assign the record to its original partition, to keep the order, or to none if that no longer
-    exists."""
+    """Assign the record to its original partition, to keep the order, or to none if that partition
+    no longer exists."""
     if record.partition is not None and record.partition >= partitions:
         return record._replace(partition=record.partition % partitions)
     return record

@@ -92,8 +92,8 @@ async def ship(
                 _log.warning("continuing after the last committed line: %s", error)
             elif isinstance(error, Unreachable) and not once:
                 complaint.add(error)
-            # Before the first commit, the cause of another error is probably the configuration, and
-            # retries do not help.
+            # Before the first commit, the cause of any other error is probably the configuration,
+            # and retries do not help.
             else:
                 raise
             metrics.on_retry(_PART, error)

@@ -4,7 +4,7 @@ Like Kafka's map, it needs 24 bytes for a key: two 64-bit hashes, which represen
 offset. A log with more keys than fit into `log.cleaner.dedupe.buffer.size` needs several passes.
 
     adding      an entry is added to one of 256 parts, by its first hash; nothing is looked up,
-                because that would cost a miss of every cache for each record
+                because each record would then miss every cache
     thinning    removes all but the last of a key's entries: part by part, in a small dict; it runs
                 when a sample of the entries has too many obsolete ones, and at the end
     looking up  splits the parts into regions of a few dozen entries, which one call can search

@@ -1,8 +1,8 @@
 """Swaps cleaned segments into a log, in a crash-safe way with Kafka's file suffixes.
 
     1   begin     the new segment's `.cleaned` files become `.swap`. The last of these renames
-                  commits the swap: if a crash occurs before it, the next start (`leftovers`) undoes the
-                  swap, otherwise it finishes the swap
+                  commits the swap: if a crash occurs before it, the next start (`leftovers`) undoes
+                  the swap, otherwise it finishes the swap
     2   the directory is synced, in a thread
     3   finish    the old segments' files become `.deleted`, and the `.swap` files lose their suffix
 

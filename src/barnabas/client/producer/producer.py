@@ -84,7 +84,7 @@ class Producer:
         self.intake.is_running = True
 
     async def flush(self, timeout_ms: float | None = None) -> None:
-        """Wait until every record accepted so far has its outcome; a failed record raises nothing here.
+        """Wait until all records accepted so far have their outcomes, without raising their errors.
 
         Args:
             timeout_ms: the longest time to wait; None: as long as it takes, which is

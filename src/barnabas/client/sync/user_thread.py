@@ -1,4 +1,4 @@
-"""Makes the calls of the loop in the thread that waits for it, mainly to rebalance listeners.
+"""Runs the loop's callbacks, mainly rebalance listeners, in the thread that waits for it.
 
     user's thread: poll() -> waits ---- listener ---- waits -> records
     loop thread:            work -> call, await it ^ -> work

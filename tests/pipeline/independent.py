@@ -111,7 +111,7 @@ def compute(path: Path) -> Found:
 
 def _hit(line: bytes, number: int) -> Hit | None:
     try:
-        text = line.decode().rstrip("\r")
+        text = line.decode("utf-8", "backslashreplace").rstrip("\r")
         match = LINE.fullmatch(text)
         if match is None or CONTROL.search(text):
             return None

@@ -114,11 +114,12 @@ class FetchPass:
                     yield
 
     def has_moved(self) -> bool:
-        """Return whether any data that was read has changed since, while other tasks ran."""
+        """Return whether other tasks have changed any of the data since it was read."""
         return self._is_interrupted and any(row.has_moved() for row in (*self.rows, *self._silent))
 
     def read_changed(self, session: FetchSession) -> Slices[None]:
-        """Read a session's changed partitions until the response is full; the rest follow later.
+        """Read a session's changed partitions until the response is full; leave the rest for the
+        next.
 
         If the reader reads all changed partitions, each counts as one entry, with or without
         records.

@@ -75,7 +75,7 @@ class Row:
         self.ends = _ends(replica) if replica is not None else None
         """The end of the replica's log at the time of the read."""
         self.partition: SessionPartition | None = None
-        """Its partition in the fetch session, if there is a session."""
+        """Its partition in the fetch session, if any."""
 
     @property
     def entries(self) -> int:
@@ -152,8 +152,8 @@ class FetchReader(Protocol):
     def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
         """Return the replica to read.
 
-        Raises TopicAuthorizationFailed, or the error for the client if there is no such replica
-        here.
+        Raises TopicAuthorizationFailed, or the error for the client if this broker has no such
+        replica.
         """
         ...
 

@@ -90,8 +90,7 @@ class FollowerReader:
             row.data.last_stable_offset = replica.last_stable_offset
         log = replica.log
         if wanted.fetch_offset == log.log_end_offset:
-            # Record an out-of-sync follower with each request, because it may be able to rejoin
-            # now.
+            # Record an out-of-sync follower with each request, because it may be able to rejoin.
             row.is_drained = self._replica_id in replica.partition.isr
         elif budget.left_bytes > 0:
             throttle = self._context.node.throttles.of_leader(replica)

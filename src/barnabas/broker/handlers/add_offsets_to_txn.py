@@ -44,7 +44,7 @@ def handle(context: Context, request: AddOffsetsToTxnRequest) -> Outcome:
 
 
 async def _create_topic_and_ask(context: Context, request: AddOffsetsToTxnRequest) -> Message:
-    """Create `__consumer_offsets` if needed: the producer looks up the group coordinator later."""
+    """Create `__consumer_offsets` if needed: the producer looks up the group coordinator next."""
     node = context.node
     try:
         charge = mutation_quota(context).take

@@ -1,4 +1,4 @@
-"""AlterClientQuotas (key 49): set and remove quotas; the response is sent once they apply here."""
+"""AlterClientQuotas (key 49): set or remove quotas. Responds once they apply on this broker."""
 
 from __future__ import annotations
 

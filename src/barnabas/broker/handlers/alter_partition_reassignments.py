@@ -57,7 +57,7 @@ async def _reassign(
 
 
 def _denial(request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
-    """Build the response to an unauthorized client, with the error in each row as well."""
+    """Build the response to an unauthorized client; every row repeats the error."""
     error = ClusterAuthorizationFailed("not allowed to reassign partitions")
     answer = _failure(error)
     answer.responses = _results(

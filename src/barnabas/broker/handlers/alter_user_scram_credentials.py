@@ -1,7 +1,7 @@
 """AlterUserScramCredentials (key 51): set and delete users' SCRAM credentials.
 
 Only the controller handles this request. It responds once its own listeners use the new
-credentials; other brokers are notified by their watches.
+credentials; watches notify the other brokers.
 """
 
 from __future__ import annotations

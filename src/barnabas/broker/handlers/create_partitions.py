@@ -37,7 +37,7 @@ async def _create_all(
     async for topic in in_slices(wanted.values()):
         result = CreatePartitionsTopicResult(name=topic.name)
         try:
-            # As in Kafka, reject all rows with that name and return a single result for them.
+            # As in Kafka, reject all rows of a duplicate name with a single result.
             if times[topic.name] > 1:
                 raise InvalidRequest("Duplicate topic in request.")
             if not context.is_allowed(topic.name):

@@ -145,7 +145,7 @@ async def _create(
 async def _create_in_parts(
     context: Context, request: CreateTopicsRequest, wanted: list[NewTopic]
 ) -> list[TopicImage | KafkaError]:
-    """Create the topics in parts, because the controller blocks the event loop for each part."""
+    """Create the topics in parts, so that other tasks can run in between."""
     create, outcomes = context.node.controller.create_topics, []
     for first in range(0, len(wanted), _TOPICS_AT_ONCE):
         part = wanted[first : first + _TOPICS_AT_ONCE]
@@ -155,7 +155,7 @@ async def _create_in_parts(
 
 
 def _new_topic(context: Context, topic: CreatableTopic) -> NewTopic:
-    """Return the requested topic with the broker's defaults; the checks are in Kafka's order."""
+    """Check the requested topic in Kafka's order, and fill in the broker's defaults."""
     if topic.name in context.node.image.topics:
         raise TopicAlreadyExists(f"Topic '{topic.name}' already exists.")
     nulls = [entry.name for entry in topic.configs if entry.value is None]

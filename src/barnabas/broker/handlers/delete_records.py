@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 _UP_TO_HIGH_WATERMARK = -1
 _NO_LOW_WATERMARK = -1
-_LOOK_AGAIN_S = 0.5  # no event reports a failed broker, so poll whether it is live
+_LOOK_AGAIN_S = 0.5  # no event reports a failed broker, so poll
 
 Later = Coroutine[Any, Any, DeleteRecordsResponse]
 
@@ -153,7 +153,7 @@ async def _wait_for_start(context: Context, pending: _Pending, until: float) -> 
 
 
 def _delete_below(context: Context, replica: Replica, offset: int) -> int:
-    """Raise the log start offset. Returns the offset at or above which replicas have to start."""
+    """Raise the log start offset; return the offset that replicas have to reach."""
     log, high_watermark = replica.log, replica.high_watermark
     # Compaction guarantees that the last value of each key is kept; deleting records from a
     # compacted topic could remove that value.

@@ -61,7 +61,7 @@ def _answer(context: Context, request: DescribeConfigsRequest) -> Slices[Describ
     for resource in request.resources:
         keys = resource.configuration_keys
         named = (resource.resource_type, resource.resource_name, tuple(keys or ()))
-        if named in seen:  # a few bytes of a request can cause kilobytes of response
+        if named in seen:  # a repeated row of a few bytes would add kilobytes to the response
             if pace.is_over():
                 yield
             continue

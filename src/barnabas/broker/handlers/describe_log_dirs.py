@@ -61,7 +61,7 @@ def _online(store: LogStore, path: Path, wanted: Wanted) -> DescribeLogDirsResul
     by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
     try:
         space, strays = store.directories.volume(path, with_strays=wanted is None)
-    # The disk has just failed, and no log has had an I/O error yet.
+    # The disk failed before any log had an I/O error.
     except OSError:
         return _offline(path)
     for name, (size_bytes, offset_lag, is_future) in store.sizes(path).items():

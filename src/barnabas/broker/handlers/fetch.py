@@ -39,7 +39,7 @@ from barnabas.types import FileSlice
 
 Later = Coroutine[Any, Any, FetchResponse]
 
-_REPLICA_STATE = 15  # the first version that has the replica id in a separate structure
+_REPLICA_STATE = 15  # the first version with the replica id in a separate structure
 _NEW_SESSION_EPOCH, _NO_SESSION_EPOCH = 0, -1
 _ANSWER_BYTES, _TOPIC_BYTES, _PARTITION_BYTES = (
     16,
@@ -95,8 +95,8 @@ class ParkedFetch:
     The fetch waits until `missing_bytes` more are available in its partitions, or until it times
     out.
 
-    This class reads nothing. The caller reads again when `wait` returns, because the topic may have
-    been deleted by then, or more bytes may have arrived.
+    This class reads nothing: the caller reads again when `wait` returns. By then, the topic may
+    have been deleted, or more bytes may have arrived.
     """
 
     __slots__ = ("_future", "_missing_bytes")
@@ -288,7 +288,7 @@ class _Fetch:
             return FetchResponse(
                 error_code=InvalidFetchSessionEpoch.code, session_id=session.session_id
             )
-        # The records are not sent, so do not update the session or create one.
+        # Over the quota, no records are sent: neither update the session nor create one.
         if self._has_quota and (wait_ms := _throttle_ms(self._context, found.rows)):
             found.release()
             session_id = 0 if session is None else session.session_id
@@ -296,8 +296,8 @@ class _Fetch:
         if self._epoch == _NEW_SESSION_EPOCH:
             session = self._open_session()
         has_records = found.budget.taken_bytes > 0
-        # So far, only indexes and positions were read. `sendfile` reads the records on the event
-        # loop, so they must be in the page cache by then.
+        # Only indexes and positions have been read. `sendfile` will read the records on the event
+        # loop, so they must be in the page cache first.
         cold = [part for _, part in found.slices() if not _is_cached(part)] if has_records else []
         try:
             response = yield from found.response(session)

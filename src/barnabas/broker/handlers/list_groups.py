@@ -19,7 +19,7 @@ from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 
 def handle(context: Context, request: ListGroupsRequest) -> Outcome:
     groups = context.node.groups
-    # As in Kafka, groups that have been loaded are listed anyway.
+    # As in Kafka, list the groups that have been loaded.
     code = CoordinatorLoadInProgress.code if groups.is_loading else NONE
 
     def combine(answers: list[Message]) -> ListGroupsResponse:

@@ -229,7 +229,7 @@ def _end_offset(replica: Replica, request: ListOffsetsRequest) -> int:
 def _check_known(
     context: Context, replica: Replica, request: ListOffsetsRequest, timestamp: int
 ) -> None:
-    """Check that this leader knows the end offset that the client asks for."""
+    """Raise an error if this leader does not know the requested end offset yet."""
     epoch_start = replica.partition.epoch_start_offset
     if (
         request.replica_id != _CONSUMER
@@ -263,7 +263,7 @@ def _find(replica: Replica, timestamp: int, end_offset: int) -> Offset:
 def _segment_offsets(replica: Replica, timestamp: int, end_offset: int, now_ms: int) -> list[int]:
     """Return the base offsets of segments not younger than the timestamp, newest first.
 
-    The log's end counts as a segment that begins now. A segment is as old as its youngest record.
+    The log end counts as a segment that begins now. A segment is as old as its youngest record.
     """
     log = replica.log
     begins = [

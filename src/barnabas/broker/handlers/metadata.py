@@ -87,11 +87,11 @@ def _answer(
     if context.version < _ASKS_BY_ID and is_refused:
         return MetadataResponse(topics=[_refusal(each) for each in wanted])
     yield from clear_in_slices(wanted)
-    # As in Kafka, one topic id makes this a request by id (KIP-516); its names are ignored.
+    # As in Kafka, any topic id makes this a request by id (KIP-516): names are ignored.
     if ids:
         found = (_by_id(context, topic_id) for topic_id in ids)
         return (yield from _respond(context, request, found))
-    # Before version 4, clients could not disable it (TP-6).
+    # Before version 4, clients could not disable auto-creation (TP-6).
     is_allowed = context.version < _ALLOWS_AUTO_CREATION or request.allow_auto_topic_creation
     if is_allowed and is_enabled(context):
         missing = []

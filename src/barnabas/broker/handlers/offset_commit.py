@@ -1,7 +1,7 @@
 """OffsetCommit (key 8): commit a group's offsets to `__consumer_offsets` (GC-3).
 
-The coordinator's machine decides what members may commit. This handler checks what the machine does
-not know: whether the topics exist and whether the client is authorized. Version 0, which stored
+The coordinator's machine decides what members may commit. This handler checks what the machine
+cannot know: whether the topics exist and whether the client is authorized. Version 0, which stored
 offsets in ZooKeeper, is not supported.
 """
 

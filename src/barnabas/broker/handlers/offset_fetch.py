@@ -82,8 +82,8 @@ def _handle(context: Context, request: OffsetFetchRequest) -> Outcome:
 def _name_once(request: OffsetFetchRequest) -> Slices[None]:
     """Remove duplicate partitions and groups.
 
-    Otherwise, each duplicate partition, four bytes in the request, would add a commit's whole
-    metadata to the response, and each duplicate group name would add all of the group's offsets.
+    Otherwise, each duplicate partition (four bytes in the request) would repeat a commit's metadata
+    in the response, and each duplicate group name would repeat all of the group's offsets.
     """
     pace = Pace()
     request.topics = yield from _once(request.topics, pace)

@@ -97,7 +97,7 @@ class _Produced(Staged):
         self._responses: list[TopicProduceResponse] = []
         self._appended: Appended = []
         self._refused: dict[tuple[str, int], KafkaError] | None = None  # before the append
-        self._denied: dict[str | None, KafkaError] | None = None  # by topic; None: for the id
+        self._denied: dict[str | None, KafkaError] | None = None  # by topic; None for the id
 
     def prepare_all(self) -> Unprepared:
         """Prepare batches that must be validated, converted or recompressed before the append.
@@ -111,7 +111,7 @@ class _Produced(Staged):
         for topic in self._request.topic_data:
             name = topic.name
             for data in topic.partition_data:
-                # The records are null, which the append rejects.
+                # The append rejects null records.
                 if not isinstance(data.records, memoryview):
                     continue
                 is_doubted = in_doubt(context, name, data.records, now_ms)
@@ -259,7 +259,7 @@ class _Produced(Staged):
     def _denial(self, topic: str, records: Records | None) -> KafkaError | None:
         """Return the error of another batch of this request that was denied for the same reason.
 
-        This way each denial is checked and logged once.
+        Each denial is thereby checked and logged only once.
         """
         denied = self._denied
         if denied is None:
@@ -316,7 +316,7 @@ def admit_granted(
     records: Records | None,
     transactional_id: str | None = None,
 ) -> Replica:
-    """Do the checks of `admit` for a topic and a transactional id that are already authorized."""
+    """Apply the checks of `admit` to a topic and a transactional id that are already authorized."""
     attributes = _attributes(records)
     # The batch is transactional, but the request has no transactional id to authorize.
     if attributes & TRANSACTIONAL and transactional_id is None:
@@ -353,7 +353,7 @@ def _check_id(context: Context, transactional_id: str | None) -> None:
 def _check_transactional(
     context: Context, replica: Replica, transactional_id: str | None, records: memoryview
 ) -> None:
-    """Check that a transactional batch can be appended now; raise the error for the producer."""
+    """Raise the error for the producer if a transactional batch cannot be appended."""
     assert transactional_id is not None, "checked before"
     try:
         header = read_header(records)
@@ -400,7 +400,7 @@ def settle(
             _fail(answer, KafkaStorageError(f"{replica.topic_partition} cannot be written"))
         elif (acks == ACKS_ALL and replica.high_watermark < end_offset) or (
             # If the topic requires flushes, an acknowledgement means that the record is on disk,
-            # with acks=1 as well (ST-10).
+            # even with acks=1 (ST-10).
             replica.waits_for_disk and acks != ACKS_NONE
         ):
             waiting.append(each)

@@ -116,8 +116,7 @@ def _commit(context: Context, request: TxnOffsetCommitRequest) -> ShardOutcome:
             knows_abortable=context.version >= _KNOWS_ABORTABLE,
         )
     except KafkaError as error:
-        # The error concerns the group's partition, but a producer expects a coordinator error
-        # here.
+        # The error concerns the group's partition, but the producer expects a coordinator error.
         return failure(as_coordinator(error))
     return shard.ask(
         lambda machine, ticket, now: machine.commit_transactional(ticket, request, now.wall_ms),

@@ -103,8 +103,8 @@ class _Ended(Staged):
     async def _wait(self, waiting: list[_Waiting]) -> WriteTxnMarkersResponse:
         """Wait until the whole ISR has the markers.
 
-        The markers can belong to many transactions. Respond before the sender's request times out,
-        because otherwise one stuck partition would hold up the others permanently.
+        The markers can belong to many transactions. Respond before the sender's request times out;
+        otherwise, one stuck partition would hold up the others forever.
         """
         timeout_s = self._context.node.config.int("request.timeout.ms") / 1000
         with suppress(TimeoutError):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _MOST_THROTTLED = 1_000  # throttled connections held open: each takes a file descriptor
-_PER_WAKE = 64  # accepted in a row before other sockets get a turn
+_PER_WAKE = 64  # connections accepted before other sockets get a turn
 _PAUSE_AFTER_ERROR_MS = 1000  # out of file descriptors: an immediate retry would fail too
 
 
@@ -48,7 +48,7 @@ class Acceptor:
         self._adopting: dict[asyncio.Task[None], None] = {}  # handshakes to cancel, in order
         self._throttled: dict[socket.socket, asyncio.TimerHandle] = {}  # until they are closed
         self._is_closed = False
-        self._has_failed = False  # True once this has been logged
+        self._has_failed = False  # True once the failure has been logged
         connections.add_listener(self._on_freed)
 
     def start(self) -> None:
@@ -86,7 +86,7 @@ class Acceptor:
         for number in range(_PER_WAKE):
             wait_ms = self._connections.wait_ms(self._listener)
             if wait_ms:
-                # After the first one, there may be no other; if there is, this is called again.
+                # Once one is accepted, no other may be waiting; if one is, this is called again.
                 if number == 0:
                     self._connections.on_delayed(self._listener)
                     self._pause(wait_ms)
@@ -95,7 +95,7 @@ class Acceptor:
                 # Accept one at a time, so that each connection is counted before the next is
                 # allowed.
                 accepted, address = self._socket.accept()
-            # No connection is waiting, or the client has given up while waiting.
+            # No connection is waiting, or the client gave up.
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
@@ -119,13 +119,12 @@ class Acceptor:
         throttle_ms = self._connections.throttle_ms(host)
         if throttle_ms:
             self._connections.on_throttled(host, throttle_ms)
-            # Delay the close, because the client would retry immediately (KIP-612).
+            # After an immediate close, the client would retry at once (KIP-612).
             self._close_later(accepted, throttle_ms)
             return
         self._connections.on_opened(self._listener, host)
         accepted.setblocking(False)
-        # A peer whose machine has failed does not even send a FIN; the kernel detects it with
-        # keepalive probes.
+        # A machine that crashes sends no FIN; keepalive probes detect it.
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         task = self._loop.create_task(self._adopt(accepted, address))
@@ -133,10 +132,8 @@ class Acceptor:
         task.add_done_callback(self._adopting.pop)
 
     def _close_later(self, accepted: socket.socket, throttle_ms: int) -> None:
-        """Close a connection after this time without reading it, because its address opens
-        connections too fast.
-        """
-        # Each connection takes a file descriptor; a throttled address must not use them all.
+        """Close a connection unread after this time: its address opens connections too fast."""
+        # Throttled connections must not use up the file descriptors.
         if len(self._throttled) >= _MOST_THROTTLED:
             oldest = next(iter(self._throttled))
             self._throttled.pop(oldest).cancel()
@@ -174,8 +171,8 @@ class Acceptor:
         from barnabas.broker.network.failed_logins import FailedLogin  # loaded on first use
         from barnabas.net.tls_failures import TlsFailure, TlsInterrupted
 
-        # As in Kafka, a connection that merely ended has not failed to authenticate: a load
-        # balancer opens and closes one to see whether the port is open.
+        # As in Kafka, a dropped connection is not a failed authentication: load balancers probe the
+        # port by opening and closing connections.
         if isinstance(error, TlsFailure) and not isinstance(error, TlsInterrupted):
             login = FailedLogin(self._listener, address, str(error), is_tls=True)
             self._connections.on_login_failed(login)

@@ -23,7 +23,7 @@ class ClientConnection:
         self.listener = listener
         self.principal = principal
         self.by_token = False
-        """Whether the client authenticated with a delegation token, and so cannot create tokens."""
+        """True if the client used a delegation token, and therefore cannot create tokens."""
         self.by_mechanism = ""
         """The SASL mechanism with which the client authenticated."""
         self.address = address

@@ -1,4 +1,4 @@
-"""Limits the log lines about clients, because anyone could cause any number of them.
+"""Limits log lines about clients, which could otherwise flood the log.
 
 A misconfigured client reconnects several times a second; a hostile client reconnects as fast as it
 can, with a different error each time. So each reason is logged once per address and minute, with
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 LINES_PER_ADDRESS: Final = 10
 LINES: Final = 300
-"""The maximum number of lines per minute, for all addresses together."""
+"""The maximum number of lines per minute, across all addresses."""
 
 _MINUTE_MS = 60_000
 
 
 class Complaints:
-    """Logs client errors on one broker, within these limits."""
+    """Logs one broker's client errors, within the limits above."""
 
     __slots__ = ("_began_at_ms", "_clock", "_count", "_left_out", "_log", "_said")
 
@@ -33,8 +33,8 @@ class Complaints:
         self._log = log
         self._clock = clock
         self._began_at_ms = 0
-        self._count = 0  # lines logged since then
-        self._left_out = 0  # lines suppressed since then
+        self._count = 0  # lines logged this minute
+        self._left_out = 0  # lines suppressed this minute
         self._said: dict[str, set[str]] = {}  # by address; at most LINES addresses
 
     def report(
@@ -46,7 +46,7 @@ class Complaints:
         level: int = logging.WARNING,
         bug: Exception | None = None,
     ) -> None:
-        """Log an event on a connection from `address`, and its reason.
+        """Log an event on a connection from `address`, with its reason.
 
         `bug` is an internal error, which is logged with its traceback.
         """
@@ -64,7 +64,7 @@ class Complaints:
             self._begin(now_ms)
         said = self._said.get(host)
         if said is not None and line in said:
-            return False  # repeats a line that has been logged
+            return False  # already logged this minute
         if self._count >= LINES or (said is not None and len(said) >= LINES_PER_ADDRESS):
             self._left_out += 1
             return False
@@ -73,7 +73,7 @@ class Complaints:
         return True
 
     def _begin(self, now_ms: int) -> None:
-        """Start a new minute, and log how many lines were suppressed in the last one."""
+        """Start a new minute, and log how many lines were suppressed in the previous one."""
         left_out, self._left_out = self._left_out, 0
         self._began_at_ms, self._count = now_ms, 0
         self._said.clear()

@@ -1,8 +1,8 @@
-"""Adds an event for connections at a limit: of their address, of their listener, or of all (IN-1).
+"""Adds events for connections that hit the limit of an address, a listener or the broker (IN-1).
 
-A client that is kept out retries at once, so each address and limit has at most one event a minute,
-which says how often it happened before, and the number of events is limited
-(`broker.event_limit`). Accepted connections cost nothing here.
+Rejected clients retry at once, so each address and limit gets at most one event a minute. The event
+counts the repetitions since the last one. The total number of events is also limited
+(`broker.event_limit`). Accepted connections incur no cost.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _log = logging.getLogger(__name__)
 
 EVENTS_PER_SOURCE: Final = 10
 EVENTS: Final = 50
-"""The maximum number of events per minute, for all addresses and listeners together."""
+"""The maximum number of events per minute, across all addresses and listeners."""
 
 _TOO_MANY = "close connections that are not used, or raise {}"
 _TOO_FAST = "open connections less often and reuse them, or raise {}"
 
 
 class ConnectionThrottles:
-    """Adds the events of one broker, within these limits."""
+    """Adds one broker's events, within the limits above."""
 
     __slots__ = ("_events", "_limit")
 
@@ -42,7 +42,7 @@ class ConnectionThrottles:
         )
 
     def on_refused(self, address: Address, limit: str, cause: str) -> None:
-        """Report a connection that was closed at once, because its address has too many."""
+        """Report a connection closed at once because its address has too many."""
         host, port = address
         event = Event(
             "connection-refused",
@@ -54,9 +54,7 @@ class ConnectionThrottles:
         self._add(event, (limit, host))
 
     def on_throttled(self, host: str, excess: Excess, throttle_ms: int) -> None:
-        """Report a connection that is closed late and unread, because its address has opened
-        others too fast.
-        """
+        """Report a connection to close late and unread: its address opens them too fast."""
         limit, rate = excess
         cause = (
             f"connection_creation_rate of the address is {limit:.10g} connections/s, and the "

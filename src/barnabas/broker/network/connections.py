@@ -56,7 +56,7 @@ class Connections:
         self._descriptors = descriptors
         self._count_at_ms = 0
         self._free = 0  # connections to accept before descriptors are counted again
-        self._is_short = False  # True once this has been logged
+        self._is_short = False  # True once the shortage has been logged
         self._by_listener: Counter[str] = Counter()
         self._opened: Counter[str] = Counter()  # since startup, by listener
         self._failed: Counter[str] = Counter()  # authentications since startup, by listener
@@ -113,7 +113,7 @@ class Connections:
         self._freed.append(callback)
 
     def wait_ms(self, listener: str) -> int:
-        """Return how long the listener has to wait before it accepts the next connection.
+        """Return how long the listener must wait before it accepts the next connection.
 
         UNTIL_ONE_CLOSES means to wait for the callback passed to `add_listener`.
         """
@@ -171,12 +171,12 @@ class Connections:
                 self._next_at_ms[name] = earliest + 1000 / max(1, rate)
 
     def on_refused(self, address: Address, reason: str) -> None:
-        """Report a connection that is closed for this reason (`refusal`)."""
+        """Report a connection closed for this reason (see `refusal`)."""
         self._refused[_PER_HOST] += 1
         self._events_of_limits().on_refused(address, _PER_HOST, reason)
 
     def on_throttled(self, host: str, throttle_ms: int) -> None:
-        """Report a connection that is held for this time, then closed (`throttle_ms`)."""
+        """Report a connection held for this time and then closed (see `throttle_ms`)."""
         self._refused[CONNECTION_RATE] += 1
         excess = self.ip_quotas.last_excess(host)
         self._events_of_limits().on_throttled(host, excess, throttle_ms)
@@ -210,7 +210,7 @@ class Connections:
         return self._throttles
 
     def on_login_failed(self, login: FailedLogin) -> None:
-        """Count a failed authentication, and add its event if it is due."""
+        """Count a failed authentication; add an event if the limits allow one."""
         self._failed[login.listener] += 1
         if self._failed_logins is None:
             from barnabas.broker.network.failed_logins import FailedLogins  # loaded on first use

@@ -1,13 +1,12 @@
 """Adds an event for each failed authentication, by SASL or by a TLS certificate (IN-1).
 
-Anyone who reaches the listener can fail, as often as they like and under any name, so the number of
-events is limited for each address and for all of them together (`broker.event_limit`); a counter
-includes every failure.
+Anyone who reaches the listener can fail any number of times, under any name, so events are limited
+per address and in total (`broker.event_limit`). A counter includes every failure.
 
-An event contains the name of the user only if there is one of that name, because any other name can
-be a password that was entered in the wrong place. So the events, unlike the response to the client,
-show which users exist; but whoever may read them may also describe the users of SCRAM. The cause is
-the same for an unknown user as for a wrong password.
+An event names the user only if that user exists: any other name may be a password typed into the
+wrong field. Unlike the response to the client, the events therefore reveal which users exist; but
+anyone allowed to read them may also describe SCRAM users. An unknown user and a wrong password have
+the same cause.
 """
 
 from __future__ import annotations
@@ -31,9 +30,8 @@ _log = logging.getLogger(__name__)
 KIND: Final = "authentication-failed"
 EVENTS_PER_ADDRESS: Final = 10
 EVENTS: Final = 50
-"""The maximum number of events per minute, for all addresses together.
-
-It is lower than that for denied access, because these clients are strangers.
+"""The maximum number of events per minute, across all addresses: lower than for denied access,
+because these clients are strangers.
 """
 
 _LONGEST_NAME = 100
@@ -41,23 +39,23 @@ _LONGEST_REASON = 500
 
 
 class FailedLogin(NamedTuple):
-    """A client that could not authenticate; a field that is not known is empty."""
+    """A client that failed to authenticate; unknown fields are empty."""
 
     listener: str
     address: Address
     reason: str
-    """The reason for the log, which can say more than the response to the client."""
+    """The reason to log, which may be more specific than the response to the client."""
     is_tls: bool = False
-    """Whether the TLS handshake failed; otherwise, it is SASL."""
+    """True if the TLS handshake failed; False if SASL did."""
     mechanism: str = ""
     """The SASL mechanism; empty if the client has not chosen one."""
     user: str = ""
-    """The existing user that the client claimed to be, which nothing has proved."""
+    """The existing user that the client claimed to be, without proof."""
     client_id: str = ""
 
 
 class FailedLogins:
-    """Adds the events of one broker, within these limits."""
+    """Adds one broker's events, within the limits above."""
 
     __slots__ = ("_events", "_limit")
 
@@ -68,7 +66,7 @@ class FailedLogins:
         )
 
     def add(self, login: FailedLogin) -> None:
-        """Add the event of a failure, if it is due."""
+        """Add an event for a failure, if the limits allow one."""
         host = login.address[0]
         reason = printable_within(login.reason, _LONGEST_REASON)
         user = printable_within(login.user, _LONGEST_NAME)

@@ -81,7 +81,7 @@ def configured_listeners(config: BrokerConfig) -> list[Listener]:
 def exposures(config: BrokerConfig, listeners: list[Listener]) -> list[str]:
     """Return a warning for each listener bound to all addresses without authentication (SE-6).
 
-    It also warns about TLS that is configured but unused.
+    Also warn about TLS that is configured but unused.
     """
     warnings = []
     if not any(listener.protocol.uses_tls for listener in listeners):
@@ -107,7 +107,7 @@ def _is_open(config: BrokerConfig, listener: Listener) -> bool:
 
 
 def _check_inter_broker(config: BrokerConfig, names: list[str]) -> None:
-    """Check that brokers can reach each other, with the checks of Kafka 3.9. Raises ConfigError.
+    """Check that brokers can reach each other, as Kafka 3.9 does. Raises ConfigError.
 
     A standalone broker needs no inter-broker listener.
     """
@@ -145,8 +145,8 @@ def _check_inter_broker(config: BrokerConfig, names: list[str]) -> None:
 def socket_options(config: BrokerConfig) -> list[tuple[int, int]]:
     """Return the configured buffer sizes, which accepted sockets inherit.
 
-    Kafka's default of 100 KiB is skipped: a fixed size disables the kernel's own tuning, which
-    works better.
+    Kafka's default of 100 KiB is not applied: a fixed size would disable the kernel's own tuning,
+    which works better.
     """
     return [
         (option, config.int(name))

@@ -6,7 +6,7 @@ hundred times.
     version, body of the request, listener, client --> body of the response
 
 Invariant: a cached response is used only while the cluster image and the client's grants are the
-same objects from which it was built. A response with an error for a topic is never cached: each
+same objects that it was built from. A response with an error for a topic is never cached: each
 denial must be logged, and the next request may create a missing topic.
 
 While a response is being built, equal requests wait for it.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from barnabas.cluster.image import ClusterImage
     from barnabas.protocol.frame import RequestHeader
 
-_MOST_BYTES = 32 * 1024 * 1024  # of all cached bodies and keys; above it, the cache is cleared
+_MOST_BYTES = 32 * 1024 * 1024  # of all cached bodies and keys; beyond it, the cache is cleared
 _LONG_ANSWER = 2_000  # partitions; longer responses are encoded in a thread, off the loop
 
 _AGAIN: Final = b""  # used instead of a body if the client that was building it has disconnected

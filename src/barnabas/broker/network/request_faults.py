@@ -25,6 +25,6 @@ class RequestFaults(Protocol):
     ) -> Outcome:
         """Run stage one of a request; return the handler's outcome, or a different one.
 
-        ConnectionCut, raised here or by the awaited outcome, closes the connection.
+        If this method or the awaited outcome raises ConnectionCut, the connection is closed.
         """
         ...

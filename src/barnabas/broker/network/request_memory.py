@@ -5,9 +5,9 @@ request that fits into a connection's buffer does not count. Requests between br
 separate share, so that clients cannot stop replication by filling the memory.
 
 A connection reserves memory only for the bytes that its client has sent, so announcing a large
-request costs nothing. A client that stops in the middle of a request would keep its memory. So if
-other requests are waiting for memory and too few bytes arrived in `barnabas.request.stalled.ms`,
-its connection is closed.
+request costs nothing. A client that stops in the middle of a request would hold on to its memory.
+If other requests are waiting for memory, its connection is closed after
+`barnabas.request.stalled.ms` without enough progress.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 LEAST_BYTES: Final = 128 * 1024 * 1024
 SHARE: Final = 8
-"""The divisor of the machine's memory that yields the default limit."""
+"""The default limit is the machine's memory divided by this number."""
 LEAST_PROGRESS_BYTES: Final = 256 * 1024
-"""The bytes that must arrive within the stall time; otherwise, the request counts as stalled."""
+"""A request is stalled if fewer bytes than this arrive within the stall time."""
 
 _UNLIMITED: Final = -1
 _STALLED: Final = "barnabas.request.stalled.ms"
 _LOOKS: Final = 4  # checks per stall time
-_BROKERS_SHARE: Final = 4  # divisor of the limit for the additional share of brokers
+_BROKERS_SHARE: Final = 4  # the brokers' extra share is the limit divided by this
 _BROKERS_KEYS: Final = frozenset(
     key for key, api in APIS.items() if api is FETCH or api.stem in BETWEEN_BROKERS
 )
@@ -64,7 +64,7 @@ class RequestMemory:
         self._clock = clock
         self._complaints = complaints
         self._stalled_ms = config.int(_STALLED)
-        # (bytes of its request, time since when)
+        # (bytes received of its request, time of the last progress)
         self._seen: dict[Connection, tuple[int, int]] = {}
         self._timer: asyncio.TimerHandle | None = None
         for pool in self._pools:

@@ -9,11 +9,10 @@
     response queue  behind the responses to earlier requests of the connection
     send            while the client did not read; noted with its next request, not in the total
 
-Nearly all requests wait for nothing. Such a request has a single time, which is both its local and
-its total time and is recorded once; waits are recorded only if there are any. Repeated Produce
-requests of one wake-up share a time because they share the write. For these, only every sixteenth
-wake-up of a connection is measured, because reading the clock twice and recording the time take
-five percent of a small request.
+Most requests never wait. Their local time is also their total time and is recorded once; waits are
+recorded only if there are any. Repeated Produce requests in one wake-up share a time because they
+share the write. Only one in sixteen of these wake-ups is measured per connection, because reading
+the clock twice and recording the time would cost five percent of a small request.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ _IN_RUN = -1  # stands for the correlation ids of a run, one per request
 
 
 class _Slot:
-    """The place of one response, or of the responses of a run, in the connection's order."""
+    """The place of a response, or of a run of responses, in the connection's order."""
 
     __slots__ = (
         "api",
@@ -107,7 +107,7 @@ class _Slot:
 
 
 class Encoded(NamedTuple):
-    """A response as the bytes to send."""
+    """The encoded bytes of a response."""
 
     parts: Sequence[Part]
     is_last: bool = False
@@ -169,8 +169,9 @@ class ResponseQueue:
         self._muted: asyncio.TimerHandle | None = None  # until the end of the throttle time
         self._kept_bytes = 0
         self.run: StagedRun | None = None
-        """The run that the last request began or joined, if it will be written at the end of this
-        wake-up: the next request may join it."""
+        """The run that the last request began or joined. Until it is written, at the end of this
+        wake-up, the next request may join it.
+        """
 
     def context_for(self, api: Api, version: int, client_id: str | None) -> Context:
         """Return a request's context: the last request's if both are of the same kind."""
@@ -218,7 +219,7 @@ class ResponseQueue:
         return True
 
     def begin(self, times: RequestTimes) -> None:
-        """Note that a request's handler starts; its time will be recorded in `times`."""
+        """Start timing a request's handler; the result is recorded in `times`."""
         now_ns = self._begun_ns = spent_ns()
         if not self.wake_ns:
             self.wake_ns = now_ns
@@ -247,7 +248,7 @@ class ResponseQueue:
             times.untimed += requests
 
     def _count(self, slot: _Slot, now_ns: int) -> None:
-        """Record the times of a request that is finished."""
+        """Record the times of a finished request."""
         ready_ns = slot.ready_ns or now_ns
         acted_ns = slot.waits_ns or ready_ns
         local_ns, remote_ns = acted_ns - slot.begun_ns, ready_ns - acted_ns
@@ -455,7 +456,7 @@ class ResponseQueue:
             self._connection.release_frames()
 
     def _end_hold(self) -> None:
-        """Release the request's bytes; the next request can be read."""
+        """Release the request's bytes, so that the next request can be read."""
         if self._connection.reservation.is_kept:
             self._connection.reservation.free()
         self._connection.resume_reading()
@@ -486,7 +487,7 @@ class ResponseQueue:
         if self._is_full and has_room and not self._connection.is_closing:
             self._is_full = False
             self._connection.resume_reading()
-        # The request that was held back can be delivered again now.
+        # Deliver the request that was held back once more.
         if self._has_handed_back and not slots and not self._connection.is_closing:
             self._has_handed_back = False
             self._connection.release_frames()
@@ -517,7 +518,7 @@ class ResponseQueue:
         for slot in self._slots:
             if slot.task is not None and not slot.is_ready:
                 slot.task.cancel()
-                # A cancelled task that has not started never will, so close its coroutine here.
+                # A task cancelled before it starts never runs, so its coroutine must be closed.
                 slot.task.add_done_callback(partial(_close, slot.later))
             _release(slot.parts)
         self._is_over = True

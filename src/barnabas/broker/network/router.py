@@ -356,8 +356,8 @@ class Router:
             if self._faults is None and counted is None:
                 self._learn(queue, context, frame, request, route.times)
         else:
-            # Do not cache with a quota or faults, which apply to each request, or for long
-            # bodies, which would make long keys.
+            # Do not cache under a quota or faults, which apply to each request, nor long bodies,
+            # which would become long keys.
             if api.is_cached and counted is None and self._faults is None and size <= LARGE_BYTES:
                 build = partial(self._build, route, context)
                 queue.answer_encoded(api, version, self._answers.answer(context, header, build))
@@ -443,7 +443,7 @@ class Router:
         wait while earlier ones use too much memory.
         """
         size = len(body)
-        is_of_broker = route.api.stem in BETWEEN_BROKERS  # does not wait behind clients
+        is_of_broker = route.api.stem in BETWEEN_BROKERS  # must not wait behind clients
         large = self._large_of_brokers if is_of_broker else self._large_requests
         await large.until_reserved(size)
         try:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _LENGTH: Final = struct.Struct(">i")
 _KEY: Final = struct.Struct(">h")
-_MOST_BYTES: Final = 4 * 1024 * 1024  # limit on reauthentication, as a token may be long
+_MOST_BYTES: Final = 4 * 1024 * 1024  # limit for reauthentication; tokens can be long
 
 Encode = Callable[[Reply], list[Part]]
 
@@ -75,7 +75,7 @@ class SaslGate:
         self._session = session
         self._connection = connection
         self._client = client
-        self._client_id = ""  # that of the last request with a header
+        self._client_id = ""  # from the last request with a header
         self._has_failed = False
         self._queue = queue
         self._settings = settings
@@ -168,7 +168,7 @@ class SaslGate:
         if not reply.refusal:
             self._enter()
             return Encoded(encode(reply))
-        # Report it during the delay, because that takes longer for some names than for others.
+        # Report it during the delay, to hide that some names take longer than others.
         asyncio.get_running_loop().call_soon(self.on_failed, reply.refusal)
         # As in Kafka, connection.failed.authentication.delay.ms slows down password guessing.
         await asyncio.sleep(self._settings.failure_delay_ms / 1000)
@@ -205,6 +205,6 @@ def _encoder(api: Api, header: RequestHeader) -> Encode:
 
 
 def _raw(reply: Reply) -> list[Part]:
-    """Encode a message without a header; after a failed authentication, there is none."""
+    """Encode a message without a header; a failed authentication gets no message."""
     assert isinstance(reply.answer, bytes)
     return [] if reply.refusal else [_LENGTH.pack(len(reply.answer)) + reply.answer]

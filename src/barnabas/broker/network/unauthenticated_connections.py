@@ -24,12 +24,12 @@ _DEADLINE: Final = "barnabas.connection.login.deadline.ms"
 BUFFER_BYTES: Final = 16 * 1024
 """The size of each connection's receive buffer.
 
-Any message of an exchange fits, except for some tokens.
+Every authentication message fits, except some tokens.
 """
 
 MOST: Final = 2_000
 MEMORY_BYTES: Final = 32 * 1024 * 1024
-"""The limit on memory for longer messages of all connections.
+"""The memory limit for longer messages, shared by all connections.
 
 Their buffers use at most the same amount.
 """
@@ -52,7 +52,7 @@ class UnauthenticatedConnections:
         return len(self._waiting)
 
     def add(self, connection: Connection) -> None:
-        """Watch a connection that was accepted."""
+        """Watch an accepted connection."""
         # Close the oldest connection, so that a flood of connections cannot keep out legitimate
         # clients.
         if len(self._waiting) >= MOST:
@@ -64,7 +64,7 @@ class UnauthenticatedConnections:
         self._set_timer()
 
     def remove(self, connection: Connection) -> None:
-        """Forget a connection that has been authenticated or closed."""
+        """Forget an authenticated or closed connection."""
         self._waiting.pop(connection, None)
 
     def close(self) -> None:

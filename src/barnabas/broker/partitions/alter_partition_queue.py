@@ -31,7 +31,7 @@ class PendingProposal(NamedTuple):
     proposal: IsrProposal
     answer: asyncio.Future[IsrAnswer]
     lags: tuple[Lag, ...] = ()
-    """The replicas that the proposal adds or removes, from the leader's machine."""
+    """The replicas that the proposal adds or removes, as reported by the leader's machine."""
 
     @property
     def is_led(self) -> bool:
@@ -68,8 +68,8 @@ class AlterPartitionQueue:
     def submit(self, partition: Partition, proposal: IsrProposal) -> asyncio.Future[IsrAnswer]:
         """Propose an ISR to the controller. The caller cancels the future to withdraw it."""
         answer: asyncio.Future[IsrAnswer] = asyncio.get_running_loop().create_future()
-        # This replaces any older proposal for the partition. The machine has one proposal at a
-        # time, so nothing waits for the older response.
+        # This replaces any older proposal for the partition. The machine makes one proposal at a
+        # time, so nothing waits for the response to the older one.
         self._pending[proposal.topic_partition] = PendingProposal(
             partition, proposal, answer, partition.lags
         )

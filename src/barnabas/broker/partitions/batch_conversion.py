@@ -40,8 +40,8 @@ class BatchConverter:
         """Return the batch to append, or a function that starts its conversion.
 
         Raises the error for the producer; so does the conversion. `records` must stay valid until
-        the conversion ends, and is modified. The conversion may be dropped without being started,
-        since a connection can close at any time.
+        the conversion ends, and is modified. The conversion may never be started, since a
+        connection can close at any time.
         """
         from barnabas.storage.batch_validation import prepare  # loaded with the first log
 
@@ -63,7 +63,7 @@ async def _finish(steps: Steps, step: Step) -> memoryview:
     try:
         while True:
             if step is None:
-                # A slice has ended; a batch can contain a hundred thousand records.
+                # Yield after each slice: a batch can contain a hundred thousand records.
                 await asyncio.sleep(0)
                 step = next(steps)
                 continue

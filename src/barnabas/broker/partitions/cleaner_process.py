@@ -41,7 +41,7 @@ class CleanerProcess:
     async def send(self, lines: Iterable[bytes]) -> None:
         """Send a job, whose lines are generated as needed.
 
-        Raises OSError, even if the process has died.
+        Raises OSError, for example if the process has died.
         """
         if self._process is None:
             self._process = self._start()
@@ -51,7 +51,7 @@ class CleanerProcess:
         await _in_thread(self._process.stdin.flush)
 
     def _start(self) -> Popen[bytes]:
-        # Keys are distinguished by hashes with this secret, regardless of the broker's own secret.
+        # The process identifies keys by their hashes, with a random secret of its own.
         process = start_child(_MODULE, PYTHONHASHSEED="random")
         assert process.stdout is not None
         # The event loop reads from this pipe when data is available, and must never block on it.

@@ -27,14 +27,14 @@ class CleanerSchedule:
         self._config = parts.config
         self._task: asyncio.Task[None] | None = None
         self.cleaner: LogCleaner | None = None
-        """The cleaner, which is created for its first run."""
+        """The cleaner, created for its first run."""
 
     def start(self) -> None:
         if self._config.bool("log.cleaner.enable"):
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Stop cleaning; afterwards no child process is left and no log is touched."""
+        """Stop cleaning. Once this returns, no child process is left and no log is touched."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):

@@ -2,10 +2,10 @@
 
 LeaderAndIsr, UpdateMetadata and StopReplica arrive as values: from the controller in this process,
 or decoded from the requests of a controller on another broker. Each request contains the controller
-epoch. If it is lower than the highest epoch seen here, the request is from a deposed controller and
+epoch. If it is lower than the highest epoch seen, the request is from a deposed controller and
 is rejected (ZK-3, ZK-5). A StopReplica with an older leader epoch than the hosted replica's is
-rejected too: it may have been delayed on an old connection, and the replica may have been
-reassigned here since (KIP-570).
+rejected too: it may have been delayed on an old connection, and the replica since reassigned to
+this broker (KIP-570).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class MetadataListener(Protocol):
         """React to brokers that may have joined or failed."""
 
     def topics_deleted(self, names: Sequence[str]) -> None:
-        """React to the controller's removal of these topics."""
+        """React to the deletion of these topics by the controller."""
 
 
 class ControlPlane:
@@ -61,7 +61,7 @@ class ControlPlane:
         self._role_changes = role_changes
         self._listeners = listeners
         self.line = role_changes.line
-        """The lock held until the last step of a request is done. Then the next request begins."""
+        """The lock that each request holds until its last step is done."""
         self.controller_epoch = 0
         """The highest controller epoch of any request."""
 

@@ -5,8 +5,8 @@
                                     --> the queue --> FailureReports --> the controller (KIP-112)
 
 Other log directories and their logs are not affected. The broker itself fails when its last
-directory fails. If the process has run out of file descriptors, the disk has not failed: such an
-error changes nothing here, and the caller retries.
+directory fails. Running out of file descriptors is not a disk failure: such an error is ignored,
+and the caller retries.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class DirectoryFailures:
     def on_replica_error(self, replica: Replica, error: OSError) -> None:
         """Take the directory of a replica offline after a disk operation on it failed.
 
-        An error from a replica that is no longer hosted does not mean that a disk has failed: its
-        log was deleted or has already failed, and a log with that name is now a different log.
+        An error from a replica that is no longer hosted is ignored: its log was deleted or has
+        already failed, and any log with that name is a different log.
         """
         replicas = self.removal.replicas
         if replicas.is_short_of_descriptors(error):
@@ -135,8 +135,8 @@ class FailureReports:
         while True:
             directory = await self._queue.get()
             if self._logs.directories.online:
-                # Use a separate task, because the metadata store may be slow, and the next
-                # failure must not wait for it.
+                # Use a separate task: the metadata store may be slow, and the next failure must not
+                # wait.
                 self._begin(self._report(directory.partitions))
             elif not self._failed.done():
                 self._failed.set_result(

@@ -1,7 +1,7 @@
 """Moves replicas between this broker's log directories without interrupting service (KIP-113).
 
-Each move has a task (`replica_mover`). No more moves run at the same time than there are
-directories; other moves wait. After a restart, a move continues with the first LeaderAndIsr.
+Each move has a task (`replica_mover`). At most as many moves run at once as there are directories;
+the others wait. After a restart, a move continues with the first LeaderAndIsr.
 
 If the target fails, the move ends and the target directory goes offline; if the source fails, the
 replica goes offline, as with any disk failure.
@@ -68,7 +68,7 @@ class DirectoryMoves(ReplicaListener):
         return frozenset(self._tasks)
 
     async def stop(self) -> None:
-        """Stop copying, and return when that is done; moves continue after the next start."""
+        """Stop all copying, and wait until it has ended; moves continue after the next start."""
         self._stopping.set()
         for task in list(self._tasks.values()):
             await task
@@ -80,8 +80,8 @@ class DirectoryMoves(ReplicaListener):
 
         Any other move of the replica is cancelled, even if the replica is already in this
         directory. Raises InvalidTopic (the name is too long), LogDirNotFound, KafkaStorageError,
-        ReplicaNotAvailable or UnknownTopicOrPartition. The controller's requests must wait in the
-        meantime.
+        ReplicaNotAvailable or UnknownTopicOrPartition. The controller's requests must wait until
+        this returns.
         """
         # The directory name of a future replica is longer: it ends in a unique id and `-future`.
         if not future_name_fits(name):
@@ -125,8 +125,8 @@ class DirectoryMoves(ReplicaListener):
     async def _has_left(self, name: TopicPartition) -> None:
         """Wait until the previous move is complete on disk.
 
-        No other move may start before that, or a crash would make it unclear which directory is
-        valid. Raises KafkaStorageError if that takes too long.
+        If another move started earlier, it would be unclear after a crash which directory is valid.
+        Raises KafkaStorageError if the wait takes too long.
         """
         if name in self._leaving:
             with suppress(TimeoutError):
@@ -169,7 +169,7 @@ class DirectoryMoves(ReplicaListener):
         self._go_on(replica.topic_partition)
 
     def _go_on(self, name: TopicPartition) -> None:
-        """Start a task for the partition's move, if there is one."""
+        """Start a task for the partition's move, if any."""
         if name not in self._tasks and self._store.futures.get(name) is not None:
             self._tasks[name] = asyncio.get_running_loop().create_task(self._run(name))
 

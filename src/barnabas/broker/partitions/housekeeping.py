@@ -76,7 +76,7 @@ class _Round:
 class Housekeeping:
     """Runs the duties between `start` and `stop`.
 
-    A round that fails is logged and repeated later.
+    A failed round is logged; the next round is not affected.
     """
 
     def __init__(

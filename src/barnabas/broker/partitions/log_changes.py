@@ -32,7 +32,7 @@ _THREADS = 4
 _FILES_PER_STEP = 16 * _THREADS
 """The number of logs that are created in one step."""
 _KEPT_TOGETHER = 256
-"""The number of new logs after which they are exempted from the cycle collector.
+"""New logs are exempted from the cycle collector in groups of this size.
 
 Otherwise, the collector would walk all of them each time their number has grown by a quarter, which
 takes 120 ms on the loop for 10,000 logs. None of their objects is part of a cycle, so deleted logs
@@ -68,9 +68,8 @@ class LogChanges:
             replica = self._replicas.get(name)
             if replica is not None:
                 if self.made.get(name) == broker_epoch:
-                    # The log was created in this registration, and topics are not deleted
-                    # without their live brokers. So the request is outdated, from an abandoned
-                    # connection.
+                    # The log was created in this registration, and a topic is never deleted without
+                    # its live brokers: the request is outdated, from an abandoned connection.
                     _log.error(
                         "%s: ignoring a LeaderAndIsr request for an earlier topic of the same name",
                         name,
@@ -174,7 +173,7 @@ class LogChanges:
 
 
 def _lay_out(placed: Sequence[NewLog]) -> None:
-    """Create files; ignore disk errors, which occur again when the log is opened."""
+    """Create files; ignore disk errors, which recur when the log is opened."""
     with suppress(OSError):
         for new in placed:
             new.lay_out()

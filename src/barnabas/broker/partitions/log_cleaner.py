@@ -1,14 +1,13 @@
 """Selects the dirtiest log, has it cleaned, and swaps in the new segments (ST-7).
 
 A child process does the work (`storage.compaction`), because a busy Python thread would delay every
-request by milliseconds; only the renames of a swap happen here. With `inline`, a thread does the
-work in small steps, for the simulator and for small tests.
+request by milliseconds; only the renames of a swap happen in this process. With `inline`, a thread
+does the work in small steps, for the simulator and for small tests.
 
 A pass is aborted if its log is truncated, deleted, moved or offline, because its files then differ
 from those that were cleaned. A log that is being moved to another directory is not cleaned until
-the move ends, or the copy could contain a record but lack the tombstone that deleted it. A log that
-cannot be cleaned because it is corrupt is logged once and then skipped; other logs are still
-cleaned.
+the move ends, or the copy could contain a record but lack the tombstone that deleted it. A corrupt
+log is reported once and then skipped; the other logs are cleaned.
 """
 
 from __future__ import annotations

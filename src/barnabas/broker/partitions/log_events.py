@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def retention_event(removal: Removal, log: Log) -> Event:
-    """Return the event for segments that the log no longer keeps."""
+    """Return the event for segments removed by retention."""
     config, name = log.config, log.topic_partition
     limits = (
         (removal.by_start, "below the log start offset, which DeleteRecords or a leader raised"),
@@ -39,7 +39,7 @@ def retention_event(removal: Removal, log: Log) -> Event:
 
 
 def deletion_event(replica: Replica, cause: str) -> Event:
-    """Return the event for a log start that a client has raised with DeleteRecords."""
+    """Return the event for a log start raised by a client with DeleteRecords."""
     log, name = replica.log, replica.topic_partition
     text = (
         f"[Log partition={name}, dir={log.directory.parent}] Incremented log start offset to "
@@ -49,7 +49,7 @@ def deletion_event(replica: Replica, cause: str) -> Event:
 
 
 def compaction_event(cleanable: Cleanable, end: Finished, took_ms: int) -> Event:
-    """Return the event for a log that the cleaner has compacted."""
+    """Return the event for a compacted log."""
     log = cleanable.log
     config, name = log.config, log.topic_partition
     if cleanable.is_overdue:

@@ -2,9 +2,9 @@
 
 It enforces the order "append, write, notify the machine, apply its decision". Appends are staged
 and written once per wake-up of the loop (`Replicas.write_staged`). Requests with acks=all wait in a
-heap of futures keyed by offset. Fetches and sessions parked here are notified of each append:
-followers when it is written, consumers when it is visible. There is no purgatory, and no code
-iterates over all partitions.
+heap of futures keyed by offset. Parked fetches and sessions are notified of each append: followers
+when it is written, consumers when it is visible. There is no purgatory, and no code iterates over
+all partitions.
 """
 
 from __future__ import annotations
@@ -153,8 +153,9 @@ class Replica:
         self._unseen_bytes = 0  # appended but not yet below the high watermark
         self._notified_bytes = 0  # the part that followers have been notified of
         self.flush: asyncio.Task[None] | None = None
-        """The flush under way, which may take several syncs; records appended during a sync are
-        covered by the next sync."""
+        """The flush in progress, which may take several syncs: each covers the records appended
+        during the previous one.
+        """
         self._synced: asyncio.Future[None] | None = None
         self.successor: Log | None = None
         """The log in another directory that is about to replace this log.
@@ -239,8 +240,8 @@ class Replica:
     def count_up_to(self, now_ms: int, end_offset: int) -> None:
         """Treat everything below `end_offset` as written and, if required, flushed."""
         if self.successor is not None:
-            # Acknowledged records must survive the switch to the other directory, so both logs
-            # must have them on disk.
+            # Acknowledged records must survive the switch to the other directory, so they must be
+            # on disk in both logs.
             end_offset = min(end_offset, self.successor.recovery_point)
             if end_offset < self.partition.log_end_offset:
                 return
@@ -259,7 +260,7 @@ class Replica:
         return self.flush is not None or self.successor is not None
 
     async def wait_for_flush(self, offset: int) -> None:
-        """Return when everything below `offset` is on disk, if a flush was requested for it."""
+        """If a flush was requested, wait until everything below `offset` is on disk."""
         while self.waits_for_disk and offset > min(
             each.recovery_point for each in (self.log, self.successor) if each is not None
         ):
@@ -270,7 +271,7 @@ class Replica:
             await shielded(self._synced)
 
     def sync_ended(self) -> None:
-        """Let requests that wait for a flush check again after a sync."""
+        """Wake the requests that wait for a flush, to check again."""
         synced, self._synced = self._synced, None
         if synced is not None:
             synced.set_result(None)
@@ -278,7 +279,7 @@ class Replica:
     # --- read ------------------------------------------------------------------------------------
 
     def park(self, watcher: Watcher) -> None:
-        """Return where consumers park, to be notified of visible data."""
+        """Return the watchers of visible data, with which consumers park."""
         if self._parked is None:
             self._parked = Watchers()
         self._parked.park(watcher)
@@ -289,7 +290,7 @@ class Replica:
 
     @property
     def followers(self) -> Watchers:
-        """Return where followers park, to be notified of written data, visible or not."""
+        """Return the watchers of written data, visible or not, with which followers park."""
         if self._followers is None:
             self._followers = Watchers()
         return self._followers
@@ -321,7 +322,7 @@ class Replica:
 
     def _on_isr_answer(self, proposal: IsrProposal, future: asyncio.Future[IsrAnswer]) -> None:
         partition, counts = self.partition, self._host.proposals
-        # This broker is no longer the leader; the new leader makes its own proposals.
+        # A new leader makes its own proposals.
         if future.cancelled() or not partition.is_leader:
             return
         answer = future.result()
@@ -342,7 +343,7 @@ class Replica:
         NotEnoughReplicasAfterAppend when the ISR falls below the minimum.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # This broker stopped leading between the append and this call.
+        # This broker may have stopped leading since the append.
         if self._stopped_by is not None:
             future.set_exception(self._stopped_by)
             return future
@@ -366,7 +367,7 @@ class Replica:
         self._sweep_at = max(_FEW_WAITING, 2 * len(self._waiting))
 
     async def low_watermark_moves(self, timeout_s: float) -> None:
-        """Return when a follower has fetched or leadership is lost, or after the timeout."""
+        """Wait until a follower has fetched, leadership is lost, or the timeout is over."""
         if self._moved is None or self._moved.is_set():
             self._moved = asyncio.Event()
         try:
@@ -381,13 +382,13 @@ class Replica:
         self.wake_watchers()
 
     def fail(self, error: OSError) -> None:
-        """Take the failed log directory offline, and this replica with it."""
+        """Take this replica and its failed log directory offline."""
         self._host.log_dirs.on_replica_error(self, error)
 
     # --- as follower -----------------------------------------------------------------------------
 
     def on_copied(self, size_bytes: int, before: int, effects: Sequence[Effect]) -> None:
-        """Process records that were copied from the leader.
+        """Process records copied from the leader.
 
         `size_bytes` were written at `before`, the previous log end; `effects` result from the
         leader's high watermark.

@@ -27,8 +27,7 @@ class ReplicaListener:
         """
 
     def on_moved(self, replica: Replica) -> None:
-        """Called when the log has moved to another directory: the content is the same, but the
-        object is new.
+        """Called when the log has moved to another directory: a new object with the same contents.
         """
 
     def on_unfollowing(self, replica: Replica) -> None:

@@ -1,4 +1,4 @@
-"""Moves one replica to another log directory; a move may have begun before a restart.
+"""Moves one replica to another log directory; the move may have begun before a restart.
 
 It executes the decisions of `replication.directory_move` in steps of 64 KiB: reads and flushes run
 in threads, and appends work as on a follower.
@@ -53,11 +53,11 @@ _CUT_SETTLES_WITHIN_S = 0.05
 
 
 class _GivenUp(Exception):
-    """The move cannot be completed; the message says why."""
+    """Raised if the move cannot be completed, with the reason."""
 
 
 class ReplicaMover:
-    """Moves one partition's replica to its future replica. It is used once."""
+    """Moves one partition's replica to its future replica. Can be used only once."""
 
     __slots__ = (
         "_failures",
@@ -112,16 +112,16 @@ class ReplicaMover:
             self._failures.on_error(error.directory, error)
 
     def _release(self, replica: Replica | None) -> None:
-        """Release all acknowledgements waiting for a flush of the future replica."""
+        """Release all acknowledgements that wait for a flush of the future replica."""
         if replica is not None and replica.successor is not None:
             replica.successor = None
             replica.sync_ended()
             self._replicas.start_flush(replica)
 
     async def _on_target_error(self, target: Path, error: OSError) -> None:
-        """Take the target offline after a disk error, unless only descriptors are short."""
+        """Take the target offline after a disk error, but not for lack of descriptors."""
         self._failures.on_error(target, error)
-        # The target has failed, unless only file descriptors are short; then retry the move.
+        # If file descriptors are short, the target has not failed: retry the move.
         if self._future.health.is_failed and self._store.futures.get(self._name) is self._future:
             self._drop()
         await self._pause(_AGAIN_AFTER_S)
@@ -194,8 +194,7 @@ class ReplicaMover:
         """Flush the future replica and add it to the checkpoints.
 
         If the topic acknowledges records only once they are flushed, all records, including earlier
-        ones, must now be flushed on the target disk as well, so that the switch need not wait for a
-        flush.
+        ones, must be on the target disk first, so that the switch need not wait for a flush.
         """
         future, config, acknowledged_to = self._future, replica.log.config, 0
         # Only topics with flush settings guarantee that acknowledged records are on disk.
@@ -231,7 +230,7 @@ class ReplicaMover:
         except (OSError, CorruptData, OffsetOutOfRange) as error:
             failure = error
         if (
-            # During the read, the replica may have been truncated, deleted or moved.
+            # The replica may have been truncated, deleted or moved during the read.
             log.truncations != truncations
             or log.log_start_offset > offset
             or future.log_end_offset != offset
@@ -340,7 +339,7 @@ class ReplicaMover:
 
 
 def _rest(log: Log, offset: int) -> bytes:
-    """Read one step's worth of records from `offset` on; return nothing at the log end."""
+    """Read one step's worth of records from `offset`; return nothing at the log end."""
     slices = log.read(offset, TURN_BYTES, log.log_end_offset)
     try:
         return _bytes_of(slices)
@@ -350,7 +349,7 @@ def _rest(log: Log, offset: int) -> bytes:
 
 
 def _bytes_of(slices: Sequence[FileSlice]) -> bytes:
-    """Read the slices. Raises CorruptData if the file has lost its end."""
+    """Read the slices. Raises CorruptData if the file is truncated."""
     found = []
     for part in slices:
         data = cast(File, part.file).pread(part.size, part.position)

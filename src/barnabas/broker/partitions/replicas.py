@@ -47,8 +47,7 @@ _MINUTE_MS: Final = 60_000
 class ReadFailures:
     """Logs failed reads, at most once a minute per partition.
 
-    A client that reads a damaged batch retries immediately, and so does every other client at that
-    offset.
+    Every client that reads a damaged batch retries immediately.
     """
 
     __slots__ = ("_clock", "_last")
@@ -108,7 +107,7 @@ class Replicas:
         threads: DiskThreads = LOOP_THREADS,
         events: EventLog | None = None,
     ) -> None:
-        """`events` is the broker's log of events; without one, these replicas have their own."""
+        """`events` is the broker's event log; without one, these replicas create their own."""
         metrics.declare(self._families)
         metrics.declare(self._log_families)
         self.traffic = Traffic(metrics, self._count_traffic)
@@ -119,7 +118,7 @@ class Replicas:
         self._store = store
         self.config = config
         self._replicas: dict[tuple[str, int], Replica] = {}  # by topic and partition
-        # the own settings of the topics hosted here
+        # the hosted topics' own settings
         self._overrides: dict[str, Mapping[str, str]] = {}
         self._offline: set[TopicPartition] = set()
         self._replicated: dict[Replica, None] = {}  # replicas led here and followed elsewhere
@@ -215,7 +214,7 @@ class Replicas:
         replica = self._replicas.get(topic_partition)
         if replica is None:
             raise self._missing(topic_partition)
-        # The leader epochs show which side is outdated: FENCED_LEADER_EPOCH or
+        # Compare leader epochs to see which side is outdated: FENCED_LEADER_EPOCH or
         # UNKNOWN_LEADER_EPOCH (KIP-320).
         if leader_epoch != NO_EPOCH:
             replica.partition.check_leader_epoch(leader_epoch)
@@ -291,7 +290,7 @@ class Replicas:
         return frozenset(self._offline)
 
     def mark_offline(self, *names: TopicPartition) -> None:
-        """Note that the logs of these partitions are unreachable on disk."""
+        """Record that the logs of these partitions cannot be reached."""
         self._offline.update(names)
 
     def is_offline(self, name: TopicPartition) -> bool:
@@ -393,7 +392,7 @@ def _volume_families(directories: LogDirectories) -> Iterator[Family]:
     """
     spaces = []
     for path in directories.online:
-        # If the disk has just failed, the next append takes the directory offline.
+        # If the disk has failed, the next append takes the directory offline.
         with suppress(OSError):
             space, _ = directories.volume(path, with_strays=False)
             spaces.append((space, (("directory", str(path)),)))

@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 Codes = dict[TopicPartition, int]
 
 _AGAIN_AFTER_S = 1.0  # retry interval without a descriptor
-_PARTITIONS_PER_TURN = 16  # each may cost file operations; other tasks run in between
+_PARTITIONS_PER_TURN = 16  # each may need file operations; other tasks run in between
 
 
 class _Unhosted(Exception):
@@ -53,9 +53,9 @@ class _Unhosted(Exception):
 class DeferredStates:
     """Partition states that could not be applied because no file descriptor was available.
 
-    No disk has failed in this case, so nothing goes offline: the controller gets a success
-    response, and each state is retried every second. Until a retry succeeds, clients get
-    NOT_LEADER_OR_FOLLOWER. Only the last state of each partition is kept.
+    This is not a disk failure, so nothing goes offline: the controller gets a success response, and
+    each state is retried every second. Until a retry succeeds, clients get NOT_LEADER_OR_FOLLOWER.
+    Only the last state of each partition is kept.
     """
 
     __slots__ = ("_is_closed", "_retry", "_states", "_task", "_timer")
@@ -149,7 +149,7 @@ class RoleChanges:
         self._listeners = listeners
         self._unplaced = unplaced
         self._changes = LogChanges(replicas, failures, keep_objects)
-        # If a directory failed before it was read, its contents are unknown.
+        # The contents of a directory that failed before it was read are unknown.
         self._has_unread = bool(replicas.store.directories.failed)
         self.deferred = DeferredStates(self._retry)
         """The states that wait for file descriptors.
@@ -157,7 +157,7 @@ class RoleChanges:
         They are dropped when a partition is stopped.
         """
         self.line = asyncio.Lock()
-        """The lock held while roles change in several turns.
+        """The lock held while roles change over several turns of the loop.
 
         The next change begins after the last step.
         """
@@ -186,7 +186,7 @@ class RoleChanges:
             if done % _PARTITIONS_PER_TURN == 0:
                 yield None
         report_roles(self._replicas.events, _log, request, role_changes)
-        # A directory may have failed after a role was assigned to one of its partitions.
+        # A directory may have failed after its partitions got their roles.
         gone = self._replicas.offline & codes.keys()
         codes.update(dict.fromkeys(gone, KafkaStorageError.code))
         return codes
@@ -194,7 +194,7 @@ class RoleChanges:
     def _make_logs(self, request: LeaderAndIsr) -> Steps[None]:
         """Create the missing logs, with one wait for the disk, before any of them is written to.
 
-        They are hosted without a leader at first. A log that cannot be created is retried when the
+        At first, they are hosted without a leader. A log that cannot be created is retried when the
         role is assigned.
         """
         replicas, logs = self._replicas, self._replicas.store.logs
@@ -244,7 +244,7 @@ class RoleChanges:
         if state.partition.leader != NO_LEADER:
             self._unplaced.on_placed([name])
         partition, image = replica.partition, state.partition
-        # The state is outdated or repeated, because a controller resends unanswered requests.
+        # A controller resends unanswered requests, so the state may be outdated or repeated.
         if (image.leader_epoch, image.partition_epoch) <= (
             partition.leader_epoch,
             partition.partition_epoch,
@@ -311,7 +311,7 @@ class RoleChanges:
         if is_new:
             replica.leads()
         replica.carry_out(effects)
-        # A waiting request with acks=all may fail now if the ISR has become too small.
+        # If the ISR has become too small, waiting requests with acks=all fail.
         replica.isr_changed()
         if is_new:
             for listener in self._listeners:
@@ -353,7 +353,7 @@ class RoleChanges:
                 raise _Unhosted from error
             raise
         else:
-            log.config = config  # because it was opened before its settings were known
+            log.config = config  # it was opened before its settings were known
         # The checkpoint may be below the log start after a deletion, or above the log end after
         # a crash. Clamp the high watermark between the two (RE-12).
         checkpointed = store.high_watermarks.get(name, 0)
@@ -390,9 +390,9 @@ class RoleChanges:
     def stop_replica(self, request: StopReplica) -> Steps[Codes]:
         """Stop hosting partitions, and delete their data if requested; return each error code.
 
-        For a log in an offline directory, the error code reports that it was not deleted, because
-        it would reappear with the disk. A reported deletion is durable; otherwise, the old log
-        could reappear after a power failure, when the name may already belong to another topic.
+        A log in an offline directory is reported as not deleted, because it would reappear with the
+        disk. A deletion is durable before it is reported; otherwise, the old log could reappear
+        after a power failure, when its name may belong to another topic.
         """
         codes: Codes = {}
         deleted: dict[TopicPartition, Path] = {}
@@ -430,8 +430,8 @@ class RoleChanges:
         """Stop hosting the partitions of these topics that have moved to other brokers.
 
         A broker that was unreachable at the time does not receive StopReplica. It would continue to
-        serve partitions that it led, and acknowledge records that no other replica gets. The log is
-        kept.
+        serve the partitions that it led, and acknowledge records that no other replica receives.
+        The log is kept.
         """
         broker_id = self._replicas.view.broker_id
         for topic in topics:
@@ -444,8 +444,8 @@ class RoleChanges:
                 if replica is None:
                     continue
                 known = replica.partition
-                # Keep the partition if a newer LeaderAndIsr has assigned it here: images and
-                # roles arrive in separate requests.
+                # Keep the partition if a newer LeaderAndIsr has assigned it to this broker: images
+                # and roles arrive in separate requests.
                 if known.topic_id != topic.topic_id or known.leader_epoch < partition.leader_epoch:
                     _log.warning(
                         "%s was reassigned to other brokers; removing its replica",

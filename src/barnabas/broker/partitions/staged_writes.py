@@ -55,7 +55,7 @@ class StagedWrites:
         replicas = self._replicas
         for replica in dirty:
             if not replicas.hosts(replica):
-                # it was deleted or lost with its directory, so no request is waiting for it
+                # deleted or lost with its directory, so no request is waiting for it
                 continue
             try:
                 replica.write_staged()
@@ -63,7 +63,7 @@ class StagedWrites:
                 replica.fail(error)
                 continue
             if replica.flush is not None:
-                continue  # because records appended during a flush count after the next flush
+                continue  # records appended during a flush count after the next flush
             if replica.log.due_flush(now_ms):
                 self.start_flush(replica)
             # A follower counts nothing: its high watermark arrives in the leader's response
@@ -82,7 +82,7 @@ class StagedWrites:
         self.write()
 
     def start_flush(self, replica: Replica) -> None:
-        """Flush the log in a thread. Afterwards, its records count for the high watermark."""
+        """Flush the log in a thread; its records then count for the high watermark."""
         if replica.flush is None:
             loop = asyncio.get_running_loop()
             replica.flush = loop.create_task(_flush(replica, self._replicas, self._clock))

@@ -1,4 +1,4 @@
-"""Provides the replication throttles from the broker's settings (KIP-73, RE-13).
+"""Creates the replication throttles from the broker's settings (KIP-73, RE-13).
 
     leader.replication.throttled.rate       the leader omits a partition from a follower's response
     follower.replication.throttled.rate     the follower omits it from its requests

@@ -1,8 +1,8 @@
 """Counts the records and bytes written to and read from topics, for Kafka's BrokerTopicMetrics.
 
-Each topic hosted here has one object of plain numbers, which its replicas share, so counting is an
-addition to an attribute. The counts of topics that no longer have a replica here are summed, so
-that the totals never decrease and there are no more names than hosted topics.
+The replicas of a topic share one object of plain numbers, so counting is an addition to an
+attribute. The counts of topics without a remaining replica are summed, so that the totals never
+decrease and there are no more names than hosted topics.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TopicTraffic:
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
         self.replicas = 0
-        """The number of the topic's replicas that are hosted here."""
+        """The number of the topic's replicas on this broker."""
 
     def add(self, other: TopicTraffic) -> None:
         """Add the counts of a topic that is no longer hosted."""

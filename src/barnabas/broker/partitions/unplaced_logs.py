@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class UnplacedLogs:
-    """The names of these logs. There are usually none."""
+    """The names of these logs; usually, there are none."""
 
     __slots__ = ("_are_placed", "_names")
 
@@ -33,7 +33,7 @@ class UnplacedLogs:
 
     def on_placed(self, names: Iterable[TopicPartition]) -> None:
         """Remove partitions that have a leader or are deleted."""
-        # Roles may be assigned before startup has added the logs that it found.
+        # Roles may be assigned before startup has added the logs.
         if self._names:
             self._names.difference_update(names)
             if not self._names:

@@ -39,7 +39,7 @@ def is_enabled(context: Context) -> bool:
 
 
 def is_missing(context: Context, name: str) -> bool:
-    """Return whether the topic does not exist and the client is authorized to know."""
+    """Return whether the topic is missing and the client may know that."""
     return (
         name not in context.node.image.topics
         and name not in INTERNAL_TOPICS
@@ -48,8 +48,7 @@ def is_missing(context: Context, name: str) -> bool:
 
 
 async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
-    """Create the topics that the client is authorized to create; return the error for each
-    failure.
+    """Create the topics that the client is authorized to create; return the errors of the others.
     """
     failures: Failures = {}
     allowed = []
@@ -81,7 +80,7 @@ async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
         if not isinstance(outcome, KafkaError) or isinstance(outcome, LeaderNotAvailable):
             quota.take(topic.partitions)
         if isinstance(outcome, TopicAlreadyExists):
-            # Another client created the topic, which has a leader by now or will have one soon.
+            # Another client created the topic: it has a leader, or will have one soon.
             failures[topic.name] = LeaderNotAvailable()
         elif isinstance(outcome, KafkaError):
             failures[topic.name] = outcome

@@ -1,9 +1,8 @@
-"""The controller's channel to one other broker: one request in flight, retried until it is
-answered.
+"""The controller's channel to another broker: one request in flight, retried until answered.
 
-If the broker cannot be reached, the channel retries for as long as the broker is registered; later
-requests queue up (`request_backlog`). A channel serves one registration. When the registration
-ends, its requests are dropped, because the next registration gets the full state.
+While an unreachable broker is registered, the channel keeps retrying, and later requests queue up
+(`request_backlog`). A channel serves one registration. When the registration ends, its requests are
+dropped, because the next registration gets the full state.
 """
 
 from __future__ import annotations
@@ -129,7 +128,7 @@ class BrokerChannel:
         while True:
             try:
                 codes = await self._ask(pending)
-            # Both errors end this channel: a retry would get the same response.
+            # Both errors end this channel, as a retry would fail the same way.
             except (StaleControllerEpoch, StaleBrokerEpoch):
                 raise
             except KafkaError as error:
@@ -148,7 +147,7 @@ class BrokerChannel:
                 if backoff_s >= _MAX_BACKOFF_S:
                     _log.warning("%s is responding again", self)
                 return codes
-            # Do not warn yet: a broker that is starting or stopping is briefly unreachable.
+            # Do not warn yet: a broker is briefly unreachable while it starts or stops.
             if backoff_s < _MAX_BACKOFF_S:
                 backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
                 level = logging.WARNING if backoff_s == _MAX_BACKOFF_S else logging.DEBUG
@@ -161,7 +160,7 @@ class BrokerChannel:
     async def _ask(self, pending: PendingRequest) -> Codes:
         request, image = pending
         epoch = self.broker.epoch
-        # Include the addresses of the leaders, which the receiver may not know yet.
+        # Include the addresses of the leaders, in case the receiver does not know them yet.
         if isinstance(request, LeaderAndIsr):
             message, version = wire.leader_and_isr_request(request, epoch, image.brokers)
             answer = await self._exchange(LEADER_AND_ISR, message, version)

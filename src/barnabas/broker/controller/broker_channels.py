@@ -51,8 +51,7 @@ class BrokerChannels:
     ) -> None:
         """`timeout_ms` is the time after which a request to another broker is retried.
 
-        `learned` is called when a broker has reported its supported versions, which are then in
-        `versions`.
+        `learned` is called when the supported versions of a broker have been added to `versions`.
         """
         self._broker_id = broker_id
         self._deliver = deliver
@@ -63,9 +62,9 @@ class BrokerChannels:
         self._learned = learned
         self._channels: dict[int, BrokerChannel] = {}
         self.versions: dict[int, tuple[int, Versions]] = {}
-        """The responses to ApiVersions by broker id, with the broker epochs to which they belong.
+        """The responses to ApiVersions by broker id, each with its broker epoch.
 
-        They outlast a term, as the connections do.
+        Like the connections, they outlast a term.
         """
 
     async def send(self, requests: Sequence[Send], image: ClusterImage) -> None:
@@ -76,8 +75,8 @@ class BrokerChannels:
         self._connect_to(image)
         for broker_id, request in requests:
             if broker_id == self._broker_id:
-                # Await the requests in order, so that committed decisions are in effect here
-                # when `send` returns.
+                # Await the requests in order, so that committed decisions are in effect on this
+                # broker when `send` returns.
                 await self._carry_out(request)
             elif broker_id in self._channels:
                 self._channels[broker_id].send(request, image)
@@ -128,7 +127,7 @@ class BrokerChannels:
             except OSError as error:
                 # If a log cannot be created or removed, only that replica fails.
                 _log.error("%s failed: %s", type(part).__name__, error)
-                # As with a remote broker, it is unknown what this broker hosts after that.
+                # It is then unknown what this broker hosts, as for a remote broker.
                 codes = {} if isinstance(part, LeaderAndIsr) else None
             # UpdateMetadata has no error codes per partition.
             if not isinstance(part, UpdateMetadata):

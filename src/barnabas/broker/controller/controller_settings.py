@@ -62,4 +62,4 @@ class ControllerContext(NamedTuple):
     unclean_elections: Counter
     events: EventLog
     causes: TopicCauses
-    """The requests for which this broker changes topics."""
+    """The requests behind the topic changes of this broker."""

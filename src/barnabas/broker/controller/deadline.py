@@ -1,6 +1,6 @@
 """Limits how long a client waits for the controller.
 
-After a timeout or a disconnect, the work itself continues, so that no topic is left half created.
+The work itself continues after a timeout or a disconnect, so that no topic is left half created.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ _UNTIL_REFUSED_MS = 5000
 async def within(timeout_ms: int, work: Coroutine[Any, Any, T]) -> T:
     """Return the result of `work`, or raise its error. Raises RequestTimedOut if it takes too long.
 
-    With a timeout of 0, a client still gets errors that are detected immediately.
+    Even with a timeout of 0, a client gets the errors that are detected immediately.
     """
     task = asyncio.get_running_loop().create_task(work)
     task.add_done_callback(retrieve_error)
     waits_ms = timeout_ms if timeout_ms > 0 else _UNTIL_REFUSED_MS
     try:
-        # Do not use `wait_for`: its error would reference its frame, and the frame would
-        # reference the error. Only the garbage collector could free this cycle, which holds the
-        # whole request.
+        # Do not use `wait_for`: its error and its frame would reference each other. Only the
+        # garbage collector could free this cycle, which includes the whole request.
         async with asyncio.timeout(waits_ms / 1000):
             return await shielded(task)
     except TimeoutError:

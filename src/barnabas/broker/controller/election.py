@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 # A session from before a restart expires at most one tick late, and ZooKeeper's minimum session
-# timeout is two ticks, 4 s by default. Allow for a busy ZooKeeper host, too.
+# timeout is two ticks, 4 s by default. This leaves room for a busy ZooKeeper host.
 _SHORTEST_SESSION_MS = 4_000
 _ENDS_LATE_MS = 1_000
 
 _BACKOFF_S = 0.05
 _DOUBLINGS = 7
 _CALM_AGAIN_MS = 20_000
-"""After this much time without a failure, the next failure counts as the first one."""
+"""After this time without a failure, the next one counts as the first."""
 
 UNKNOWN = -1
 _FIRST_EPOCH = 1
@@ -106,7 +106,7 @@ class ControllerElection:
         self._failures = 0
         self._failed_at_ms = 0
         self.controller_id = UNKNOWN
-        """The id of the controller known to this broker; -1 while there is none."""
+        """The id of the controller as known to this broker; -1 if there is none."""
 
     def term(self) -> ControllerTerm:
         """The current term of this broker. Raises NotController."""
@@ -130,7 +130,8 @@ class ControllerElection:
     async def start(self, broker: BrokerImage, cluster_id: str) -> None:
         """Register, and become the controller if there is none.
 
-        Without other brokers, errors are raised immediately, because no other broker can take over.
+        On a standalone broker, errors are raised immediately, because no other broker can take
+        over.
         """
         self._broker = broker
         self._cluster_id = cluster_id
@@ -140,8 +141,7 @@ class ControllerElection:
         try:
             await self._try_to_be_elected()
         except (MetadataError, KafkaError) as error:
-            # Without other brokers, this broker has to be the controller or it cannot serve
-            # anything.
+            # A standalone broker that is not the controller cannot serve anything.
             if self._context.peers is None:
                 raise
             await self._resign(error)
@@ -168,7 +168,7 @@ class ControllerElection:
                 else:
                     await self._term.serve()
             except Exception as error:
-                # On any error, stop: decisions would be based on state that may be wrong.
+                # Stop on any error: decisions would be based on state that may be wrong.
                 await self._resign(error)
                 await self._back_off()
 
@@ -185,8 +185,7 @@ class ControllerElection:
         return store.session_state is SessionState.EXPIRED or store.session_id != self._session_id
 
     def _session_changed(self, state: SessionState) -> None:
-        # ZK-5: another broker may be the controller by now, so this term must make no more
-        # decisions.
+        # ZK-5: another broker may be the controller, so this term must not make any more decisions.
         if self._is_session_over and self._term is not None:
             self._term.events.end(SessionExpired(layout.CONTROLLER, "the session has expired"))
         self._due.set()
@@ -225,7 +224,7 @@ class ControllerElection:
     # --- terms -----------------------------------------------------------------------------------
 
     async def _try_to_be_elected(self) -> None:
-        """Start a term if there is no controller, or if this broker still is the controller."""
+        """Start a term if there is no controller, or if this broker is still the controller."""
         broker_id = self._context.view.broker_id
         elected = await become_controller(self._store, broker_id, self._clock)
         if elected is None:
@@ -275,7 +274,7 @@ class ControllerElection:
             self._channels = None
 
     async def _watch_controller(self) -> None:
-        """Return when there may be no controller or when the session has expired."""
+        """Wait until there may be no controller or the session has expired."""
         self._due.clear()
         # Watch before reading, so that a change in between sets the event again.
         self._store.watch(layout.CONTROLLER, self._due.set)
@@ -298,7 +297,7 @@ class ControllerElection:
             return
         self.controller_id = UNKNOWN
         if _is_doubtful(error):
-            # There may be no other controller, but the store has to be read again first.
+            # There may be no other controller, but the store must be read again first.
             _log.warning(
                 "controller resigned; reloading its state from the metadata store: %s", error
             )
@@ -342,13 +341,13 @@ def _is_doubtful(error: Exception) -> bool:
 
 
 class Previous(NamedTuple):
-    """Holds what this broker knows about the last controller."""
+    """What this broker knows about the last controller."""
 
     broker_id: int = UNKNOWN
     broker_epoch: int = UNKNOWN
     """The epoch of its registration while it was the controller."""
     own_end: Exception | None = None
-    """The error that ended this broker's own last term, if it has been the controller."""
+    """The error that ended this broker's own last term, if any."""
 
 
 async def election_cause(
@@ -357,9 +356,9 @@ async def election_cause(
     """Return why there was no controller before this broker was elected in this epoch (IN-1).
 
     A broker knows who the last controller was if it has watched `/controller`. ZooKeeper deletes
-    that node and the broker's registration together when a session ends. So if the registration is
-    unchanged, the session has not ended, and somebody deleted the node. What this broker cannot
-    find out, such as why a session ended, is reported as unknown.
+    that node and the broker's registration together when a session ends. If the registration is
+    unchanged, the session has not ended, so somebody deleted the node. Anything that this broker
+    cannot find out, such as why a session ended, is reported as unknown.
     """
     last, known_epoch, own_end = previous
     if last == broker_id:

@@ -5,11 +5,11 @@
 Rounds run one at a time; a watch only schedules the next round. A request (for a new ISR or a new
 leader) is also decided in a round, and answered once the decision is committed and delivered.
 
-If leaders have written ISRs themselves in the meantime (RE-9), the controller reads these ISRs and
-decides again. If a commit fails for any other reason, another broker is the controller or the state
-of the store is unknown. In that case, `serve` raises the error, and every caller gets
-NotController. The term makes no more decisions; the next term, on this broker or another, starts by
-reading everything.
+If leaders have written ISRs themselves since the decision (RE-9), the controller reads these ISRs
+and decides again. If a commit fails for any other reason, another broker is the controller or the
+state of the store is unknown: `serve` raises the error, and every caller gets NotController. The
+term makes no more decisions; the next term, on this broker or another, starts by reading
+everything.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ _WATCHED = (
 )
 
 _MAX_ATTEMPTS = 5
-"""The number of attempts at one decision; after that, the conflicting writer cannot be a leader
-changing its ISR.
+"""The number of attempts at one decision. A writer that conflicts more often than this is not a
+leader changing its ISR.
 """
 
 _Outcome = tuple[object, KafkaError | None]
@@ -129,7 +129,7 @@ class ControllerTerm:
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster according to all committed decisions."""
+        """The cluster after all committed decisions."""
         return self._machine.image
 
     @property
@@ -206,8 +206,8 @@ class ControllerTerm:
         await self._round()
 
     def _removed_topics(self) -> list[Send]:
-        """Build the removal of topics that only this broker still knows; other brokers detect
-        deletions themselves.
+        """Build the removal of topics that only this broker knows; other brokers detect deletions
+        themselves.
         """
         gone = self._context.view.image.topics.keys() - self.image.topics.keys()
         if not gone:
@@ -253,7 +253,7 @@ class ControllerTerm:
         await self._deletions.until_removed(topic)
 
     def on_answer(self, broker_id: int, request: ControlRequest, codes: Codes) -> None:
-        """Process a broker's response to a request of this controller epoch."""
+        """Process a broker's response to a request from this controller epoch."""
         if self._controller is None:
             # The request is from an earlier term; this term resends everything.
             return
@@ -269,12 +269,12 @@ class ControllerTerm:
                 self.events.logs_deleted(broker_id, moved)
 
     def _note_reports(self, broker_id: int, codes: Codes) -> None:
-        """Note which replicas the broker has lost or hosts again, according to its response."""
+        """Record which replicas the broker has lost or hosts again, from its response."""
         broker = self.image.brokers.get(broker_id)
         if broker is None:
             return
-        # Note the broker epoch: before the next round, the broker may leave or re-register with a
-        # repaired disk.
+        # Record the broker epoch: before the next round, the broker may leave, or re-register with
+        # a repaired disk.
         epoch = broker.epoch
         lost, hosted = [], []
         for name, code in codes.items():
@@ -311,7 +311,7 @@ class ControllerTerm:
         # A watch fires once, so set it again before reading.
         for path in changed:
             self._context.store.watch(path, self._on_change[path])
-        # Check this first: a deposed controller must not decide anything.
+        # Check for another controller first: a deposed controller must not decide anything.
         if layout.CONTROLLER in changed:
             await self._check_still_elected()
         if events.defaults_changed:
@@ -390,8 +390,8 @@ class ControllerTerm:
     async def _read_isrs_without(self, gone: Set[int]) -> None:
         """Read the ISRs that may include replicas on these brokers although the image does not.
 
-        A leader may have added such a replica without having announced it yet (RE-9); the replica
-        would remain in the ISR even if it has lost records.
+        A leader may have added such a replica without announcing it yet (RE-9); the replica would
+        remain in the ISR even if it had lost records.
         """
         names = [
             TopicPartition(topic.name, number)
@@ -450,11 +450,11 @@ class ControllerTerm:
     async def _process_log_dir_events(self) -> None:
         """Resend all hosted partitions to a broker that reports a disk failure.
 
-        Its response lists the lost ones.
+        Its response lists the lost partitions.
         """
         store = self._context.store
         for broker_id in await log_dir_notifications.take(store, self.elected.version):
-            # A broker that has left gets everything when it re-registers.
+            # A broker that has left gets all partitions when it re-registers.
             if broker_id in self.image.brokers:
                 hosted = log_dir_notifications.everything_hosted(
                     self.image, broker_id, {*self._deletions}
@@ -467,8 +467,8 @@ class ControllerTerm:
         found = await isr_notifications.read_announced(store)
         self._machine.states_read(await isr_notifications.read_states(store, found.partitions))
         await self._carry_out(lambda machine: machine.isrs_announced(found.partitions))
-        # Remove the notifications last: if another controller takes over before that, it
-        # processes them again.
+        # Remove the notifications last: a controller that takes over earlier must process them
+        # again.
         await isr_notifications.remove(store, found.paths, self.elected.version)
 
     async def _process_deleted_logs(self) -> None:
@@ -504,8 +504,9 @@ class ControllerTerm:
 
     async def _process_requests(self) -> None:
         events = self.events
-        # Requests that arrive during the round wait for the next one. Otherwise a client that
-        # keeps sending requests would delay all other work, such as handling a failed broker.
+        # Requests that arrive during the round wait for the next one. Otherwise, a client that
+        # keeps sending requests would delay all other work, such as the handling of a failed
+        # broker.
         for _ in range(len(events.requests)):
             # The request stays in the queue until it is answered, by `close` if necessary.
             outcomes: list[_Outcome] = []
@@ -557,18 +558,18 @@ class ControllerTerm:
         return decision
 
     async def _commit(self, decision: Decision) -> BadVersion | None:
-        """Commit.
+        """Commit the decision.
 
-        Return the error if nothing was committed because a leader may have been faster.
+        Return the error if a leader may have been faster and nothing was committed.
         """
         for number, operations in enumerate(split(decision.operations)):
-            # The term may have ended between two commits; then write nothing more.
+            # If the term ended between two commits, write nothing more.
             if self.events.ended is not None:
                 raise self.events.ended
             try:
                 await self._context.store.commit(operations)
             except BadVersion as error:
-                # Do this only for the first commit; later, part of the decision is already
+                # Only the first commit may be decided again: after it, part of the decision is
                 # committed.
                 if number == 0 and layout.partition_of_state(error.path) is not None:
                     return error
@@ -583,7 +584,7 @@ class ControllerTerm:
 
 
 def _decide(request: Request, outcomes: list[_Outcome], machine: Controller) -> Decision:
-    """Decide, and append the response, or the error that was raised, to the list."""
+    """Decide, and append the response or the raised error to the list."""
     try:
         decision, answer = request.decide(machine)
     except KafkaError as error:

@@ -1,7 +1,8 @@
 """Queues the events that a controller still has to process, and the callers waiting for a round.
 
-An event only sets a mark here; the next round takes the marks and reads the current state, so the
-order and number of events do not matter. When the term ends, all waiting callers get an error.
+An event only sets a mark in the queue. The next round takes the marks and reads the current state,
+so the order and number of events do not matter. When the term ends, all waiting callers get an
+error.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Reports = dict[tuple[int, int], dict[TopicPartition, bool]]
 
 
 class Request(NamedTuple):
-    """A request for the machine to decide; `answer` receives the response."""
+    """A request on which the machine decides; `answer` receives the response."""
 
     decide: Callable[[Controller], tuple[Decision, Any]]
     answer: asyncio.Future[Any]
@@ -39,7 +40,7 @@ class ReplicaReports:
     A report states whether a replica is hosted or was lost with a log directory. A damaged log
     counts as lost until another replica is the leader; then it starts empty, and the broker hosts
     the replica again in the same registration. Therefore, the latest report about a replica counts,
-    whether the previous one is waiting, being processed, or already in the image.
+    whether the previous one is waiting, in progress, or part of the image.
     """
 
     __slots__ = ("_taken", "_waiting")
@@ -58,7 +59,7 @@ class ReplicaReports:
         """Add a live broker's report about these replicas; it replaces earlier reports."""
         names = list(names)
         for (reporter, _), reported in self._waiting.items():
-            # This applies to any registration, because the latest report describes the disk.
+            # Any registration will do, because the latest report describes the disk.
             if reporter == broker_id:
                 for name in names:
                     reported.pop(name, None)
@@ -75,12 +76,12 @@ class ReplicaReports:
         return None
 
     def take(self) -> Reports:
-        """Take all waiting reports; they still count until they are processed."""
+        """Take all waiting reports; they count until they are processed."""
         self._taken, self._waiting = self._waiting, {}
         return self._taken
 
     def on_processed(self) -> None:
-        """Forget the reports that `take` returned, because they are in the image now."""
+        """Forget the reports that `take` returned, once the image includes them."""
         self._taken = {}
 
 
@@ -181,7 +182,8 @@ class EventQueue:
         await future
 
     async def submit(self, decide: Callable[[Controller], tuple[Decision, T]]) -> T:
-        """Let the machine decide; return the response once the decision is committed and delivered.
+        """Have the machine decide; return the response once the decision is committed and
+        delivered.
 
         Raises the KafkaError that `decide` raises, or NotController.
         """
@@ -216,7 +218,7 @@ class EventQueue:
     def begin_round(self) -> None:
         """Begin a round; later events wait for the next one."""
         self._due.clear()
-        # This round serves the callers that are waiting now; later callers wait for the next.
+        # This round serves the callers that are already waiting; later callers wait for the next.
         self._served, self._waiting = [*self._served, *self._waiting], []
 
     def end_round(self) -> None:
@@ -237,7 +239,7 @@ class EventQueue:
             answer.set_exception(error)
 
     def close(self, error: Exception) -> None:
-        """End the term, so that every waiting caller gets the error."""
+        """End the term; every waiting caller gets the error."""
         waiting = [*self._served, *self._waiting, *(each.answer for each in self.requests)]
         self._served, self._waiting, self.requests = [], [], []
         for future in waiting:

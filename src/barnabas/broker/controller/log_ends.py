@@ -113,8 +113,8 @@ class LogEndQuery:
             for each in topic.partitions:
                 name = TopicPartition(topic.topic, each.partition_index)
                 diverging = each.diverging_epoch
-                # The broker may have the partition in another leader epoch, or may not have it yet;
-                # ask again later.
+                # The broker may host the partition in another leader epoch, or not host it yet: ask
+                # again later.
                 if each.error_code != NONE:
                     _log.info(
                         "broker %d returned no log end offset for %s: error %d",
@@ -144,7 +144,7 @@ def _request(names: list[TopicPartition], epochs: Mapping[TopicPartition, int]) 
                 partitions=[
                     FetchPartition(
                         partition=number,
-                        # A replica in an earlier leader epoch may still be appending to its log.
+                        # A replica in an earlier leader epoch may be appending to its log.
                         current_leader_epoch=epochs[TopicPartition(topic, number)],
                         fetch_offset=_BEYOND_ALL,
                         last_fetched_epoch=epochs[TopicPartition(topic, number)],

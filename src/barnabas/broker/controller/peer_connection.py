@@ -21,7 +21,7 @@ Answered = Callable[[int, ControlRequest, Codes], None]
 VersionsKnown = Callable[[BrokerImage, Versions], None]
 """Receives a registered broker and its response to ApiVersions."""
 Deposed = Callable[[Exception], None]
-"""Receives the error that ends the term: a broker knows a later controller epoch."""
+"""Receives the error that ends the term: a broker has seen a later controller epoch."""
 
 
 class PeerConnection(Protocol):

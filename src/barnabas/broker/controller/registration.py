@@ -1,8 +1,8 @@
 """A broker's first steps in the metadata tree: base nodes, cluster id, registration, election.
 
-Each step is one commit and can be repeated safely: a broker that died between two steps repeats
-them all at its next start. Other brokers may be taking the same steps, and the response to a commit
-may be lost; in both cases, the broker reads the tree to find out what was committed.
+Each step is one commit and can be repeated safely: a broker that died between two steps repeats all
+of them at its next start. If another broker takes the same step, or the response to a commit is
+lost, the broker reads the tree to find out what was committed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Elected(NamedTuple):
 async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Random) -> str:
     """Create missing base nodes, and return the cluster id.
 
-    `cluster_id` is the id in the data directories; it is written to the tree if the tree has none.
+    `cluster_id` is the id in the data directories, which is written to the tree if it has none.
     Raises ConfigError if the tree has a different id.
     """
     while True:
@@ -151,7 +151,7 @@ async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) 
         ),
         Set(layout.CONTROLLER_EPOCH, layout.encode_epoch(epoch + 1), version),
     ]
-    # KIP-584: Kafka stores its feature levels there.
+    # KIP-584: Kafka stores its feature levels in this node.
     if await store.read(layout.FEATURE) is None:
         operations.append(Create(layout.FEATURE, layout.FEATURE_NODE))
     try:
@@ -169,7 +169,7 @@ async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) 
 
 async def elected_term(store: MetadataStore, broker_id: int) -> Elected | None:
     """Return the controller epoch if this broker is the controller in the tree, else None."""
-    # Read in this order: the controller read after the epoch was elected in that epoch or later.
+    # Read the epoch first: the controller read afterwards was elected in that epoch or later.
     epoch = await store.read(layout.CONTROLLER_EPOCH)
     node = await store.read(layout.CONTROLLER)
     if epoch is None or node is None or not is_own(store, node, broker_id):

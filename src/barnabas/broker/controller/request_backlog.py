@@ -1,8 +1,8 @@
 """Queues the requests that a broker has not answered yet, in order and bounded.
 
 Normally, each request is sent as it was decided. If a broker does not respond, queued requests are
-merged by their combined effect: one metadata update, the partitions to stop hosting, and the
-partitions to host. So a backlog is never larger than a few times the cluster's state.
+merged into their combined effect: one metadata update, the partitions to stop, and the partitions
+to host. A backlog is therefore never larger than a few times the cluster's state.
 
 The first request is never merged, because it may be in flight.
 """
@@ -29,7 +29,7 @@ from barnabas.types import TopicPartition
 MERGED_AT = 64
 """The number of queued requests at which to merge.
 
-After a merge, it is at least twice the number of requests that are left.
+After a merge, it is at least twice the number of remaining requests.
 """
 
 
@@ -52,8 +52,8 @@ class _Stop(NamedTuple):
         # A later stop without deletion does not undo a deletion.
         delete = self.delete or before.delete
         epochs = (self.leader_epoch, before.leader_epoch)
-        # A broker that would have applied one of the two must apply the result, so drop a check
-        # that only one has.
+        # A broker that would have applied either of the two must apply the result, so drop any
+        # check that only one has.
         unchecked = [each for each in (WHILE_DELETING, NO_EPOCH) if each in epochs]
         return _Stop(delete, unchecked[0] if unchecked else max(epochs), self.topic_id)
 
@@ -77,7 +77,7 @@ class RequestBacklog:
     def add(self, request: ControlRequest, image: ClusterImage) -> None:
         """Add a request at the end; `image` is the cluster after it is applied."""
         self._queue.extend(PendingRequest(piece, image) for piece in in_pieces(request))
-        # The limit grows with the number of requests left by a merge, so merges are rare even
+        # The limit grows with the number of requests that a merge leaves, so merges are rare even
         # with many partitions.
         if len(self._queue) > self._limit:
             first, *rest = self._queue
@@ -99,7 +99,7 @@ def merge_requests(requests: Sequence[PendingRequest]) -> list[PendingRequest]:
     """Merge requests of one controller into fewer requests with the same effect.
 
     UpdateMetadata comes first, because followers need the addresses of leaders. StopReplica comes
-    before LeaderAndIsr, because the earlier log of a partition that is hosted again must be deleted
+    before LeaderAndIsr, because the old log of a partition that is hosted again must be deleted
     first.
     """
     if not requests:

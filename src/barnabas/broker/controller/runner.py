@@ -90,7 +90,7 @@ class ControllerRunner:
         store may have lost it. `peers` connects to other brokers; None if there are none.
         `registered` is called with each new broker epoch, right after `view` is updated. `strays`
         are this broker's stray logs, for which no topic is created automatically. `events` is the
-        broker's log of events; without one, this controller has its own.
+        broker's event log; without one, this controller creates its own.
         """
         metrics = Registry() if metrics is None else metrics
         metrics.declare(self._families)
@@ -165,8 +165,8 @@ class ControllerRunner:
         )
 
     def _families(self) -> Iterator[Family]:
-        """Yield the controller metrics; as in Kafka, every broker has them, and they are 0 unless
-        it is the controller.
+        """Yield the controller metrics. As in Kafka, every broker has them; unless it is the
+        controller, they are 0.
         """
         try:
             counts, brokers = self.counts, len(self.image.brokers)
@@ -176,8 +176,8 @@ class ControllerRunner:
         for name, value, sentence in (
             ("ActiveControllerCount", self.is_active, "1 on the controller, 0 elsewhere"),
             ("ActiveBrokerCount", brokers, "Brokers that are registered"),
-            # Kafka's value is 0 while no event is being handled; here, no page is rendered during
-            # an event.
+            # In Kafka, 0 means that no event is being handled; Barnabas renders no page during an
+            # event.
             ("ControllerState", 0, "Always 0: the controller is idle whenever a page is rendered"),
             ("OfflinePartitionsCount", counts.offline_partitions, "Partitions without a leader"),
             ("PreferredReplicaImbalanceCount", away, "Partitions not led by their first replica"),
@@ -213,7 +213,7 @@ class ControllerRunner:
         """Withdraw the warning that this broker may have lost records in an unclean shutdown
         (KIP-966).
 
-        No partition depends on those records now, so the next controller must not act on the
+        No partition depends on those records any more, so the next controller must not act on the
         warning again.
         """
         await self._election.withdraw_loss_warning()
@@ -307,7 +307,7 @@ class ControllerRunner:
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, proposals: Sequence[IsrProposal]
     ) -> dict[TopicPartition, IsrAnswer]:
-        """Decide on ISR changes that a leader proposes (KIP-497). Raises NotController."""
+        """Decide on the ISR changes that a leader proposes (KIP-497). Raises NotController."""
         return await self._election.term().events.submit(
             lambda machine: machine.isr_proposed(broker_id, broker_epoch, proposals)
         )
@@ -372,7 +372,7 @@ class ControllerRunner:
         Returns once the outcome has been sent to every broker, or, if another broker is the
         controller, once the loss is announced. A controller that misses the announcement learns of
         the loss when it is elected or when this broker registers, because this broker then rejects
-        its LeaderAndIsr. Raises NotController if the store does not respond for long.
+        its LeaderAndIsr. Raises NotController if the store does not respond for too long.
         """
         broker_id = self._context.view.broker_id
         if self.is_active:
@@ -396,7 +396,7 @@ class ControllerRunner:
                 return
 
     async def topic_config_changed(self, topic: str) -> None:
-        """Send a changed topic config to every broker; return when that is done.
+        """Send a changed topic config to every broker, and wait until that is done.
 
         A controller on another broker is notified by its own watch.
         """

@@ -102,7 +102,7 @@ def log_changes(events: EventLog, controller_id: int, decision: Decision) -> Non
 def log_topics(
     context: ControllerContext, image: ClusterImage, kind: Kind, names: Iterable[str]
 ) -> None:
-    """Report topics that were created, got more partitions, or were deleted.
+    """Report created, enlarged and deleted topics.
 
     The topics of one request share one log line.
     """

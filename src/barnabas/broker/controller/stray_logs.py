@@ -1,10 +1,9 @@
 """Tracks stray logs, whose partitions are not in the metadata, and prevents automatic creation of
 their topics.
 
-Metadata can be lost or restored from an old backup. If the next client request then created the
-topic, the new topic would have another id, the old log would be set aside, and metadata restored
-later would find the name taken. An administrator can still create the topic; the log is then set
-aside and kept.
+Metadata can be lost or restored from an old backup. If a client request then created the topic, it
+would get another id, its old log would be set aside, and metadata restored later would find the
+name taken. An administrator can still create the topic; the log is then set aside and kept.
 """
 
 from __future__ import annotations

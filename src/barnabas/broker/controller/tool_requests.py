@@ -4,7 +4,7 @@
     /admin/reassign_partitions         the same, with "replicas":[1,2] for each
 
 The controller removes a request when it is done: an election immediately, a reassignment when it is
-complete. A tool that finds an existing node reports that another operation is in progress. An
+complete. A tool that finds the node reports that another operation is in progress. An
 invalid request is logged and removed, so that it does not block later requests.
 """
 
@@ -115,7 +115,7 @@ class ToolRequests:
             return None
 
     async def _write(self, path: str, left: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-        """Write back what is left of a request; a deposed controller changes nothing."""
+        """Write back the rest of a request; a deposed controller changes nothing."""
         change: Operation = Delete(path)
         if left:
             entries = [

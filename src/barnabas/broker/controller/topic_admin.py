@@ -1,9 +1,9 @@
 """Creates, enlarges and deletes topics for clients.
 
 A change is written to the metadata store, and the controller is notified by its watch, whichever
-broker wrote it; the client waits for the round that applies the change. Topics are changed in no
-other way, even by a standalone broker. Only the controller handles these requests, but any broker
-can create topics automatically.
+broker wrote it; the client waits for the round that applies the change. There is no other way to
+change a topic, even on a standalone broker. Only the controller handles these requests, but any
+broker can create topics automatically.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class TopicAdmin:
         accepted = _acceptable(topics, checked)
         if accepted and not validate_only:
             failures = await self._writer.create(accepted)
-            # The watch fires too, but perhaps only after this round begins.
+            # The watch fires too, but may fire only after this round has begun.
             term.events.path_changed(layout.TOPICS)
             await term.events.whole_round()
         outcomes: list[Outcome] = []
@@ -87,8 +87,8 @@ class TopicAdmin:
     async def auto_create(self, topics: Sequence[NewTopic]) -> list[Outcome]:
         """Create topics like `create`, on a broker that may not be the controller.
 
-        A topic is returned once this broker knows its leaders, or LeaderNotAvailable if that takes
-        more than half a minute.
+        A topic is returned once this broker knows its leaders; LeaderNotAvailable is returned if
+        that takes more than half a minute.
         """
         checked = self._any_writer.check(topics)
         failures = await self._any_writer.create(_acceptable(topics, checked))
@@ -107,7 +107,7 @@ class TopicAdmin:
         checked: Sequence[Assignment | KafkaError],
         failures: Container[str],
     ) -> None:
-        """Report the topics that this broker created: the controller does not know the cause."""
+        """Report the topics that this broker created; the controller does not know the cause."""
         for topic, assignment in zip(topics, checked, strict=True):
             if not isinstance(assignment, KafkaError) and topic.name not in failures:
                 partitions = counted(len(assignment), "partition")

@@ -2,7 +2,7 @@
 
 A change travels through the metadata store: the handler of a request writes it, and the controller
 reads it when its watch fires. A cause is therefore kept under a key that both can derive and that
-is unique to the change. Changes that another broker or a tool wrote have no cause here, and the
+is unique to the change. Changes written by another broker or a tool have no known cause, and the
 controller does not guess one.
 """
 
@@ -36,7 +36,7 @@ class TopicCauses:
         self._causes: dict[Key, str] = {}
 
     def note(self, key: Key, cause: str) -> None:
-        """Keep the cause of a change that is about to be written; a later cause is ignored."""
+        """Store the cause of a change that is about to be written; any later cause is ignored."""
         if not cause:
             return
         self._causes.setdefault(key, cause)
@@ -49,7 +49,7 @@ class TopicCauses:
 
     @contextmanager
     def noting(self, keys: Iterable[Key], cause: str) -> Iterator[None]:
-        """Note the cause of changes while they are written, and forget it if that fails."""
+        """Note the cause of changes while they are written; forget it if the write fails."""
         keys = tuple(keys)
         for key in keys:
             self.note(key, cause)

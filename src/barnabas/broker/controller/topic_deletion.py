@@ -36,9 +36,7 @@ class TopicDeletions:
         return iter(self._left)
 
     def begin(self, name: str, topic: TopicImage | None) -> None:
-        """Begin to delete the topic's replicas; None means that deletion was requested for a topic
-        that does not exist.
-        """
+        """Begin to delete the topic's replicas; None stands for a topic that does not exist."""
         partitions = {} if topic is None else topic.partitions
         self._left[name] = {
             (number, broker_id): False
@@ -51,12 +49,12 @@ class TopicDeletions:
     def on_answer(
         self, broker_id: int, request: StopReplica, codes: Mapping[TopicPartition, int]
     ) -> None:
-        """Process a broker's response to a deletion, which has an error code for each replica.
+        """Process a broker's response to a deletion, with an error code for each replica.
 
         NONE confirms the deletion, even if a log directory has failed: only the broker can
         distinguish a replica that it cannot access from the log of another topic of that name.
-        Responses to requests from before this deletion are ignored: they are about an earlier topic
-        of that name, or about a replica that was moved away and back.
+        Responses to requests sent before this deletion are ignored: they concern an earlier topic
+        of that name, or a replica that was moved away and back.
         """
         for name, code in codes.items():
             left, replica = self._left.get(name.topic), (name.partition, broker_id)
@@ -87,7 +85,7 @@ class TopicDeletions:
                     future.set_result(None)
 
     def is_blocked(self, name: str, image: ClusterImage) -> bool:
-        """Return whether the deletion is waiting for a broker or log directory that has failed."""
+        """Return whether the deletion is waiting for a failed broker or log directory."""
         return any(
             is_out_of_reach
             or broker_id not in image.brokers

@@ -133,8 +133,8 @@ class TopicNodes:
         (KIP-516).
 
         `ids` is keyed by name, with None for an unknown topic. If an old Kafka tool has rewritten a
-        known topic's node without the id, the topic keeps its id, because with a new id its logs
-        would belong to another topic.
+        known topic's node without the id, the topic keeps its id, because its logs would not match
+        a new one.
         """
         nodes = await self._store.read_many([layout.topic_path(name) for name in ids])
         operations: list[Operation] = [Check(layout.CONTROLLER_EPOCH, self._epoch_version)]

@@ -1,7 +1,7 @@
 """Validates clients' changes to topics and writes them to the metadata store.
 
 The controller is notified by its watches and applies the change; this module only writes. All
-topics of one request go into one commit, so there is only one disk sync. On a conflict with another
+topics of a request go into one commit, which needs only one disk sync. On a conflict with another
 broker, the topics are written one by one, each with its own result.
 """
 
@@ -137,7 +137,7 @@ class TopicWriter:
             for topic, assignment in some:
                 path = layout.topic_config_path(topic.name)
                 config = layout.encode_config(topic.configs)
-                # An administrator may have removed a topic by hand but not its config.
+                # An administrator may have removed a topic manually, but not its config.
                 left_over = await self._read(path)
                 operations.append(Create(path, config) if left_over is None else Set(path, config))
                 topic_id = self._random.uuid()
@@ -149,7 +149,7 @@ class TopicWriter:
                 await self.commit(operations)
                 return
             except NoNode:
-                # The config belonged to an earlier topic, which has just been deleted.
+                # The config belonged to an earlier topic that was deleted in between.
                 if not reads_left:
                     raise
 
@@ -226,7 +226,7 @@ class TopicWriter:
     # ---------------------------------------------------------------------------------------------
 
     async def commit(self, operations: Sequence[Operation]) -> None:
-        """Commit for a client; a store failure becomes NotController, so the client tries another
+        """Commit for a client; a store failure becomes NotController, which makes it try another
         broker.
 
         Raises NotController, NodeExists, NoNode or BadVersion.

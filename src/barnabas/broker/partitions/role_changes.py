@@ -159,7 +159,7 @@ class RoleChanges:
         self.line = asyncio.Lock()
         """The lock held while roles change over several turns of the loop.
 
-        The next change begins after the last step.
+        The next change waits for it.
         """
 
     # --- LeaderAndIsr ----------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """Tracks how many file descriptors are left, and logs shortages.
 
-A log opens its files when it is used, so a broker that has used all descriptors for connections can
-neither read nor write. To avoid that, an eighth of the limit is reserved: connections wait in the
-kernel's backlog while fewer descriptors are left. If descriptors run out anyway, no disk has
-failed: operations that need one are rejected or deferred, and this is logged once.
+A log opens its files when it is used, so a broker whose connections use up all descriptors can
+neither read nor write. An eighth of the limit is therefore reserved: connections wait in the
+kernel's backlog while fewer descriptors are left. Running out of descriptors is not a disk failure:
+operations that need one are rejected or deferred, and the shortage is logged once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AN_EPISODE_MS = 60_000  # a later error starts a new episode
 
 
 class Descriptors(NamedTuple):
-    """The descriptor limit of a process and how many are open."""
+    """The descriptor limit of a process, and how many descriptors are left."""
 
     limit: int
     left: int
@@ -49,7 +49,7 @@ def plenty() -> Descriptors:
 
 
 def of_this_process(listing: Path = _LISTING) -> Descriptors:
-    """Count the open descriptors of this process; `listing` is Linux's directory of them."""
+    """Count this process's open descriptors; Linux lists them in the directory `listing`."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -100,7 +100,7 @@ class Shortage:
         self._met_at_ms = -_AN_EPISODE_MS
 
     def on_error(self, error: OSError) -> None:
-        """Log a call that failed because no descriptor was left."""
+        """Log a call that failed for lack of a descriptor."""
         now_ms = self._clock.monotonic_ms()
         # Log only the first error of an episode.
         level = logging.ERROR if now_ms - self._met_at_ms >= _AN_EPISODE_MS else logging.DEBUG

@@ -2,9 +2,9 @@
 
 An error takes a directory offline (ST-10). A hang does not: the call blocks in the kernel, perhaps
 with the event loop, while the metadata store's client keeps the session alive from its own thread,
-so no other broker can become the leader. Therefore, a small file is written and synced in each
-directory periodically. If that takes longer than `log.dir.failure.timeout.ms`, the broker closes
-the session.
+so no other broker can become the leader. Therefore, a small file is periodically written and synced
+in each directory. If that takes longer than `log.dir.failure.timeout.ms`, the broker closes the
+session.
 
     writer     a thread that can block on the disk
     watcher    a thread that never accesses the disk; it counts its own ticks during a write,
@@ -27,7 +27,7 @@ _SHORTEST_TICK_MS = 10
 
 
 class DiskPulse:
-    """Writes the small files between `start` and `stop`, and checks how long the writes take."""
+    """Writes small files between `start` and `stop`, and checks how long the writes take."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class DiskPulse:
     ) -> None:
         """`directories` returns the directories that are online.
 
-        `on_hang` is called once with the directory that hangs, in the watcher's thread. `tick_ms`
+        `on_hang` is called once, in the watcher's thread, with the directory that hangs. `tick_ms`
         is the time between two writes, by default a quarter of the maximum write time.
         """
         self._files = files
@@ -65,7 +65,7 @@ class DiskPulse:
     def tick(self) -> bool:
         """Check whether the current write takes too long; if so, call `on_hang` once."""
         writes = self._writes
-        # No write is in progress, or not the same one as at the last tick.
+        # No write is in progress, or a different one than at the last tick.
         if writes == self._ended or writes != self._seen:
             self._seen, self._ticks = writes, 0
             return False

@@ -5,8 +5,8 @@
     background    checkpoints, rolled segments, removals, the cleaner's syncs, coordinators' loads
 
 A busy pool delays only its own duty: six consumers reading from a slow disk must not keep a
-producer waiting. The threads do not compute; each call releases the GIL. Work without a pool here
-(a journal's commit, recompression) runs in the loop's default threads.
+producer waiting. The threads do not compute; each call releases the GIL. Work without a pool of its
+own (a journal commit, recompression) runs in the loop's default threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 _FLUSHES = 8  # few disks handle more at once
 _READS = 8  # Kafka's num.io.threads
-_BACKGROUND = 8  # more than there are duties that use the disk, so that none waits for another
+_BACKGROUND = 8  # more than the duties that use the disk, so that none waits for another
 
 
 class DiskThreads(NamedTuple):
@@ -33,7 +33,7 @@ class DiskThreads(NamedTuple):
     background: Executor | None = None
 
     def close(self) -> None:
-        """Let the threads end when they have no work left."""
+        """Let the threads end once their work is done."""
         for pool in self:
             if pool is not None:
                 pool.shutdown(wait=False)
@@ -44,7 +44,7 @@ LOOP_THREADS = DiskThreads()
 
 
 def new_disk_threads() -> DiskThreads:
-    """Create a broker's own pools, whose threads start when needed."""
+    """Create a broker's own pools. Threads start on demand."""
     from concurrent.futures import ThreadPoolExecutor
 
     return DiskThreads(

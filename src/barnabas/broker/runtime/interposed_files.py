@@ -1,7 +1,6 @@
 """Provides the machine's disk, on which a test can set a function to run before writes and syncs.
 
-It also applies to files that are already open. While no function is set, a write costs one extra
-check.
+The function also applies to open files. While none is set, a write costs one extra check.
 """
 
 from __future__ import annotations

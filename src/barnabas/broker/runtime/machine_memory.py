@@ -15,7 +15,7 @@ _UNKNOWN_BYTES: Final = 2 << 30
 
 
 def of_this_machine(limits: Iterable[Path] = _LIMITS) -> int:
-    """Return the usable bytes, or a guess if unknown. `limits` are files with container limits."""
+    """Return the usable bytes, or a guess. `limits` are the files with the container limits."""
     try:
         found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     except (AttributeError, ValueError, OSError):  # Windows has no sysconf

@@ -1,6 +1,6 @@
 """Formats a broker's log: text for people or JSON for programs (`barnabas.log.format`).
 
-In both formats one record is one line; a traceback adds lines, except in JSON.
+In both formats, each record is one line, except for tracebacks in text.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class JsonFormatter(LineFormatter):
             "message": record.getMessage(),
             "broker": self._broker_id,
         }
-        # Use a separate field, so that each record stays on one line.
+        # Put the traceback into a separate field, to keep each record on one line.
         if record.exc_info:
             fields["exception"] = logging.Formatter.formatException(self, record.exc_info)
         return json.dumps(fields)

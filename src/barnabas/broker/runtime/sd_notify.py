@@ -1,7 +1,7 @@
 """Notifies systemd, or a replacement, when the broker is ready and when it stops (sd_notify).
 
-A service of `Type=notify` counts as started after the first notification, so that units ordered
-after it find a broker that is ready. Without NOTIFY_SOCKET in the environment nothing is sent.
+A service of `Type=notify` counts as started after the first notification, so units ordered after it
+find the broker ready. Without NOTIFY_SOCKET in the environment, nothing is sent.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Runs long requests in slices, so that the event loop can serve other connections in between.
 
-A handler that works through a list is a generator: it yields when `Pace` reports that a slice is
-over, and returns its outcome. Most lists are short, so they need one slice and are answered
-immediately.
+A handler that processes a list is a generator: it yields when `Pace` reports the end of a slice,
+and returns its outcome. Most lists fit into one slice and are answered immediately.
 
 Data may change between two slices, so a handler must reread the data that it depends on.
 """
@@ -16,10 +15,10 @@ from typing import Any, TypeVar, cast
 T = TypeVar("T")
 
 SLICE_ENTRIES = 100
-"""The entries of a request per slice. At twenty microseconds each, a slice is two milliseconds."""
+"""The number of entries per slice. At twenty microseconds each, a slice takes two milliseconds."""
 
 _FREED_ENTRIES = 5_000
-"""The entries freed per slice. Freeing an entry takes less than a tenth of a microsecond."""
+"""The number of entries freed per slice. Each takes less than a tenth of a microsecond."""
 
 Slices = Generator[None, None, T]
 
@@ -37,7 +36,7 @@ class Pace:
         self._done = 0
 
     def is_over(self, entries: int = 1) -> bool:
-        """Count these entries, or work of the same cost; return whether the slice is over."""
+        """Count these entries, or work of equal cost; return whether the slice is over."""
         self._done += entries
         if self._done < SLICE_ENTRIES:
             return False
@@ -59,7 +58,7 @@ async def in_slices(entries: Iterable[T]) -> AsyncIterator[T]:
 
 def clear_in_slices(entries: list[Any]) -> Slices[None]:
     """Empty a list in slices, because freeing all entries at once would delay other connections."""
-    # Delete from the end, where no entries have to be moved.
+    # Delete from the end, so that no entries are moved.
     while len(entries) > _FREED_ENTRIES:
         del entries[-_FREED_ENTRIES:]
         yield
@@ -67,7 +66,7 @@ def clear_in_slices(entries: list[Any]) -> Slices[None]:
 
 
 def run_slices(slices: Slices[T]) -> T | Coroutine[Any, Any, Any]:
-    """Return the outcome of a handler that needs one slice, or else a coroutine for it."""
+    """Return the handler's outcome, or a coroutine if it needs more than one slice."""
     try:
         next(slices)
     except StopIteration as end:

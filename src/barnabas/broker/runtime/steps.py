@@ -21,7 +21,7 @@ Steps = Generator[Step, Any, T]
 
 
 def at_once(steps: Steps[T]) -> T:
-    """Run all steps without a pause, including the waits for the disk."""
+    """Run all steps without a pause, waiting for the disk."""
     try:
         step = next(steps)
         while True:
@@ -44,17 +44,17 @@ def at_once(steps: Steps[T]) -> T:
 async def in_turns(steps: Steps[T], pool: Executor | None = None) -> T:
     """Run the steps on the loop, between other tasks, with disk calls in the pool's threads.
 
-    If cancelled, it stops at a `yield`.
+    If cancelled, the generator stops at a `yield`.
     """
     try:
         step = next(steps)
         while True:
             try:
                 outcome = None
-                # Only let other tasks run; there is nothing to wait for.
+                # Just let other tasks run.
                 if step is None:
                     await asyncio.sleep(0)
-                # One call, whose outcome the generator waits for.
+                # A single call: send its outcome to the generator.
                 elif callable(step):
                     outcome = await run_in(pool, step)
                 else:
@@ -66,6 +66,6 @@ async def in_turns(steps: Steps[T], pool: Executor | None = None) -> T:
     except StopIteration as end:
         result: T = end.value
         return result
-    # A cancelled generator must clean up now, not when it is garbage-collected.
+    # Let a cancelled generator clean up immediately, not when it is garbage-collected.
     finally:
         steps.close()

@@ -1,7 +1,7 @@
 """Watches for jumps of the wall clock, which determines the age of records.
 
 The clock is read every second and before anything is removed by age, so that a jump is detected in
-time. `clock_jumps` decides; this class reads the clock and logs jumps.
+time. `clock_jumps` makes the decisions; this class reads the clock and logs jumps.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class WatchedClock:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, seen_ms: int | None) -> None:
-        """Do the first check; `seen_ms` is the latest wall time trusted so far."""
-        # Without a recorded time, as on a new disk, the clock is trusted.
+        """Perform the first check; `seen_ms` is the latest wall time trusted so far."""
+        # Without a recorded time (on a new disk), trust the clock.
         if seen_ms is not None:
             finding = self._jumps.begin(self.monotonic_ms(), self.wall_ms(), seen_ms)
             if finding is not None:
@@ -61,7 +61,7 @@ class WatchedClock:
             self._timer = None
 
     def _look(self) -> tuple[int, int]:
-        """Return the monotonic and the wall time after comparing them."""
+        """Compare the monotonic and the wall time, and return both."""
         now_ms, wall_ms = self.monotonic_ms(), self.wall_ms()
         finding = self._jumps.look(now_ms, wall_ms)
         if finding is not None:
@@ -74,7 +74,7 @@ def _report(finding: Finding) -> None:
         # Only a clock that is behind the recorded time is certainly wrong.
         is_late = finding.by_ms > 0
         _log.log(
-            # This also happens on a broker that was stopped for a long time, so do not warn.
+            # This happens after any long stop of the broker, so do not warn.
             logging.INFO if is_late else logging.WARNING,
             "the wall clock is %s %s the latest time recorded by this broker%s: nothing is "
             "removed by age until the clock has been stable for %d minutes",

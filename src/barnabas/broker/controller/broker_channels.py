@@ -2,8 +2,8 @@
 
 When `send` returns, this broker has applied its own requests, in the order of decisions. A request
 to another broker is queued in that broker's channel, which keeps the order and merges queued
-requests; the response arrives later. A broker that has left or re-registered gets no requests for
-its earlier registration.
+requests; the response arrives later. A broker that has left or re-registered gets no requests meant
+for its earlier registration.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PARTITIONS_AT_ONCE = 1_000
-"""The number of partitions that are created or removed before the next disk sync."""
+"""The number of partitions created or removed before the next disk sync."""
 
 Deliver = Callable[[ControlRequest], Awaitable[object]]
 """Applies a request on this broker before it returns. It may raise OSError."""

@@ -1,4 +1,4 @@
-"""Defines the settings and collaborators of a controller, which are the same in all its terms."""
+"""Defines the settings and collaborators that a controller uses in all its terms."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ControllerSettings(NamedTuple):
 
 
 class ControllerContext(NamedTuple):
-    """The collaborators of the controller on this broker, which are the same in every term."""
+    """The collaborators of this broker's controller, which are the same in every term."""
 
     store: MetadataStore
     view: ClusterView

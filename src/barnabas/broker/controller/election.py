@@ -239,7 +239,7 @@ class ControllerElection:
         await term.begin(self._cluster_id, cause)
 
     def _channels_of(self, elected: Elected) -> BrokerChannels:
-        """Return the channels, which all terms of an epoch share so that requests stay in order."""
+        """Return the channels. All terms of an epoch share them, to keep requests in order."""
         if self._channels is not None and self._channels[0] == elected:
             return self._channels[1]
         self._close_channels()

@@ -171,7 +171,7 @@ class ControllerTerm:
     async def begin(self, cluster_id: str, cause: str) -> None:
         """Read everything from the store, and return once this broker has applied it.
 
-        `cause` says why this broker was elected.
+        `cause` is the reason for the election.
         """
         store = self._context.store
         # Watch before reading, so that a change in between triggers another round.
@@ -259,7 +259,7 @@ class ControllerTerm:
             return
         if isinstance(request, LeaderAndIsr):
             self._note_reports(broker_id, codes)
-        # Ignore replicas that are stopped but not deleted, because nothing waits for them.
+        # Nothing waits for replicas that are stopped but not deleted.
         elif isinstance(request, StopReplica) and request.delete:
             self._deletions.on_answer(broker_id, request, codes)
             if self._deletions.without_replicas():
@@ -525,7 +525,7 @@ class ControllerTerm:
             await self._carry_out(lambda machine: machine.deletions_requested(requested))
 
     async def _complete_deletions(self) -> None:
-        """Remove the nodes of topics that have no replicas left."""
+        """Remove the nodes of topics without remaining replicas."""
         names = self._deletions.without_replicas()
         if not names:
             return

@@ -159,9 +159,7 @@ class EventQueue:
         self.wake()
 
     def logs_deleted(self, broker_id: int, names: Iterable[TopicPartition]) -> None:
-        """Record that a broker has deleted its logs of partitions that were moved to other
-        brokers.
-        """
+        """Record that a broker has deleted its logs of partitions moved to other brokers."""
         self.deleted_logs.setdefault(broker_id, {}).update(dict.fromkeys(names))
         self.wake()
 
@@ -222,7 +220,7 @@ class EventQueue:
         self._served, self._waiting = [*self._served, *self._waiting], []
 
     def end_round(self) -> None:
-        """Wake the callers that were waiting when the round began."""
+        """Wake the callers that this round served."""
         served, self._served = self._served, []
         for future in served:
             if not future.done():  # otherwise its caller was cancelled

@@ -89,7 +89,7 @@ class LogEndQuery:
                 }
                 if epochs:
                     await self._ask(broker, epochs)
-            await asyncio.sleep(backoff_s)  # responses are processed in the meantime
+            await asyncio.sleep(backoff_s)  # meanwhile, responses are processed
             backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
 
     async def _ask(self, broker: BrokerImage, epochs: Mapping[TopicPartition, int]) -> None:

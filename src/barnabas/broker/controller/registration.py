@@ -178,10 +178,10 @@ async def elected_term(store: MetadataStore, broker_id: int) -> Elected | None:
 
 
 async def resign(store: MetadataStore, broker_id: int) -> None:
-    """Resign, if this broker is still the controller, so that another broker can be elected."""
+    """If this broker is still the controller, resign, so that another can be elected."""
     elected = await elected_term(store, broker_id)
     if elected is not None:
-        # If another broker was elected in between, it has incremented the epoch.
+        # Any broker elected in between has incremented the epoch.
         with suppress(NoNode, BadVersion):
             await store.commit(
                 [Check(layout.CONTROLLER_EPOCH, elected.version), Delete(layout.CONTROLLER)]

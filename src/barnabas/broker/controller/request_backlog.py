@@ -165,8 +165,7 @@ def _roles(
         if isinstance(request, LeaderAndIsr):
             for state in request.partitions:
                 before = hosted.get(state.topic_partition)
-                # A broker that never received the first request has no records of the partition
-                # yet.
+                # A broker that never received the first request has no records of the partition.
                 is_new = state.is_new or (before is not None and before.is_new)
                 hosted[state.topic_partition] = state._replace(is_new=is_new)
         elif isinstance(request, StopReplica):

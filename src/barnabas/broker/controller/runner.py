@@ -151,7 +151,7 @@ class ControllerRunner:
     def known_partitions(self) -> frozenset[TopicPartition]:
         """Every partition that has a replica on this broker; all other logs are stray.
 
-        If another broker is the controller, this is the state read from the store at startup.
+        Unless this broker is the controller, this is the state read from the store at startup.
         """
         try:
             topics = self.image.topics

@@ -40,8 +40,8 @@ def log_election(
 ) -> None:
     """Report that this broker has been elected; `found` is the cluster before its first decision.
 
-    `known_live` contains the brokers that this broker knows to be live; other leaders may not have
-    started yet, for example when the whole cluster restarts.
+    `known_live` contains the brokers known to be live; other leaders may not have started yet, for
+    example when the whole cluster restarts.
     """
     text = (
         f"controller elected in epoch {after.controller_epoch}: broker {after.controller_id}; "

@@ -23,13 +23,13 @@ class StrayLogs:
     __slots__ = ("_logged", "_logs", "_names")
 
     def __init__(self, logs: Mapping[TopicPartition, object]) -> None:
-        """`logs` is a live view of the broker's logs, without logs that were set aside."""
+        """`logs` is a live view of the broker's logs, except those set aside."""
         self._logs = logs
         self._names: dict[str, list[TopicPartition]] = {}
         self._logged: set[str] = set()
 
     def add(self, names: Iterable[TopicPartition]) -> None:
-        """Remember partitions that were not in the metadata at startup."""
+        """Add partitions that were missing from the metadata at startup."""
         for name in names:
             self._names.setdefault(name.topic, []).append(name)
 

@@ -97,7 +97,7 @@ class ToolRequests:
                 _log.warning("%s: cannot reassign %s: %s", MOVES, name, error)
 
     async def _read(self, path: str) -> dict[TopicPartition, tuple[int, ...]] | None:
-        """Return a request's partitions, or None if there is no valid request."""
+        """Return the requested partitions, or None without a valid request."""
         node = await self._store.read(path)
         if node is None:
             return None

@@ -28,7 +28,7 @@ def deletion_key(topic: str) -> Key:
 
 
 class TopicCauses:
-    """The causes of this broker's changes to topics; the oldest are dropped if there are many."""
+    """The causes of this broker's changes to topics; excess ones are dropped, oldest first."""
 
     __slots__ = ("_causes",)
 

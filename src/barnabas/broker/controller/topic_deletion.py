@@ -1,8 +1,7 @@
 """Tracks topics that are being deleted, with their remaining replicas and waiting callers.
 
 A topic's nodes are removed once all brokers have confirmed that they deleted their replicas. A
-failed broker, or a broker with a failed log directory, confirms when it is back; until then, the
-topic name is taken.
+failed broker or log directory delays this until it is back; meanwhile, the topic name is taken.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class TopicDeletions:
         return is_deletion and request.topic_ids.get(name) == self._topic_ids[name.topic]
 
     def without_replicas(self) -> list[str]:
-        """Return the topics that have no replicas left; their nodes can now be removed."""
+        """Return the topics without remaining replicas, whose nodes can be removed."""
         return [name for name, left in self._left.items() if not left]
 
     def on_removed(self, names: Iterable[str]) -> None:

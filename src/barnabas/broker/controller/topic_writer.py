@@ -47,7 +47,7 @@ from barnabas.errors import (
 )
 from barnabas.topic_name import check_topic_name
 
-_INSERTED_AT_ONCE = 1000  # topics per commit, which is one journal record
+_INSERTED_AT_ONCE = 1000  # topics per commit, and thus per journal record
 
 
 class Growth(NamedTuple):
@@ -180,7 +180,7 @@ class TopicWriter:
             if node is None:
                 raise UnknownTopicOrPartition(f"The topic '{topic}' does not exist.")
             before = layout.decode_topic(topic, node.data)
-            # As in Kafka, partitions cannot be added to a topic that is being reassigned.
+            # As in Kafka, a topic cannot be enlarged while it is being reassigned.
             if before.adding or before.removing:
                 raise ReassignmentInProgress(
                     f"A partition reassignment is in progress for the topic '{topic}'."

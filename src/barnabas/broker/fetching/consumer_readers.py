@@ -138,7 +138,7 @@ def _end_offset(slices: Sequence[FileSlice], offset: int, bound: int) -> int:
     if not slices:
         return offset
     last = slices[-1]
-    # There may be more batches between the slice's end and the bound, so the bound could cover
+    # There may be more batches between the end of the slice and the bound, so the bound could cover
     # transactions that start after the records sent.
     following = last.file.pread(_BASE_OFFSET.size, last.position + last.size)
     if len(following) == _BASE_OFFSET.size:

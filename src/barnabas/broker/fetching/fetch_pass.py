@@ -83,8 +83,9 @@ class FetchPass:
         self.has_error = False
         """Whether any row is an error."""
         self.must_answer_now = False
-        """Whether a row without an error must be answered without waiting for more bytes: a
-        diverging epoch or a preferred replica."""
+        """Whether a row that is not an error (a diverging epoch or a preferred replica) must be
+        sent without waiting for more bytes.
+        """
         self.rows: list[Row] = []
         self.places: list[Replica | Watchers] = []
         """The places at which to wait for changes."""
@@ -140,8 +141,8 @@ class FetchPass:
                 partition.watch(reader.place(row.replica))
             data = row.data
             if (
-                # There is nothing new to report, so the session omits the partition (KIP-227). A
-                # partition without more data need not even be checked again.
+                # With nothing new to report, the session omits the partition (KIP-227). A partition
+                # without more data is not checked again.
                 data.high_watermark == partition.high_watermark
                 and data.log_start_offset == partition.log_start_offset
                 and reader.keeps_silent(row)
@@ -150,8 +151,8 @@ class FetchPass:
                     self._silent.append(row)
                 continue
             self.rows.append(row)
-            # The response is full. Partitions that were not read remain marked as changed and
-            # come first next time; `_record` moves partitions with records to the end.
+            # The response is full. Unread partitions remain marked as changed and are read first
+            # next time; `_record` moves partitions with records to the end.
             if self.budget.left_bytes <= 0 and not reader.looks_at_all:
                 return
 
@@ -190,7 +191,7 @@ class FetchPass:
                     "no topic has this id (it was deleted, or this broker does not know it yet)"
                 )
             topic = known
-        # There is no down-conversion, as in Kafka with log.message.downconversion.enable=false
+        # Barnabas does not down-convert, like Kafka with log.message.downconversion.enable=false
         # (ST-5).
         elif self._version < _OLDEST:
             raise UnsupportedVersion(f"Fetch version {self._version} cannot carry record batches")
@@ -272,7 +273,7 @@ class FetchPass:
         changed = session.changed
         for row in self._silent:
             assert row.partition is not None
-            # The partition may have changed after it was read, so do not remove its mark here.
+            # If the partition may have changed since it was read, keep its mark.
             if not (self._is_interrupted and row.has_moved()):
                 changed.pop(row.partition, None)
         for row in self.rows:

@@ -69,7 +69,7 @@ class Row:
         self.size_bytes = 0
         """The size of its records."""
         self.is_drained = False
-        """Whether the reader has reached the end of the available records, without an error."""
+        """Whether the reader reached the end of the available records, without an error."""
         self.replica = replica
         """The replica that was read; None if the row is an error."""
         self.ends = _ends(replica) if replica is not None else None
@@ -88,7 +88,7 @@ class Row:
 
 
 class ReadBudget:
-    """The number of bytes left for one response, shared by its partitions.
+    """The bytes left for one response, shared by its partitions.
 
     It also collects the reads for which a thread must load the page cache first.
     """
@@ -101,7 +101,7 @@ class ReadBudget:
         self.cold: list[tuple[Log, int, int]] = []
         """Reads (log, offset, size) that a thread must first load into the page cache."""
         self.is_warmed = False
-        """Whether a thread has loaded the cold data; data that is still cold is read anyway."""
+        """Whether a thread has loaded the cold data; any cold data left is read anyway."""
 
     def refill(self, *, is_warmed: bool) -> None:
         """Start a new pass over the partitions. The slices of the last pass must be released."""
@@ -128,7 +128,7 @@ class ReadBudget:
         ):
             self.cold.append((log, offset, max_bytes))
             return None
-        # Only the first batch of the whole response may exceed the limits, not the first of each
+        # Only the first batch of the response may exceed the limits, not the first of each
         # partition.
         slices = log.read(offset, max_bytes, bound, self.taken_bytes == 0)
         row.data.records = slices
@@ -220,21 +220,21 @@ def diverging_epoch(replica: Replica, wanted: FetchPartition) -> EpochEndOffset 
     """Return the point at which the client's log diverged, for truncation (KIP-595), or None."""
     log = replica.log
     epoch, end_offset = log.epoch_end_offset(wanted.last_fetched_epoch)
-    # The order of checks is Kafka's (Partition.readRecords). For an epoch that this log never
-    # had, there is no offset to truncate to, so the client has to find a new position.
+    # The order of checks is Kafka's (Partition.readRecords). An epoch that this log never had has
+    # no offset to truncate to, so the client must find a new position.
     if epoch < 0 or end_offset < 0:
         raise OffsetOutOfRange(f"leader epoch {wanted.last_fetched_epoch} is unknown")
     if wanted.fetch_offset < log.log_start_offset:
         raise OffsetOutOfRange(f"the log starts at offset {log.log_start_offset}")
-    # The client's last record has an epoch that this log lacks, or is beyond the end of its
-    # epoch here. The logs have diverged, and sending more records would mix them (KIP-320).
+    # The client's last record has an epoch that this log lacks, or lies beyond the end of its epoch
+    # in this log. The logs have diverged, and sending more records would mix them (KIP-320).
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         return EpochEndOffset(epoch=epoch, end_offset=end_offset)
     return None
 
 
 def bounds(replica: Replica) -> PartitionData:
-    """Return the response for a replica from which nothing has been read yet."""
+    """Return the response for a replica before any records are read."""
     high_watermark, log = replica.partition.high_watermark, replica.log
     return PartitionData(
         partition_index=log.topic_partition.partition,

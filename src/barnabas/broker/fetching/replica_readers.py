@@ -94,8 +94,8 @@ class FollowerReader:
             row.is_drained = self._replica_id in replica.partition.isr
         elif budget.left_bytes > 0:
             throttle = self._context.node.throttles.of_leader(replica)
-            # Bytes for an in-sync replica count against the quota but are never held back,
-            # because that would delay acknowledgements (KIP-73).
+            # Bytes for an in-sync replica count against the quota, but are never held back: that
+            # would delay acknowledgements (KIP-73).
             if throttle is None or not self._is_held_up(throttle, replica):
                 budget.read(row, log, wanted, log.log_end_offset)
                 if throttle is not None:
@@ -139,7 +139,7 @@ class FollowerReader:
         """Return whether the quota for an out-of-sync replica is used up (RE-13)."""
         if self._replica_id in replica.partition.isr:
             return False
-        # Include the bytes already in this response, which are recorded when it is sent.
+        # Include the bytes in this response, which are recorded only when it is sent.
         return throttle.wait_ms(self._now_ms, self._throttled_bytes) > 0
 
 

@@ -29,8 +29,8 @@ def handle(context: Context, request: AddOffsetsToTxnRequest) -> Outcome:
     try:
         if not context.is_allowed(name):
             raise TransactionalIdAuthorizationFailed
-        # The group coordinator checks the same permission in TxnOffsetCommit. Like Kafka, check
-        # it here too, so that a producer fails before it has sent anything.
+        # The group coordinator checks the same permission in TxnOffsetCommit. Like Kafka, check it
+        # in this request too, so that a producer fails before it sends anything.
         if not context.allowed_to(Operation.READ, ResourceType.GROUP, group):
             raise GroupAuthorizationFailed
         # As in Kafka, check authorization first; the coordinator then rejects an empty id.

@@ -93,7 +93,7 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
         if version < _BROKERS and not context.is_allowed(name):
             raise TransactionalIdAuthorizationFailed
         partitions = partitions_of(transaction.topics)
-        # Check this first: without metadata, this broker knows no topics and coordinates
+        # Check the coordinator first: without metadata, this broker knows no topics and coordinates
         # nothing.
         shard = context.node.transactions.shard_of(name) if name else None
         forbidden = _forbidden(context, partitions)

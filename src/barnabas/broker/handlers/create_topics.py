@@ -51,7 +51,7 @@ def handle(context: Context, request: CreateTopicsRequest) -> Outcome:
 
 
 async def _refuse_all(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    """Reject all topics, as Kafka's controller does if they have too many partitions in total."""
+    """Reject all topics, as Kafka's controller does if there are too many partitions in total."""
     count = len(request.topics)
     error = PolicyViolation(
         f"{count} topics at once; at most {MAX_NEW_PARTITIONS} are allowed, so use several requests"
@@ -134,7 +134,7 @@ async def _create(
                 _log.warning("topic %s: %s", topic.name, warning)
     if request.timeout_ms > 0:
         return outcomes
-    # Kafka does not wait in this case, so it cannot know the outcome. librdkafka relies on this
+    # In this case, Kafka does not wait and cannot know the outcome. librdkafka relies on this
     # error.
     started = RequestTimedOut(
         "started; with a timeout of 0 the broker does not wait for it to complete"
@@ -184,7 +184,7 @@ def _assignment(topic: CreatableTopic) -> dict[int, list[int]] | None:
         raise InvalidPartitions(
             f"{len(topic.assignments)} partitions at once; at most {MAX_NEW_PARTITIONS} are allowed"
         )
-    # The assignment implies both numbers; Kafka rejects explicit ones even if they match it.
+    # The assignment implies both numbers; Kafka rejects explicit numbers even if they match it.
     if topic.num_partitions != _BROKER_DEFAULT or topic.replication_factor != _BROKER_DEFAULT:
         raise InvalidRequest(
             "Both numPartitions or replicationFactor and replicasAssignments were set. "

@@ -2,8 +2,8 @@
 
 Records below it become unreadable immediately; the next retention check deletes their segments. The
 offset must not exceed the high watermark, because a lagging replica could bring back later records.
-The response contains the lowest log start offset of the live replicas and is sent once all of them
-start at or above the offset.
+The response is sent once all live replicas start at or above the offset. It contains the lowest of
+their log start offsets.
 """
 
 from __future__ import annotations

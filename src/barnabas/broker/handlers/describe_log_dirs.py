@@ -1,8 +1,7 @@
 """DescribeLogDirs (key 35): describe this broker's log directories, with partitions and sizes.
 
-If all partitions are requested, logs that were set aside are listed too. An offline directory is
-listed with KAFKA_STORAGE_ERROR and without partitions, so that an administrator sees which disk has
-failed.
+A request for all partitions also lists logs that were set aside. An offline directory is listed
+with KAFKA_STORAGE_ERROR and without partitions, to show which disk has failed.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ class _Fetch:
         self._epoch = request.session_epoch
         sessions = context.node.fetch_sessions
         # A full fetch request closes the session whose id it contains. With epoch 0, it also starts
-        # a new session, which is created with the response, so that a failed request takes no cache
+        # a new session. This is created with the response, so that a failed request takes no cache
         # slot (KIP-227).
         if self._epoch in (_NEW_SESSION_EPOCH, _NO_SESSION_EPOCH):
             if request.session_id:
@@ -178,7 +178,7 @@ class _Fetch:
         found = self._new_pass()
         yield from self._read(found)
         if found.budget.cold:
-            # Data is available, but a thread has to read it first.
+            # Data is available, but a thread must read it first.
             return self._wait(found, None)
         if (
             self._is_enough(found)
@@ -220,7 +220,7 @@ class _Fetch:
 
     def _park(self, found: FetchPass) -> ParkedFetch:
         parked = ParkedFetch(self._min_bytes - found.budget.taken_bytes)
-        found.release()  # the fetch reads it again later
+        found.release()  # the fetch will read it again
         if self._session is not None:
             self._session.waiter = parked
         else:
@@ -231,8 +231,8 @@ class _Fetch:
         return parked
 
     async def _wait(self, found: FetchPass, parked: ParkedFetch | None) -> FetchResponse:
-        """Wait until `parked` is notified of enough bytes, then read again; after a cold read, do
-        not wait.
+        """Wait until `parked` is notified of enough bytes, unless the read was cold; then read
+        again.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + self._request.max_wait_ms / 1000
@@ -362,7 +362,7 @@ def _most_bytes(context: Context, max_bytes: int) -> int:
 def _throttle_ms(context: Context, rows: list[Row]) -> int:
     """Charge a response with these rows to the quota and return 0, or return the throttle time.
 
-    A response over the quota is not charged and must not be sent now.
+    A response over the quota is not charged and must not be sent.
     """
     limits = context.node.quotas.of(context.client.principal.name, context.client_id)
     if limits is None:

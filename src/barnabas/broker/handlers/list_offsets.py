@@ -76,7 +76,7 @@ def handle(context: Context, request: ListOffsetsRequest) -> Outcome:
 
 
 class _Searched(NamedTuple):
-    """A partition that a thread has to search."""
+    """A partition to be searched in a thread."""
 
     replica: Replica
     timestamp: int
@@ -194,7 +194,7 @@ def _answer(
     wanted: ListOffsetsPartition,
     searched: list[_Searched],
 ) -> ListOffsetsPartitionResponse:
-    """Return one partition's response; if a thread has to search for it, add it to `searched`."""
+    """Return one partition's response; if it needs a search in a thread, add it to `searched`."""
     timestamp = wanted.timestamp
     is_special = timestamp < 0 and context.version != _OLD_STYLE
     if is_special and context.version < _FIRST_VERSION_OF.get(timestamp, context.version + 1):
@@ -247,7 +247,7 @@ def _check_known(
 
 
 def _find(replica: Replica, timestamp: int, end_offset: int) -> Offset:
-    """Return the response if no record has to be read; (-1, -1, -1) means that no offset
+    """Return the response if no record needs to be read; (-1, -1, -1) means that no offset
     matches.
     """
     log = replica.log

@@ -1,8 +1,8 @@
 """OffsetForLeaderEpoch (key 23): find the end offset of a leader epoch, to detect truncation.
 
-Followers send it, and so do consumers after a leader change, to check whether the records they read
-still exist (KIP-320). For an epoch without records, the response contains the previous epoch; for
-an epoch that this leader does not know yet, it contains -1 and -1.
+Followers send it, as do consumers after a leader change, to check whether the records they have
+read still exist (KIP-320). For an epoch without records, the response contains the previous epoch;
+for an epoch that this leader does not know yet, it contains -1 and -1.
 """
 
 from __future__ import annotations

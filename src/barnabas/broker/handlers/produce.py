@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 # response to update.
 Appended = list[tuple[Replica, int, PartitionProduceResponse]]
 
-# A batch that must be prepared first: its topic, its partition and the preparation.
+# A batch to prepare before the append: its topic, its partition and the preparation.
 Unprepared = list[tuple[str, PartitionProduceData, Preparation]]
 
 ACKS_NONE, ACKS_ALL = 0, -1
@@ -196,7 +196,7 @@ class _Produced(Staged):
         )
 
     async def finish(self, unprepared: Unprepared) -> ProduceResponse | None:
-        """Prepare, append, write and respond. This connection's next request waits until then."""
+        """Prepare, append, write and respond. The connection's next request waits for this."""
         for topic, data, preparation in unprepared:
             try:
                 self._replace(topic, data, await preparation())
@@ -215,7 +215,7 @@ class _Produced(Staged):
         return response
 
     def append_all(self) -> None:
-        """Run stage one; if a partition fails, its response contains the error."""
+        """Run stage one. The response of a failed partition contains its error."""
         for topic in self._request.topic_data:
             answers = [self._append(topic.name, data) for data in topic.partition_data]
             self._responses.append(
@@ -230,8 +230,8 @@ class _Produced(Staged):
         try:
             place, transactional_id = (topic, index), self._request.transactional_id
             if self._refused is not None and (topic, index) in self._refused:
-                # The contents of the batch are invalid. Run the checks that do not need the
-                # contents first, so that an unauthorized client learns nothing else.
+                # The contents of the batch are invalid. First run the checks that do not need the
+                # contents, so that an unauthorized client learns nothing else.
                 if _attributes(data.records) & TRANSACTIONAL:
                     _check_id(context, transactional_id)
                 _check(context, acks, topic)
@@ -343,7 +343,7 @@ def _attributes(records: Records | None) -> int:
 
 
 def _check_id(context: Context, transactional_id: str | None) -> None:
-    """Check the transactional id before anything about the topic, as Kafka does."""
+    """Check the transactional id. As in Kafka, this precedes all checks of the topic."""
     if transactional_id is None or not context.allowed_to(
         Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
     ):
@@ -454,9 +454,8 @@ async def _wait(
                     if replica.log.health.is_failed:
                         raise KafkaStorageError(f"{replica.topic_partition} cannot be written")
             if acks == ACKS_ALL:
-                # The ISR may have shrunk before the high watermark advanced. The records remain
-                # in the log and can be visible to readers, hence NOT_ENOUGH_REPLICAS_AFTER_APPEND
-                # (PR-4).
+                # The ISR may have shrunk before the high watermark advanced. The records remain in
+                # the log and may be visible, hence NOT_ENOUGH_REPLICAS_AFTER_APPEND (PR-4).
                 replica.partition.check_written_to_all()
         except TimeoutError:
             answer.error_code = RequestTimedOut.code

@@ -1,8 +1,8 @@
 """TxnOffsetCommit (key 28): commit a group's offsets as part of a transaction (KIP-98).
 
 The offsets stay pending in the group's partition of `__consumer_offsets` until the transaction's
-marker arrives. The transaction must include that partition, because otherwise no marker would ever
-arrive (KIP-890).
+marker arrives. The transaction must include that partition, or no marker would ever arrive
+(KIP-890).
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ async def _carry_out(context: Context, request: UpdateMetadataRequest) -> Update
         return UpdateMetadataResponse(error_code=error.code)
     node = context.node
     configs = await configs_of(context, update_metadata_topics(request))
-    # The request lists existing topics only. Look for topics that were deleted while this broker
-    # was unreachable.
+    # The request lists only existing topics, so look for topics deleted while this broker was
+    # unreachable.
     gone = await missed_deletions(context, request.controller_epoch, request.broker_epoch)
     try:
         async with node.control.line:

@@ -52,7 +52,7 @@ class _Ended(Staged):
     def __init__(self, context: Context, request: WriteTxnMarkersRequest) -> None:
         self._context = context
         self._placed: list[tuple[PlacedMarker, WritableTxnMarkerPartitionResult]] = []
-        # An administrator aborts a hanging transaction with ALTER on the cluster (KIP-664); a
+        # An administrator needs ALTER on the cluster to abort a hanging transaction (KIP-664); a
         # broker has CLUSTER_ACTION. Either is sufficient, so a denial of the former is not logged.
         is_allowed = context.may(
             Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME

@@ -138,7 +138,7 @@ class Connections:
             if found.are_short != self._is_short:
                 self._is_short = found.are_short
                 _report(found)
-            # Use only half of the free descriptors, because logs open files in the meantime.
+            # Use only half of the free descriptors, because logs open files as well.
             self._free = min((found.left - found.reserve) // 2 + 1, _COUNT_EVERY)
         return self._is_short
 
@@ -182,7 +182,7 @@ class Connections:
         self._events_of_limits().on_throttled(host, excess, throttle_ms)
 
     def on_delayed(self, listener: str) -> None:
-        """Report a connection that the listener does not accept yet (`wait_ms`)."""
+        """Report a connection that the listener leaves waiting (see `wait_ms`)."""
         if self._is_short:  # an error has been logged
             return
         for name in ("", listener):

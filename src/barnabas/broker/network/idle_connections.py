@@ -1,4 +1,4 @@
-"""Closes connections that have been idle for `connections.max.idle.ms`."""
+"""Closes connections idle for `connections.max.idle.ms`."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _MOST_BYTES = 32 * 1024 * 1024  # of all cached bodies and keys; beyond it, the cache is cleared
 _LONG_ANSWER = 2_000  # partitions; longer responses are encoded in a thread, off the loop
 
-_AGAIN: Final = b""  # used instead of a body if the client that was building it has disconnected
+_AGAIN: Final = b""  # stands for a body whose client disconnected while building it
 
 Build = Callable[[memoryview], Message | Coroutine[Any, Any, Any]]
 """Decodes the body of a request, handles it and returns the handler's outcome."""
@@ -64,8 +64,8 @@ class MetadataAnswers:
         body = self._kept.get(key)
         if body is not None:
             return _frame(context, header.correlation_id, body)
-        # Build even a short response in a separate turn of the loop, so that equal requests of
-        # this turn share it.
+        # Build even a short response in a later turn of the loop, so that equal requests in this
+        # turn share it.
         return self._answer_later(context, header.correlation_id, key, build)
 
     async def _answer_later(
@@ -75,8 +75,7 @@ class MetadataAnswers:
         while body == _AGAIN:
             self._forget_old()
             body = self._kept.get(key)
-            # The request that was building the response may have been cancelled, in which case
-            # another one builds it.
+            # If the request that was building the response is cancelled, another one builds it.
             building = self._building.get(key)
             if body is None and building is not None and self._grants is not None:
                 body = await shielded(building)
@@ -89,8 +88,8 @@ class MetadataAnswers:
     async def _build(
         self, context: Context, key: Key, correlation_id: int, build: Build
     ) -> Encoded:
-        # Read both before building the response: if either is replaced in the meantime, the
-        # response must not be cached.
+        # Read both before building the response: if either is replaced meanwhile, the response must
+        # not be cached.
         image, grants = self._image, self._grants
         built: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
         self._building.setdefault(key, built)

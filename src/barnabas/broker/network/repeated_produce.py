@@ -241,7 +241,7 @@ class RepeatedProduce:
         context = self._context
         try:
             grants = context.node.authorizer.grants
-            # The same grants object has already allowed this topic, so do not ask the authorizer
+            # The same grants object has allowed this topic before, so do not ask the authorizer
             # again.
             if grants is not None and head.grants is grants:
                 replica = admit_granted(context, head.acks, (head.topic, index), batch)

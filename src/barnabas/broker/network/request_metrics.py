@@ -224,7 +224,7 @@ def _sum_counts(durations: Iterable[Durations], now_ns: int) -> list[int]:
 
 
 def error_counter(kind: type[Message]) -> CountErrors | None:
-    """Return a function that counts error codes in messages of this class, or None if there are
+    """Return a function that counts the error codes in messages of this class, or None if it has
     none.
     """
     has_own = any(each.name == "error_code" for each in kind.fields)

@@ -3,8 +3,8 @@
 Each request has a slot, which is ready once the response is encoded; the first slot that is not
 ready holds back all later ones. The queue also limits the number of outstanding requests.
 
-Invariant: either all unanswered requests use APIs that overlap (`protocol.api`), or there is a
-single unanswered request, and the connection delivers no frame until the response is sent.
+Invariant: either all unanswered requests use APIs that overlap (`protocol.api`), or there is only
+one, and the connection delivers no frame until its response is sent.
 """
 
 from __future__ import annotations
@@ -293,8 +293,7 @@ class ResponseQueue:
             self._fill(slot, outcome)
         elif isinstance(outcome, Hold):
             self._connection.pause_reading()
-            # The handler still has views of the request and will read from them later, so keep
-            # the memory reserved.
+            # The handler will read from its views of the request, so keep the memory reserved.
             reservation = self._connection.reservation
             reservation.is_kept = reservation.size_bytes > 0
             self._wait(slot, outcome.until, held=True)
@@ -349,7 +348,7 @@ class ResponseQueue:
         self.answer_staged()
 
     def answer_staged(self) -> None:
-        """Build the responses that were waiting for the logs to be written."""
+        """Build the responses that waited for the logs to be written."""
         if not self._staged:
             return
         staged, self._staged, self.run = self._staged, [], None
@@ -384,8 +383,7 @@ class ResponseQueue:
         at = self._slots.index(slot)
         del self._slots[at]
         for correlation_id, answer in reversed(answers):
-            # Each request now waits separately, so measure each, even if the run was not
-            # measured.
+            # Each request waits separately, so measure each one, even if the run was not measured.
             begun = slot.times, slot.begun_ns or spent_ns(), slot.queue_ns
             own = _Slot(slot.api, correlation_id, slot.version, begun)
             self._slots.insert(at, own)
@@ -402,7 +400,7 @@ class ResponseQueue:
             self._kept_bytes += size
 
     def _drop(self, slot: _Slot) -> None:
-        """Remove the slot of a request that has no response."""
+        """Remove the slot of a request without a response."""
         self._slots.remove(slot)
         self._kept_bytes -= slot.kept_bytes
         self._count(slot, spent_ns())
@@ -480,7 +478,7 @@ class ResponseQueue:
             slot = slots.popleft()
             self._kept_bytes -= slot.kept_bytes
             self._connection.write(slot.parts)
-            if slot.begun_ns:  # otherwise it is in an unmeasured run and already counted
+            if slot.begun_ns:  # else part of an unmeasured run, and already counted
                 now_ns = now_ns or spent_ns()
                 self._count(slot, now_ns)
         has_room = len(slots) < _MAX_UNANSWERED and self._kept_bytes < _MAX_KEPT_BYTES

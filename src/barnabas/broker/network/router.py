@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_LARGE_AT_ONCE_BYTES = 16 * 1024 * 1024  # total size of requests that are being decoded
+_LARGE_AT_ONCE_BYTES = 16 * 1024 * 1024  # total size of requests being decoded
 
 Handler = Callable[[Context, Any], Outcome]
 Begin = Callable[["Route", Context, Message], Outcome]
@@ -117,11 +117,11 @@ class Router:
         self._max_frame_bytes = node.config.int("socket.request.max.bytes")
         self._max_entries = node.config.int("barnabas.request.max.entries")
         self._faults: RequestFaults | None = None
-        # Requests of a client that is given a quota must no longer take the fast path.
+        # Once a client has a quota, its requests must not take the fast path.
         node.quotas.add_listener(self._repeated.clear)
 
     def inject(self, faults: RequestFaults | None) -> None:
-        """Consult `faults` for every request from now on, on all connections; None stops this.
+        """From now on, consult `faults` for every request on all connections; None stops this.
 
         With faults, every Produce request is decoded.
         """
@@ -306,7 +306,7 @@ class Router:
         return queue
 
     def _is_for_gate(self, queue: ResponseQueue, frame: memoryview) -> bool:
-        """Handle a frame that belongs to an authentication; return False for any other.
+        """Handle a frame if it is part of an authentication; otherwise return False.
 
         Raises the error that closes the connection.
         """
@@ -325,8 +325,8 @@ class Router:
         if route is None:
             from barnabas.broker.handlers import api_versions  # once for each API and version
 
-            # A newer client may send an unknown version of ApiVersions; it gets a version 0
-            # response, so that it can choose another version (KIP-511).
+            # A newer client may send an unknown version of ApiVersions. From the version 0
+            # response, it learns which version to use (KIP-511).
             fallback = api_versions.fallback(header)
             if fallback is not None:
                 if queue.has_unanswered and queue.holds_back(frame):
@@ -493,7 +493,7 @@ class Router:
                 f"{api.name} version {version} is not supported; the oldest supported version is "
                 f"{oldest}"
             )
-        # Import the handler at its first request, so that startup does not load unused handlers.
+        # Import the handler at its first request, to keep unused handlers out of startup.
         handler: Handler = import_module(f"barnabas.broker.handlers.{api.stem}").handle
         most_entries = api.max_entries
         if api.stem not in BETWEEN_BROKERS:  # a controller's requests contain all partitions

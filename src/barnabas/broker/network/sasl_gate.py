@@ -82,7 +82,7 @@ class SaslGate:
 
     @property
     def is_needed(self) -> bool:
-        """Return whether future frames have to be checked."""
+        """Return whether future frames must be checked."""
         session = self._session
         return session.stage is not Stage.OPEN or session.expires_at_ms is not None
 

@@ -36,7 +36,7 @@ Their buffers use at most the same amount.
 
 
 class UnauthenticatedConnections:
-    """The connections of one listener whose clients have not authenticated yet."""
+    """One listener's connections whose clients have not authenticated yet."""
 
     __slots__ = ("_clock", "_complaints", "_deadline_ms", "_timer", "_waiting", "memory")
 

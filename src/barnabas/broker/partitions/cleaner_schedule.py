@@ -52,8 +52,8 @@ class CleanerSchedule:
                     while await cleaner.clean_once():
                         pass
                 except Exception:
-                    # This is a bug in Barnabas, or an unreadable line from the child process. Try
-                    # again later; otherwise, compacted logs would grow until the broker restarts.
+                    # This is a bug in Barnabas, or an unreadable line from the child process. Keep
+                    # the schedule running, or compacted logs would grow until the broker restarts.
                     _log.exception("selecting a log to compact failed")
                 await cleaner.end()
                 await self._back_off()

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class MetadataListener(Protocol):
-    """The interface for objects that are notified when the cluster image has been replaced."""
+    """The interface for objects that are notified when the cluster image is replaced."""
 
     def brokers_changed(self) -> None:
         """React to brokers that may have joined or failed."""
@@ -68,8 +68,8 @@ class ControlPlane:
     async def handle(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
         """Apply a request, letting other tasks run in between; return an error code per partition.
 
-        Whatever must survive a crash is on disk when this returns. Raises StaleControllerEpoch for
-        a deposed controller, and OSError from the log directories.
+        Everything that must survive a crash is on disk when this returns. Raises
+        StaleControllerEpoch for a deposed controller, and OSError from the log directories.
         """
         async with self.line:
             return await in_turns(self._steps(request), self._replicas.threads.background)
@@ -101,7 +101,7 @@ class ControlPlane:
         self._replicas.brokers_changed()
         for listener in self._listeners:
             listener.brokers_changed()
-        # StopReplica is not enough: a broker that was unreachable at the time does not receive it.
+        # StopReplica is not enough: a broker that is unreachable when it is sent never receives it.
         self._role_changes.stop_what_moved(request.topics)
         if request.removed_topics:
             for listener in self._listeners:

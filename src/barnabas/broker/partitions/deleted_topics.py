@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class DeletedTopics:
-    """Finds topics that are in the image but not in the metadata store."""
+    """Finds topics in the image that are missing from the metadata store."""
 
     __slots__ = ("_looked", "_store", "_view")
 

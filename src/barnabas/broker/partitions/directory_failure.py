@@ -38,7 +38,7 @@ Report = Callable[[Sequence["TopicPartition"]], Awaitable[None]]
 
 
 class FailedDirectory(NamedTuple):
-    """A log directory that has failed, and the partitions that went offline with it."""
+    """A failed log directory, and the partitions that went offline with it."""
 
     path: Path
     partitions: Sequence[TopicPartition]
@@ -68,9 +68,9 @@ class DirectoryFailures:
             self.on_error(directory, error)
 
     def on_error(self, directory: Path, error: OSError) -> None:
-        """Take a log directory offline, with all its partitions, after an operation in it failed.
+        """Take a log directory and all its partitions offline after an operation in it failed.
 
-        Do nothing if no file descriptor was available: that is not a disk failure.
+        A lack of file descriptors is ignored: it is not a disk failure.
         """
         replicas = self.removal.replicas
         store = replicas.store
@@ -94,7 +94,7 @@ class DirectoryFailures:
                 is_warning=True,
             )
         )
-        # From now on a lookup raises KAFKA_STORAGE_ERROR, not NOT_LEADER_OR_FOLLOWER.
+        # Lookups will raise KAFKA_STORAGE_ERROR, not NOT_LEADER_OR_FOLLOWER.
         replicas.mark_offline(*names)
         removed = [replica for name in names if (replica := replicas.get(name)) is not None]
         for replica in removed:

@@ -64,7 +64,7 @@ class DirectoryMoves(ReplicaListener):
 
     @property
     def under_way(self) -> frozenset[TopicPartition]:
-        """Return the partitions that are being moved or are waiting for their move."""
+        """Return the partitions that are being moved or are waiting to be."""
         return frozenset(self._tasks)
 
     async def stop(self) -> None:
@@ -179,7 +179,7 @@ class DirectoryMoves(ReplicaListener):
         from barnabas.broker.partitions.replica_mover import ReplicaMover  # rarely needed
 
         try:
-            # A mover also ends if the move has to restart with a new mover.
+            # A mover also ends if the move must restart with a new one.
             while not self._stopping.is_set():
                 future = self._store.futures.get(name)
                 if future is None or self._replicas.get(name) is None:

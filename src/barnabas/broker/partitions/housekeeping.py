@@ -154,7 +154,7 @@ class Housekeeping:
                 if not self._replicas.is_short_of_descriptors(error):
                     _log.error("%s failed: %s", duty.name, error)
             except Exception:
-                # This is a bug in Barnabas, or a damaged file that may be gone in the next round.
+                # A bug in Barnabas, or a damaged file that may be gone in the next round.
                 _log.exception("%s failed", duty.name)
 
     async def _stops_within(self, wait_ms: int) -> bool:
@@ -166,15 +166,15 @@ class Housekeeping:
         return True
 
     async def _checkpoint_high_watermarks(self) -> None:
-        # Read the high watermarks here, not in the thread: a log that is truncated or deleted in
+        # Read the high watermarks before the thread starts: a log that is truncated or deleted in
         # the meantime must not get its old high watermark back.
         self._logs.high_watermarks.update(self._replicas.high_watermarks())
         await self._in_lane(lambda: self._logs.checkpoint_high_watermarks({}))
 
     async def _flush_rolled(self) -> None:
         for replica in self._hosted():
-            # Rolled segments are not written to again. Once they are on disk, the recovery point
-            # moves past them, and a start after a crash need not scan them (ST-8).
+            # Rolled segments do not change. Once they are on disk, the recovery point moves past
+            # them, and a start after a crash need not scan them (ST-8).
             for flush in replica.log.take_unflushed():
                 await self._run_guarded(replica, flush)
 
@@ -201,13 +201,13 @@ class Housekeeping:
     async def _enforce_retention(self) -> None:
         for replica in self._hosted():
             if replica.log.unsettled is not None:
-                # The log was just truncated, and a thread is syncing it; a sync here would block
+                # The log was just truncated, and a thread is syncing it; another sync would block
                 # the event loop. The next round will flush the log.
                 continue
             try:
                 log, now_ms = replica.log, self._clock.monotonic_ms()
                 wall_ms = self._clock.trusted_wall_ms()
-                # Without a trusted wall clock nothing is removed by age; removal by size and log
+                # Without a trusted wall clock, nothing is removed by age; removal by size and log
                 # start continues (ST-6).
                 removal = log.enforce_retention(now_ms, replica.high_watermark, wall_ms)
                 if removal.segments:

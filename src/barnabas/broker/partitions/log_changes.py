@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 _THREADS = 4
 _FILES_PER_STEP = 16 * _THREADS
-"""The number of logs that are created in one step."""
+"""The number of logs created in one step."""
 _KEPT_TOGETHER = 256
 """New logs are exempted from the cycle collector in groups of this size.
 
@@ -143,7 +143,7 @@ class LogChanges:
             self._keep_objects()
 
     def note_made(self) -> Steps[None]:
-        """Record new logs, to sync them before anything is written to them."""
+        """Record new logs, which must be synced before anything is written to them."""
         try:
             yield self._store.topic_ids.write
         except DirectoryError as error:

@@ -122,7 +122,7 @@ class LogCleaner:
             if not self._replicas.hosts(replica) or not is_compacted(log):
                 continue
             name = log.topic_partition
-            # Compare the log object, not its name: the name may refer to a different log by now.
+            # Compare the log object, not its name, which may refer to a different log by now.
             if self._uncleanable.get(name) is log or name in self._replicas.store.futures.logs:
                 continue
             try:
@@ -167,7 +167,7 @@ class LogCleaner:
             return False  # because the log was deleted after it was chosen
         began_ms = self._clock.monotonic_ms()
         job = job_of(cleanable, _limits(self._config), wall_ms)
-        # Do this before replacing any file: after a crash, startup would otherwise mistake
+        # Allow the gaps before replacing any file: after a crash, startup would otherwise mistake
         # compacted offsets for lost ones.
         if not await self._allow_gaps(log, job.end_offset, is_same):
             return False
@@ -216,7 +216,7 @@ class LogCleaner:
     async def _events(
         self, job: Job, producers: Producers, is_same: Callable[[], bool]
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events of a pass for as long as the log is unchanged, then clean up."""
+        """Yield the events of a pass while the log is unchanged, then clean up."""
         is_over = False
         steps = self._inline_steps if self._inline else self._process_steps
         try:
@@ -323,7 +323,7 @@ def _limits(config: CurrentConfig) -> Limits:
 
 
 async def _last_records(log: Log, end_offset: int) -> dict[int, LastRecord]:
-    """Collect the last records of all producers in portions: there may be 100,000."""
+    """Collect the last records of all producers in slices: there may be 100,000."""
     producers = log.producers
     ids = producers.ids()
     found: dict[int, LastRecord] = {}

@@ -28,4 +28,4 @@ class MoverParts(NamedTuple):
     throttles: Throttles
     stopping: asyncio.Event
     leaving: set[TopicPartition]
-    """The partitions that have switched directories, but whose switch is not yet on disk."""
+    """The partitions whose switch to another directory is not on disk yet."""

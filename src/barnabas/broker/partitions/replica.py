@@ -34,7 +34,7 @@ _NOT_LED = -1
 
 
 class Watcher(Protocol):
-    """A parked fetch or a session partition that is notified of a replica's changes."""
+    """A parked fetch or session partition, which is notified of a replica's changes."""
 
     def notify(self, appended_bytes: int) -> None:
         """Count bytes that have become readable."""
@@ -47,7 +47,7 @@ class Watcher(Protocol):
     def requested_at_ms(self, replica_id: int) -> int | None:
         """Return the time of the last request in this replica's fetch session.
 
-        Returns None if the session belongs to another replica, or if each of its requests names all
+        Returns None if this is the session of another replica, or if each of its requests names all
         partitions.
         """
         ...
@@ -71,13 +71,17 @@ class Watchers:
         self._all.pop(watcher, None)
 
     def requested_at_ms(self, replica_id: int) -> int | None:
-        """Return when a replica's session with this partition had its last request, or None."""
+        """Return the time of the last request in a replica's session with this partition, or
+        None.
+        """
         times = (watcher.requested_at_ms(replica_id) for watcher in self._all)
         return max((time for time in times if time is not None), default=None)
 
     def notify(self, more_bytes: int) -> None:
-        """Notify watchers of readable bytes; 0 wakes no request but makes sessions check later."""
-        # Iterate over a copy: a watcher that is woken may unpark itself.
+        """Notify watchers of readable bytes; 0 wakes no request, but makes sessions check at their
+        next.
+        """
+        # Iterate over a copy: a woken watcher may unpark itself.
         for watcher in list(self._all):
             watcher.notify(more_bytes)
 
@@ -97,7 +101,7 @@ class ReplicaHost(NamedTuple):
     """The parts of a broker that all of its replicas share."""
 
     dirty: list[Replica]
-    """The replicas that have staged data to be written."""
+    """The replicas with staged data."""
     clock: Clock
     proposals: AlterPartitionQueue
     log_dirs: LogDirs
@@ -138,7 +142,7 @@ class Replica:
         self._host = host
         self._dirty = host.dirty
         self.traffic = host.traffic.join(log.topic_partition.topic)
-        """The metrics of the replica's topic, which are valid until `Replicas.remove`."""
+        """The metrics of the replica's topic, valid until `Replicas.remove`."""
         self._proposal: asyncio.Future[IsrAnswer] | None = None
         self._is_dirty = False
         self._waiting: list[tuple[int, int, bool, asyncio.Future[None]]] | None = None
@@ -158,7 +162,7 @@ class Replica:
         """
         self._synced: asyncio.Future[None] | None = None
         self.successor: Log | None = None
-        """The log in another directory that is about to replace this log.
+        """The log in another directory that will replace this log.
 
         Records must be on disk in both logs before they are acknowledged.
         """
@@ -246,9 +250,8 @@ class Replica:
             if end_offset < self.partition.log_end_offset:
                 return
         if self._followers:
-            # Do this before the log grows: a follower that was caught up was also caught up at its
-            # session's last request, even if that request did not contain this idle partition
-            # (RE-8).
+            # Before the log grows, note who has caught up: a follower that has was also caught up
+            # at its session's last request, even if that did not list this idle partition (RE-8).
             self.carry_out(self.partition.kept_up(self._followers.requested_at_ms, now_ms))
         effects = self.partition.on_appended(end_offset, now_ms)
         if effects:
@@ -264,8 +267,8 @@ class Replica:
         while self.waits_for_disk and offset > min(
             each.recovery_point for each in (self.log, self.successor) if each is not None
         ):
-            # All waiting requests share one future, which each sync completes; requests for
-            # later offsets wait again.
+            # All waiting requests share one future, which each sync completes; those for later
+            # offsets wait again.
             if self._synced is None:
                 self._synced = asyncio.get_running_loop().create_future()
             await shielded(self._synced)
@@ -316,7 +319,7 @@ class Replica:
                 self._propose(effect.proposal)
 
     def _propose(self, proposal: IsrProposal) -> None:
-        """Submit an ISR to the controller; its response arrives in a later turn of the loop."""
+        """Submit an ISR to the controller, which responds in a later turn of the loop."""
         answer = self._proposal = self._host.proposals.submit(self.partition, proposal)
         answer.add_done_callback(partial(self._on_isr_answer, proposal))
 
@@ -359,8 +362,7 @@ class Replica:
         return future
 
     def _sweep(self) -> None:
-        """Remove abandoned requests: while the high watermark is stuck, nothing else removes
-        them.
+        """Remove abandoned requests, which nothing else removes while the high watermark is stuck.
         """
         self._waiting = [each for each in self._waiting or () if not each[3].done()]
         heapq.heapify(self._waiting)

@@ -214,7 +214,7 @@ class ReplicaMover:
     async def _copy(self, offset: int, replica: Replica) -> None:
         throttle, clock = self._throttles.moves, self._replicas.clock
         wait_ms = throttle.wait_ms(clock.monotonic_ms())
-        if wait_ms > 0 and replica.successor is None:  # otherwise acknowledgements would wait, too
+        if wait_ms > 0 and replica.successor is None:  # or acknowledgements would wait too
             await self._pause(min(wait_ms / 1000, _AGAIN_AFTER_S))  # the configured rate can change
             return
         future, log, truncations = self._future, replica.log, replica.log.truncations
@@ -236,7 +236,7 @@ class ReplicaMover:
             or future.log_end_offset != offset
             or self._current() is not replica
         ):
-            return  # the replica has changed in the meantime; the next step handles that
+            return  # the replica has changed, which the next step handles
         if isinstance(failure, OSError):
             # The source's disk failed: the replica goes offline, and the move ends.
             replica.fail(failure)
@@ -297,8 +297,8 @@ class ReplicaMover:
         source = self._store.directory_of(name)
         begin_offset = log.log_start_offset
         future.config = log.config
-        # From here on, the replica uses the new log. On disk, the switch is complete only after
-        # `_leave`; after a crash in between, startup finds both logs and continues the move.
+        # The replica now uses the new log. On disk, the switch is complete only after `_leave`;
+        # after a crash before that, startup finds both logs and continues the move.
         replica.log = self._store.moves.promote(name)
         self._release(replica)
         for listener in self._listeners:

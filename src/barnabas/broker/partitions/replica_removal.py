@@ -1,4 +1,4 @@
-"""Removes replicas that the controller has stopped or moved, or that were lost with a disk."""
+"""Removes replicas that were stopped or moved by the controller, or lost with a disk."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class ReadFailures:
         self._last: dict[TopicPartition, tuple[int, int]] = {}
 
     def on_failure(self, what: str, name: TopicPartition, error: Exception) -> None:
-        """Log that a read of the partition failed, unless that was logged recently."""
+        """Log a failed read of the partition, unless one was logged recently."""
         now_ms = self._clock.monotonic_ms()
         before_ms, left_out = self._last.get(name, (now_ms - _MINUTE_MS, 0))
         if now_ms - before_ms < _MINUTE_MS:
@@ -121,7 +121,7 @@ class Replicas:
         # the hosted topics' own settings
         self._overrides: dict[str, Mapping[str, str]] = {}
         self._offline: set[TopicPartition] = set()
-        self._replicated: dict[Replica, None] = {}  # replicas led here and followed elsewhere
+        self._replicated: dict[Replica, None] = {}  # led by this broker, with followers on others
         self._live: Mapping[int, int] = {}
         self._shortage = Shortage(clock)
         self.read_failures = ReadFailures(clock)
@@ -225,8 +225,7 @@ class Replicas:
         return self._replicas.get(topic_partition)
 
     def hosts(self, replica: Replica) -> bool:
-        """Return whether this replica object is still hosted; during an `await`, it may have been
-        replaced.
+        """Return whether this replica object is still hosted; it may be replaced during an `await`.
         """
         return self._replicas.get(replica.topic_partition) is replica
 
@@ -243,7 +242,7 @@ class Replicas:
         """Return the last leader epoch in a log on this broker, hosted or not; -1 if there is no
         log.
 
-        Used by a controller whose metadata has lost the leader epoch (ZK-6).
+        Used by a controller without the leader epoch in its metadata (ZK-6).
         """
         log = self._store.logs.get(name)
         return -1 if log is None else log.epochs.latest
@@ -318,7 +317,9 @@ class Replicas:
             replica.partition.on_registered(broker_epoch)
 
     def check_isr(self, now_ms: int) -> None:
-        """Remove lagging followers from the ISR of the partitions led here (RE-8)."""
+        """Remove lagging followers from the ISRs of the partitions that this broker leads
+        (RE-8).
+        """
         for replica in list(self._replicated):
             replica.carry_out(replica.partition.expire(now_ms))
 

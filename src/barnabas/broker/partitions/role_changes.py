@@ -398,8 +398,8 @@ class RoleChanges:
         deleted: dict[TopicPartition, Path] = {}
         replicas, store = self._replicas, self._replicas.store
         for done, name in enumerate(request.partitions, 1):
-            # Do not report the log as deleted: it would reappear with its disk, and the name may
-            # belong to another topic by then.
+            # Do not report the log as deleted: it would reappear with its disk, when its name may
+            # belong to another topic.
             if self._is_out_of_reach(name, request.delete):
                 codes[name] = KafkaStorageError.code
                 continue

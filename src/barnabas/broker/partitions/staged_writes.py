@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica
     from barnabas.broker.runtime.disk_threads import DiskThreads
 
-_AGAIN_AFTER_S = 0.1  # seconds until the next attempt, if there is no descriptor for the sync
+_AGAIN_AFTER_S = 0.1  # seconds until the next attempt if the sync lacks a descriptor
 
 
 class Hosted(Protocol):
@@ -74,7 +74,7 @@ class StagedWrites:
     def write_soon(self) -> None:
         """Schedule a write for appends outside of a request, before the event loop waits again."""
         if self.dirty and self._soon is None:
-            # Write after the callbacks that are already due, because they may append more.
+            # Write after the callbacks that are due, because they may append more.
             self._soon = asyncio.get_running_loop().call_soon(self._write_now)
 
     def _write_now(self) -> None:
@@ -97,8 +97,8 @@ async def _flush(replica: Replica, replicas: Hosted, clock: Clock) -> None:
                 continue
             if not replica.log.due_flush(clock.monotonic_ms()):
                 break
-            # Count up to the recovery point, not to the log end before the sync: the log may
-            # have been truncated in the meantime.
+            # Count up to the recovery point, not up to the log end before the sync: the log may
+            # have been truncated since.
             _count(replica, replicas, clock, replica.log.recovery_point)
             replica.sync_ended()
     except OSError as error:
@@ -123,7 +123,7 @@ async def _sync(replica: Replica, replicas: Hosted) -> bool:
 
 
 def _count(replica: Replica, replicas: Hosted, clock: Clock, end_offset: int) -> None:
-    """Count a leader's log up to `end_offset`, unless that is already counted."""
+    """Count a leader's log up to `end_offset`, if that has not been done."""
     partition = replica.partition
     if not replicas.hosts(replica) or not partition.is_leader:
         return

@@ -1,8 +1,8 @@
 """Tracks logs found at startup that may have lost records, until their partitions have a leader.
 
-A broker that did not stop cleanly warns the controller about them (`may_have_lost` in its
-registration). The warning ends when each of these partitions has a leader that was elected after
-the warning.
+After an unclean stop, a broker warns the controller about them (`may_have_lost` in its
+registration). The warning ends once each of these partitions has a leader elected after the
+warning.
 """
 
 from __future__ import annotations
@@ -40,5 +40,5 @@ class UnplacedLogs:
                 self._are_placed.set()
 
     async def until_placed(self) -> None:
-        """Wait until every log that was found has been placed."""
+        """Wait until every log has been placed."""
         await self._are_placed.wait()

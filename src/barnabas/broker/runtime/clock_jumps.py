@@ -76,7 +76,7 @@ class ClockJumps:
     def earliest_ms(self, now_ms: int, wall_ms: int) -> int:
         """Return the earlier of the two times of `latest_ms`.
 
-        Data that has expired by this time has expired whichever time is right.
+        Data that has expired by this time has expired in either case.
         """
         return wall_ms if self.are_over else min(wall_ms, now_ms + self._trusted_ahead_ms)
 

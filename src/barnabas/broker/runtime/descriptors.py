@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 _LISTING, _FALLBACK = Path("/proc/self/fd"), Path("/dev/fd")
 _ENOUGH = 1_000_000
 _MACOS_LIMIT = 10_240  # macOS's OPEN_MAX
-_PLENTY = 1 << 30  # used if there is no limit or it is unknown
+_PLENTY = 1 << 30  # used if the limit is unknown or absent
 _SMALLEST_RESERVE = 16
 _AN_EPISODE_MS = 60_000  # a later error starts a new episode
 

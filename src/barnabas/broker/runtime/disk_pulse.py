@@ -63,7 +63,7 @@ class DiskPulse:
         self._stopped.set()
 
     def tick(self) -> bool:
-        """Check whether the current write takes too long; if so, call `on_hang` once."""
+        """Check the current write; if it takes too long, call `on_hang` once."""
         writes = self._writes
         # No write is in progress, or a different one than at the last tick.
         if writes == self._ended or writes != self._seen:

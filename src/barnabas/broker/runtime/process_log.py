@@ -86,7 +86,7 @@ def log_handler(log_file: str | None, most_bytes: int = _LOG_FILE_BYTES) -> logg
 
 
 def final_line(reason: object, log_format: str, broker_id: int) -> str:
-    """Return the line for standard error that says why the process ends."""
+    """Return the line for standard error with the reason why the process ends."""
     if log_format != "json":
         return f"barnabas: {reason}\n"
     record = logging.LogRecord("barnabas", logging.ERROR, "", 0, str(reason), None, None)

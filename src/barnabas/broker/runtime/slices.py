@@ -45,7 +45,7 @@ class Pace:
 
 
 async def in_slices(entries: Iterable[T]) -> AsyncIterator[T]:
-    """Yield the entries one by one, letting other connections run in between.
+    """Yield the entries one by one, with pauses for other connections.
 
     Use this in handlers that may await something for each entry.
     """

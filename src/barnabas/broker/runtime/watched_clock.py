@@ -71,7 +71,7 @@ class WatchedClock:
 
 def _report(finding: Finding) -> None:
     if finding.turn is Turn.STARTED:
-        # Only a clock that is behind the recorded time is certainly wrong.
+        # Only a clock behind the recorded time is certainly wrong.
         is_late = finding.by_ms > 0
         _log.log(
             # This happens after any long stop of the broker, so do not warn.

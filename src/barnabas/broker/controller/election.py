@@ -2,7 +2,7 @@
 
     register -> try to be elected -> controller: serve until the term ends -> watch the controller
         ^               ^______________________________________________________|
-        |_______ the session is over
+        |_______ the session expires
 
 Of the brokers that share a metadata store, the one that created `/controller` is the controller.
 The others watch that node and try to create it when it is deleted. Any error ends the whole term

@@ -85,7 +85,7 @@ class RackReader(ConsumerReader):
         at the leader     no records, but the id of an in-sync follower in the consumer's rack, if
                           `replica.selector.class` asks for that and the leader is in another rack
         at a follower     records below its own high watermark, as at a leader. From there to the
-                          log's end the consumer waits; beyond the end, OFFSET_OUT_OF_RANGE sends
+                          log end, the consumer waits; beyond the end, OFFSET_OUT_OF_RANGE sends
                           the consumer to the leader
 
     Any follower serves such a consumer, regardless of its own selector, because brokers get the

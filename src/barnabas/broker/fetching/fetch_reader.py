@@ -4,8 +4,8 @@
     ConsumerReader    -1           the leader                     the high watermark, or the LSO
     RackReader        -1           the leader, or a follower in   the same
                                    the consumer's rack (KIP-392)
-    FollowerReader    >= 0         the leader                     the log's end (RE-5, RE-7)
-    EndProbe          -2           any replica                    the log's end
+    FollowerReader    >= 0         the leader                     the log end (RE-5, RE-7)
+    EndProbe          -2           any replica                    the log end
 
 A reader decides who may read, from which replica and up to which offset, and how the read affects
 the partition; `FetchPass` keeps the rows, the limits and the slices. A reader serves one request,

@@ -1,11 +1,11 @@
 """Fetch (key 1): send record batches to consumers and followers by `sendfile`, with a long poll.
 
-    read what is wanted (in a session: what changed) --+-- enough, or an error --> answer
+    read the partitions (in a session: the changed) ---+-- enough, or an error --> answer
                     ^                                  |
-                    +---- bytes, or time is over ------+-- else park
+                    +---- bytes, or timeout -----------+-- else park
 
 The first read is stage one. If a response's bytes are not in the page cache, a thread first loads
-them: otherwise `sendfile` would read the disk on the event loop and delay every other connection.
+them; otherwise, `sendfile` would read the disk on the event loop and delay every other connection.
 """
 
 from __future__ import annotations

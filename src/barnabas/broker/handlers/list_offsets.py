@@ -1,10 +1,10 @@
 """ListOffsets (key 2): find the offset for a timestamp or for a special timestamp.
 
     -1  latest                  the first offset that the client cannot read
-    -2  earliest                the log's start
+    -2  earliest                the log start offset
     -3  largest timestamp       from version 7 on (KIP-734)
-    -4  earliest on this disk   from version 8 on (KIP-405); here the same as -2
-    -5  latest in tiered storage    from version 9 on (KIP-1005); here there is none
+    -4  earliest on this disk   from version 8 on (KIP-405); the same as -2
+    -5  latest in tiered storage    from version 9 on (KIP-1005); there is none
 
 A client can read up to the high watermark, or with read_committed up to the last stable offset; a
 replica can read everything. With replica id -2, any replica responds, not only the leader.

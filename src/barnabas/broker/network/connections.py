@@ -1,10 +1,10 @@
 """Counts connections and enforces the connection limits (KIP-402, KIP-612).
 
     max.connections.per.ip (.overrides)    refused: the connection is closed immediately
-    max.connections, of all or a listener  not accepted until another one closes
+    max.connections, total or per listener not accepted until another one closes
     max.connection.creation.rate           not accepted before its time
-    connection_creation_rate of an address accepted, then closed late and unread
-    RLIMIT_NOFILE                          not accepted while the last descriptors are kept back
+    connection_creation_rate per address   accepted, then closed late and unread
+    RLIMIT_NOFILE                          not accepted while only reserved descriptors are left
 
 This module only counts and decides; acceptors act on its decisions, and are notified when a
 connection closes.

@@ -6,8 +6,8 @@
 These are not duplicate batches, which `storage/producers.py` detects by sequence number, but new
 records in an identical frame. A producer that sends one partition per request (librdkafka always
 does) keeps repeating the same header bytes. They are decoded once, and the start and end of the
-response are encoded once. After that, only the head of each frame is looked up, and the response is
-packed directly. A small request then takes a third less time.
+response are encoded once. After that, the head of each frame is looked up instead of decoded, and
+the response is packed directly. A small request then takes a third less time.
 
 Invariant: each response is byte for byte the same as from `handlers.produce`. Other requests go to
 that handler, and both use the same append function. If the packed response cannot be sent (the

@@ -7,7 +7,7 @@
     local           in the handler, and until the logs are written
     remote          awaited: replicas, bytes to fetch, members of a group, a coordinator, a thread
     response queue  behind the responses to earlier requests of the connection
-    send            while the client did not read; noted with its next request, not in the total
+    send            while the client does not read; noted with its next request, not in the total
 
 Most requests never wait. Their local time is also their total time and is recorded once; waits are
 recorded only if there are any. Repeated Produce requests in one wake-up share a time because they

@@ -485,7 +485,7 @@ class ResponseQueue:
         if self._is_full and has_room and not self._connection.is_closing:
             self._is_full = False
             self._connection.resume_reading()
-        # Deliver the request that was held back once more.
+        # Deliver the held-back request again.
         if self._has_handed_back and not slots and not self._connection.is_closing:
             self._has_handed_back = False
             self._connection.release_frames()

@@ -1,10 +1,10 @@
 """Routes frames to their handlers and sends the responses in order.
 
     frame --> header --> the API table --> decode --> handler, stage one (plain call)
-                                            |- a message         answered now
+                                            |- a message         answered immediately
                                             |- Staged            answered when the logs are written
                                             |- a coroutine       answered when it is done
-                                            `- Hold(coroutine)   ... and nothing is read till then
+                                            `- Hold(coroutine)   likewise; until then, nothing is read
 
 Appends from the Produce requests of one wake-up are written at its end, with one system call per
 partition, and then the requests are answered; Produce is one of the APIs that overlap

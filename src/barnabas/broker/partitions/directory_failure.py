@@ -1,7 +1,7 @@
 """Takes a log directory offline when its disk fails, and reports the failure (ST-10).
 
     an operation fails --> on_error --> the store closes the directory
-                                    --> its replicas are removed: KAFKA_STORAGE_ERROR from then on
+                                    --> its replicas are removed: clients get KAFKA_STORAGE_ERROR
                                     --> the queue --> FailureReports --> the controller (KIP-112)
 
 Other log directories and their logs are not affected. The broker itself fails when its last

@@ -10,11 +10,11 @@ Retention runs every `log.retention.check.interval.ms`, and the ISR check twice 
 Each duty has its own task and waits for the disk in a thread, so a slow disk delays neither the
 other duties nor the ISR checks. Duties that could conflict:
 
-    two writers of one checkpoint       the log store makes them write one after the other
-    two removals of one deleted log     the same duty removes all of them, one round after the other
-    a removal and a recreated log       a deleted log is under a name with its topic's id
+    two writers of one checkpoint       the log store lets only one write at a time
+    two removals of one deleted log     one duty does all removals, in consecutive rounds
+    a removal and a recreated log       the name of a deleted log includes its topic id
     a sync and deleted files            `Durability` knows which are no longer needed
-    any of them and closing the logs    `stop` returns when no round is running
+    any duty and closing the logs       `stop` returns when no round is running
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class _Round:
 class Housekeeping:
     """Runs the duties between `start` and `stop`.
 
-    A failed round is logged; the next round is not affected.
+    A failed round is logged and retried at the next interval.
     """
 
     def __init__(

@@ -71,16 +71,13 @@ class Watchers:
         self._all.pop(watcher, None)
 
     def requested_at_ms(self, replica_id: int) -> int | None:
-        """Return the time of the last request in a replica's session with this partition, or
-        None.
+        """Return the time of the last request in a replica's session with this partition, if any.
         """
         times = (watcher.requested_at_ms(replica_id) for watcher in self._all)
         return max((time for time in times if time is not None), default=None)
 
     def notify(self, more_bytes: int) -> None:
-        """Notify watchers of readable bytes; 0 wakes no request, but makes sessions check at their
-        next.
-        """
+        """Notify watchers of readable bytes; 0 wakes no request, but makes sessions check again."""
         # Iterate over a copy: a woken watcher may unpark itself.
         for watcher in list(self._all):
             watcher.notify(more_bytes)

@@ -6,9 +6,8 @@
 These throttles apply to replicas that their topic lists (`leader.replication.throttled.replicas`
 and `follower....`) and that are out of sync, once the rate is used up. Bytes copied to in-sync
 replicas are counted but never delayed, because a throttle should delay reassignments, not
-acknowledgements. This module handles the lists and the rates; the check for in-sync replicas is
-made where the throttling happens, in the leader's `fetching/replica_readers.py` and the follower's
-`replication/followed.py`.
+acknowledgements. This module handles the lists and the rates; `fetching/replica_readers.py` (on
+the leader) and `replication/followed.py` (on the follower) check whether a replica is in sync.
 
     replica.alter.log.dirs.io.max.bytes.per.second
 

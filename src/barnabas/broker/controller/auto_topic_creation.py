@@ -1,7 +1,7 @@
-"""Creates topics automatically when a client asks for topics that do not exist (TP-6).
+"""Creates missing topics automatically when a client asks for them (TP-6).
 
 This requires `auto.create.topics.enable`, and uses `num.partitions` and
-`default.replication.factor`. All missing topics of a request are created together and charged to
+`default.replication.factor`. All missing topics in a request are created together and charged to
 the client's controller mutation quota. Coordinators create the internal topics: see
 `broker.coordinator.internal_topics`.
 """

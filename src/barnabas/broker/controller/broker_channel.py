@@ -115,7 +115,8 @@ class BrokerChannel:
                     self._backlog.clear()
                     self._deposed(error)
                 except StaleBrokerEpoch as error:
-                    # The metadata store will report this as well, which closes this channel.
+                    # The metadata store will report the new registration too, and that closes this
+                    # channel.
                     _log.info("%s has re-registered: %s", self, error)
                     self._backlog.clear()
                 else:
@@ -133,8 +134,8 @@ class BrokerChannel:
                 raise
             except KafkaError as error:
                 if not (error.retriable or isinstance(error, ClusterAuthorizationFailed)):
-                    # As in Kafka, a retry would get the same response. The controller logs that it
-                    # excludes a broker without compatible versions.
+                    # As in Kafka, do not retry: the response would be the same. The controller
+                    # itself logs that it excludes a broker without compatible versions.
                     level = (
                         logging.DEBUG if isinstance(error, UnsupportedVersion) else logging.ERROR
                     )

@@ -32,7 +32,7 @@ Deliver = Callable[[ControlRequest], Awaitable[object]]
 
 
 class BrokerChannels:
-    """The channels of a controller to the brokers; they last for one controller epoch."""
+    """A controller's channels to the brokers, for one controller epoch."""
 
     __slots__ = (
         "_answered", "_broker_id", "_channels", "_deliver", "_deposed", "_learned", "_peers",
@@ -68,7 +68,7 @@ class BrokerChannels:
         """
 
     async def send(self, requests: Sequence[Send], image: ClusterImage) -> None:
-        """Send the requests; return when this broker has applied its own.
+        """Send the requests, and wait until this broker has applied its own.
 
         `image` is the new state of the cluster; only brokers in the image get requests.
         """

@@ -135,7 +135,7 @@ class ControllerElection:
         """
         self._broker = broker
         self._cluster_id = cluster_id
-        # Set this before registering: the session may expire during registration.
+        # Set the callback before registering: the session may expire during registration.
         self._store.on_session(self._session_changed)
         await self._register(broker)
         try:
@@ -201,14 +201,14 @@ class ControllerElection:
         session_ms = max(self._settings.session_timeout_ms, _SHORTEST_SESSION_MS)
         wait_ms = session_ms + session_ms // 2 + _ENDS_LATE_MS
         registered = await register(self._store, broker, self._clock, wait_ms)
-        # Read the session again: waiting for the previous session may have outlasted the one in
-        # which registration began.
+        # Read the id again: the session in which registration began may have expired during the
+        # wait for the previous one to end.
         self._session_id = self._store.session_id
         self._context.view.on_registered(registered.epoch)
         self._registered(registered.epoch)
 
     async def withdraw_loss_warning(self) -> None:
-        """Withdraw this registration's warning about possibly lost records."""
+        """Withdraw the warning about possibly lost records from this registration."""
         assert self._broker is not None
         self._broker = self._broker._replace(may_have_lost=False)
         data = layout.encode_broker(self._broker, self._clock.wall_ms())
@@ -276,7 +276,7 @@ class ControllerElection:
     async def _watch_controller(self) -> None:
         """Wait until there may be no controller or the session has expired."""
         self._due.clear()
-        # Watch before reading, so that a change in between sets the event again.
+        # Watch before reading, so that any change in between sets the event again.
         self._store.watch(layout.CONTROLLER, self._due.set)
         node = await self._store.read(layout.CONTROLLER)
         if node is None:
@@ -333,7 +333,7 @@ class ControllerElection:
 
 
 def _is_doubtful(error: Exception) -> bool:
-    """Return whether the error only means that the state in the store has changed."""
+    """Return whether the error merely indicates that the state in the store has changed."""
     if isinstance(error, SessionExpired):
         return False
     is_deposed = isinstance(error, BadVersion) and error.path == layout.CONTROLLER_EPOCH

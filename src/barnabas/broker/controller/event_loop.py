@@ -174,11 +174,11 @@ class ControllerTerm:
         `cause` is the reason for the election.
         """
         store = self._context.store
-        # Watch before reading, so that a change in between triggers another round.
+        # Watch before reading, so that any change in between triggers another round.
         for path, callback in self._on_change.items():
             store.watch(path, callback)
-        # Use the topic ids announced by an earlier controller, because an old Kafka tool may
-        # have removed them from the nodes (KIP-516).
+        # Use the topic ids announced by an earlier controller: an old Kafka tool may have removed
+        # them from the nodes (KIP-516).
         known = self._context.view.image.topics
         ids = {name: topic.topic_id for name, topic in known.items()}
         topics = await self._topics.unknown((), ids)
@@ -332,14 +332,14 @@ class ControllerTerm:
         await self._process_replica_reports()
         await self._process_deleted_logs()
         await self._process_log_ends()
-        # Process requests after the store's changes, which decide how a request is answered.
+        # Process requests after the changes in the store, which affect the responses.
         await self._process_requests()
         await self._tool_requests.process(changed, lambda: self.image)
         if events.rebalance_is_due:
             events.rebalance_is_due = False
             percent = self._settings.max_imbalance_percent
             await self._carry_out(lambda machine: machine.rebalance_leaders(percent))
-        # Process deletions last, when the topics to delete are known.
+        # Process deletions last, once the topics to delete are known.
         if layout.DELETE_TOPICS in changed:
             await self._process_deletions()
         await self._complete_deletions()
@@ -351,7 +351,7 @@ class ControllerTerm:
             raise NotController("another broker has been elected")
 
     async def _apply_defaults(self) -> None:
-        """Apply changed defaults to all topics by electing leaders as at the start of a term."""
+        """Apply changed defaults to all topics: elect leaders as at the start of a term."""
         self.events.defaults_changed = False
         self._machine.configure(self._settings.machine)
         await self._carry_out(lambda machine: machine.on_elected(self._deletions))
@@ -474,7 +474,7 @@ class ControllerTerm:
     async def _process_deleted_logs(self) -> None:
         """Confirm deleted logs.
 
-        As in Kafka, this includes logs that could not be deleted and become stray.
+        As in Kafka, these include logs that could not be deleted, which become stray.
         """
         deleted, self.events.deleted_logs = self.events.deleted_logs, {}
         for broker_id, names in deleted.items():

@@ -67,7 +67,7 @@ class ReplicaReports:
         reported.update(dict.fromkeys(names, is_lost))
 
     def last(self, broker_id: int, broker_epoch: int, name: TopicPartition) -> bool | None:
-        """Return whether the last report describes the replica as lost; None without reports."""
+        """Return whether the latest report describes the replica as lost; None without reports."""
         for reports in (self._waiting, self._taken):
             for epoch in (broker_epoch, ANY_EPOCH) if reports else ():
                 is_lost = reports.get((broker_id, epoch), {}).get(name)

@@ -1,8 +1,8 @@
 """Asks replicas for their log end offsets, which a controller may need to elect a leader.
 
-It sends a Fetch as a debugging consumer (replica id -2), which followers also answer, with an
-offset beyond all logs and the latest leader epoch. The diverging epoch in the response contains the
-epoch of the log's last batch and the log end offset.
+It sends a Fetch as a debugging consumer (replica id -2), to which followers respond too. The offset
+is beyond all logs, and the epoch is the latest leader epoch. The diverging epoch in the response
+contains the epoch of the log's last batch and the log end offset.
 """
 
 from __future__ import annotations

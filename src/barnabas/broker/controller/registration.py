@@ -78,8 +78,8 @@ async def register(
 ) -> BrokerImage:
     """Register the broker in this session; return the registration with its broker epoch.
 
-    `wait_ms` limits the wait for this broker's previous registration to end with its session.
-    Raises ConfigError if it does not end: another broker has this id.
+    `wait_ms` limits the wait for the session of this broker's previous registration to end. Raises
+    ConfigError if it does not: another broker has this id.
     """
     path = layout.broker_path(broker.broker_id)
     deadline_ms = clock.monotonic_ms() + wait_ms
@@ -113,7 +113,7 @@ async def register(
 async def _announce(store: MetadataStore, path: str, broker: BrokerImage, clock: Clock) -> int:
     """Create the node, and return its czxid.
 
-    Raises NodeExists, or if the node is absent, OutcomeUnknown or SessionExpired.
+    Raises NodeExists or, if there is no node, OutcomeUnknown or SessionExpired.
     """
     absent: MetadataError = SessionExpired(path, "the session expired right after the registration")
     try:
@@ -142,7 +142,7 @@ async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) 
     else:
         epoch, version = layout.decode_epoch(node.data), node.version
     operations += [
-        # Use one commit, so that no broker becomes controller without incrementing the epoch
+        # Use a single commit, so that no broker becomes controller without incrementing the epoch
         # (ZK-3).
         Create(
             layout.CONTROLLER,

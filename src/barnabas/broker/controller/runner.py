@@ -1,7 +1,7 @@
 """Provides this broker's controller, active or not, to clients and brokers.
 
-Requests that need the controller raise NotController if this broker is not the controller.
-`election` decides when this broker is the controller; `event_loop` does a controller's work.
+Requests that need the controller raise NotController on any other broker. `election` decides when
+this broker is the controller; `event_loop` does the work of a controller.
 """
 
 from __future__ import annotations
@@ -196,8 +196,8 @@ class ControllerRunner:
         """Register, and become the controller if there is none; return the cluster id.
 
         `cluster_id` is the id in the data directories, if any. When `start` returns, a controller
-        has read everything from the store and delivered it to this broker. Raises ConfigError (the
-        broker id is in use, or the cluster id differs) or CorruptData.
+        has delivered the entire state of the store to this broker. Raises ConfigError (the broker
+        id is in use, or the cluster id differs) or CorruptData.
         """
         found = await ensure_base(self._store, cluster_id, self._random)
         is_alone = self._context.peers is None
@@ -286,7 +286,7 @@ class ControllerRunner:
 
         `assignment` lists the replicas of each new partition, in partition order; without it, the
         controller places them. No records are moved. With `validate_only`, nothing is created, but
-        the result is the same. Raises what `TopicWriter.grow` raises.
+        the result is the same. Raises the errors of `TopicWriter.grow`.
         """
         return await self._topics.create_partitions(
             topic, total, assignment, "" if validate_only else cause, validate_only=validate_only
@@ -295,9 +295,9 @@ class ControllerRunner:
     async def delete_topics(self, names: Sequence[str], cause: str = "") -> list[KafkaError | None]:
         """Delete topics with all of their records, in one commit and one round.
 
-        Returns when the topics are removed from the store. Failures are returned, topic by topic:
+        Returns when the topics are removed from the store. Failures are returned per topic:
         UnknownTopicOrPartition, or RequestTimedOut if a replica is on a failed broker or in a
-        failed log directory (the replica is deleted when the broker or directory is back). Raises
+        failed log directory (it is deleted when the broker or directory is back). Raises
         NotController.
         """
         return await self._topics.delete(names, cause)
@@ -384,7 +384,7 @@ class ControllerRunner:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 await log_dir_notifications.announce(self._store, broker_id)
-            # The next registration gets LeaderAndIsr for everything, and this broker's response
+            # The next registration gets LeaderAndIsr for all partitions, and this broker's response
             # reports the loss.
             except SessionExpired:
                 return

@@ -1,6 +1,6 @@
 """Reports the controller's decisions: elections, failed and new brokers, topics, reassignments.
 
-The causes come from the controller's machine, with its decisions.
+The controller's machine provides the causes with its decisions.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def log_brokers(
 
 
 def log_changes(events: EventLog, controller_id: int, decision: Decision) -> None:
-    """Report the partitions whose leader, ISR or replicas a decision has changed."""
+    """Report the partitions whose leader, ISR or replicas were changed by a decision."""
     epoch = decision.image.controller_epoch
     moved = [each for each in decision.changes if _is_move(each)]
     lines = reassignment_lines(

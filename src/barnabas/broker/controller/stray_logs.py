@@ -34,7 +34,7 @@ class StrayLogs:
             self._names.setdefault(name.topic, []).append(name)
 
     def refusal(self, topic: str) -> KafkaStorageError | None:
-        """Return why the topic is not created automatically, or None. Log the reason once."""
+        """Return the reason not to create the topic automatically, or None. Log it once."""
         partitions = [each for each in self._names.get(topic, ()) if each in self._logs]
         if not partitions:
             return None

@@ -139,7 +139,7 @@ class TopicAdmin:
         *,
         validate_only: bool,
     ) -> TopicImage:
-        """Increase a topic to `total` partitions; raises what `TopicWriter.grow` raises."""
+        """Increase a topic to `total` partitions; raises the errors of `TopicWriter.grow`."""
         term = self._term()
         with self._causes.noting([growth_key(topic, total)], cause):
             existing, added = await self._writer.grow(

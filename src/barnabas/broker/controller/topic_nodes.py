@@ -1,8 +1,8 @@
 """Watches and reads the topics' nodes during one term of a controller.
 
 Nodes are watched before they are read, so a change in between makes the watch fire, and the node is
-read again. The watch on a topic's node fires when partitions may have been added. Many nodes are
-read together, because each request is a round trip.
+read again. The watch on a topic's node fires when partitions may have been added. Nodes are read in
+groups, because each request is a round trip.
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ async def _refuse_all(context: Context, request: CreateTopicsRequest) -> CreateT
 
 async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     times = Counter([topic.name async for topic in in_slices(request.topics)])
-    # CREATE on the cluster covers every topic; without it, CREATE on the topic is sufficient. So
-    # do not log a denial of the former.
+    # CREATE on the cluster covers every topic; without it, CREATE on the topic is sufficient. A
+    # denial of the former is therefore not logged.
     may_create_all = context.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
     outcomes: list[TopicImage | NewTopic | KafkaError] = []
     async for topic in in_slices(request.topics):

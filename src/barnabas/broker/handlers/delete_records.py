@@ -90,7 +90,7 @@ def _delete(
 ) -> DeleteRecordsPartitionResult:
     result = _result(wanted)
     try:
-        # A coordinator loads its state from this log, so it would lose groups or transactions.
+        # A coordinator loads its state from this log: it would lose groups or transactions.
         if topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"{topic} is an internal topic")
         replica = context.node.replicas.leader_of((topic, wanted.partition_index))
@@ -139,7 +139,7 @@ async def _wait_for_start(context: Context, pending: _Pending, until: float) -> 
     replica, name = pending.replica, pending.replica.topic_partition
     while True:
         # `leader_of` raises an error if this broker is no longer the leader. The topic may also
-        # have been recreated under the same name; the offsets of the new topic are unrelated.
+        # have been recreated under the same name, with unrelated offsets.
         if context.node.replicas.leader_of(name) is not replica:
             raise NotLeaderOrFollower(f"{name} was deleted and recreated")
         if _low_watermark(context, replica) >= pending.offset:
@@ -155,8 +155,7 @@ async def _wait_for_start(context: Context, pending: _Pending, until: float) -> 
 def _delete_below(context: Context, replica: Replica, offset: int) -> int:
     """Raise the log start offset; return the offset that replicas have to reach."""
     log, high_watermark = replica.log, replica.high_watermark
-    # Compaction guarantees that the last value of each key is kept; deleting records from a
-    # compacted topic could remove that value.
+    # Compaction guarantees that the last value of each key is kept; the deletion could remove it.
     if "delete" not in log.config.cleanup_policy.split(","):
         raise PolicyViolation(f"the cleanup.policy of {replica.topic_partition} lacks delete")
     if offset == _UP_TO_HIGH_WATERMARK:

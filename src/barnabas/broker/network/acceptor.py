@@ -1,7 +1,7 @@
 """Accepts connections from one listening socket, as fast as the limits allow.
 
 The loop's `create_server` is unsuitable: at a limit, connections must stay in the kernel's backlog
-rather than be accepted and dropped.
+instead of being accepted and dropped.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Acceptor:
     def _admit(self, accepted: socket.socket, address: Address) -> None:
         host = address[0]
         # Close the connection immediately, as Kafka does. If it stayed in the backlog, one address
-        # could block all other addresses (max.connections.per.ip).
+        # could block all others (max.connections.per.ip).
         refusal = self._connections.refusal(host)
         if refusal is not None:
             self._connections.on_refused(address, refusal)
@@ -161,7 +161,7 @@ class Acceptor:
             else:
                 self._on_handshake_failed(address, error)
         finally:
-            if not connection.was_opened:  # so that `connection_closed` does not count it
+            if not connection.was_opened:  # not counted by `connection_closed`
                 if self._tls is None:
                     accepted.close()
                 self._router.on_open_failed(connection)

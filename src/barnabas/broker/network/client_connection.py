@@ -19,7 +19,7 @@ class ClientConnection:
     )
 
     def __init__(self, listener: str, principal: Principal, address: str, local_host: str) -> None:
-        """`local_host` is the address of this broker to which the client connected."""
+        """`local_host` is the address to which the client connected."""
         self.listener = listener
         self.principal = principal
         self.by_token = False
@@ -29,4 +29,4 @@ class ClientConnection:
         self.address = address
         self.local_host = local_host
         self.verified_topics: set[str] = set()
-        """The topics for which a compressed batch from the client has been fully checked."""
+        """The topics for which the client has sent a compressed batch that was checked in full."""

@@ -1,7 +1,7 @@
 """Counts connections and enforces the connection limits (KIP-402, KIP-612).
 
     max.connections.per.ip (.overrides)    refused: the connection is closed immediately
-    max.connections, total or per listener not accepted until another one closes
+    max.connections, total or by listener  not accepted until another one closes
     max.connection.creation.rate           not accepted before its time
     connection_creation_rate per address   accepted, then closed late and unread
     RLIMIT_NOFILE                          not accepted while only reserved descriptors are left
@@ -144,7 +144,7 @@ class Connections:
 
     def refusal(self, host: str) -> str | None:
         """Return the reason to refuse this address another connection, or None to accept it."""
-        # Overrides may use any notation of an address, so both are compared in a normalized form.
+        # Overrides may write an address in any notation, so compare normalized forms.
         limit = self._overrides.get(java_host(host), self._per_host)
         if self._by_host[host] < limit:
             return None
@@ -165,8 +165,8 @@ class Connections:
         for name in ("", listener):
             rate = self._limit(_MOST_PER_SECOND, name)
             if rate < _UNLIMITED:
-                # Each connection uses up a fraction of a second; after a second without
-                # connections, a burst of one second's worth is allowed.
+                # Each connection uses up a fraction of a second; an idle second allows a burst of
+                # one second's worth.
                 earliest = max(self._next_at_ms.get(name, 0.0), now_ms - 1000)
                 self._next_at_ms[name] = earliest + 1000 / max(1, rate)
 
@@ -233,7 +233,7 @@ class Connections:
     def _limit(self, name: str, listener: str = "") -> int:
         if not listener:
             return self._config.int(name)
-        # A listener without its own limit is only subject to the limit for all connections.
+        # A listener without its own limit is subject only to the limit for all connections.
         own = self._config.listener_int(listener, name)
         return _UNLIMITED if own is None else own
 

@@ -200,7 +200,7 @@ def _bind_dual_stack(listener: Listener, backlog: int) -> socket.socket:
 def _bind_one(
     listener: Listener, sock: socket.socket, address: object, backlog: int
 ) -> socket.socket:
-    # Otherwise, after a restart, the port would be unavailable until old connections time out.
+    # Without this, the port would be unavailable after a restart until old connections time out.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind(address)  # type: ignore[arg-type]

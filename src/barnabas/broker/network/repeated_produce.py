@@ -50,7 +50,7 @@ _OLDEST = 7  # older versions have another response format and refuse zstd
 _MOST_HEADS = 64  # per connection: about forty kilobytes
 _LONGEST_NAME = 126  # length plus one is a one-byte varint
 _HEAD_FROM = 8  # the head begins after the correlation id
-_BEHIND_HEAD = 8  # bytes after the head in a request with an empty batch, including the partition
+_BEHIND_HEAD = 8  # bytes from the partition on, in a request with an empty batch
 
 _START = Struct(">ii")  # key and version, correlation id
 _INDEX_AND_SIZE = Struct(">ii")
@@ -205,9 +205,8 @@ class RepeatedProduce:
             return False
         try:
             if self._is_flexible:
-                # The size is a varint of the size plus one (KIP-482). Three empty tag sections
-                # must follow the batch; otherwise the request has fields that the first one did
-                # not.
+                # The size is a varint of the size plus one (KIP-482). Three empty tag sections must
+                # follow the batch; otherwise, the request has additional fields.
                 index, size = _INDEX_AND_VARINT.unpack_from(frame, position)
                 position += 5
                 if size > 0x7F:
@@ -230,7 +229,8 @@ class RepeatedProduce:
             return False
         try:
             self._append(queue, head, correlation_id, index, frame[position:end])
-        # The header is implausible and nothing was appended; the handler iterates the records.
+        # The header is implausible, so nothing was appended: leave the request to the handler,
+        # which iterates the records.
         except Doubt:
             return False
         return True

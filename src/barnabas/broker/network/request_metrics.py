@@ -129,7 +129,7 @@ class RequestMetrics:
         return found
 
     def of_fetch(self, request: Any, version: int) -> RequestTimes:
-        """Return the counts for a Fetch; one of two fields identifies a follower."""
+        """Return the counts for a Fetch; either of two fields identifies a follower."""
         is_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
         return self.of(FOLLOWER if is_follower else CONSUMER, version)
 

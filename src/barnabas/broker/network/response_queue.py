@@ -174,7 +174,7 @@ class ResponseQueue:
         """
 
     def context_for(self, api: Api, version: int, client_id: str | None) -> Context:
-        """Return a request's context: the last request's if both are of the same kind."""
+        """Reuse the last request's context if both are of the same kind; otherwise, create one."""
         context = self._context
         if (
             context is None
@@ -207,7 +207,7 @@ class ResponseQueue:
     def holds_back(self, frame: memoryview) -> bool:
         """Hold back a request of a non-overlapping API until all earlier requests are answered.
 
-        Returns False if no request is unanswered; otherwise the connection delivers the frame
+        Returns False if no request is unanswered; otherwise, the connection will deliver the frame
         again.
         """
         if self._staged:
@@ -265,7 +265,7 @@ class ResponseQueue:
     ) -> None:
         """Answer a request with its handler's outcome, after all earlier requests.
 
-        `kept_bytes` is the part of the request that stays in memory until it is answered.
+        `kept_bytes` is the size of the part that stays in memory until the request is answered.
         """
         self.run = None
         if isinstance(outcome, Staged):

@@ -4,7 +4,7 @@
                                             |- a message         answered immediately
                                             |- Staged            answered when the logs are written
                                             |- a coroutine       answered when it is done
-                                            `- Hold(coroutine)   likewise; until then, nothing is read
+                                            `- Hold(coroutine)   likewise; reading pauses
 
 Appends from the Produce requests of one wake-up are written at its end, with one system call per
 partition, and then the requests are answered; Produce is one of the APIs that overlap
@@ -74,7 +74,7 @@ Begin = Callable[["Route", Context, Message], Outcome]
 
 
 class Route(NamedTuple):
-    """How requests of one API and version are decoded and handled."""
+    """How requests to one API and version are decoded and handled."""
 
     api: Api
     decode: Callable[[memoryview], tuple[Message, int]]  # the bytes after a request are ignored
@@ -212,10 +212,11 @@ class Router:
                 connection.abort()
 
     def close_idle(self, now_ms: int, idle_ms: int) -> None:
-        """Close the connections on which nothing was sent or received for `idle_ms`.
+        """Close the connections with no traffic for `idle_ms`.
 
-        Called a few times per `idle_ms`. A connection waiting for our response is not idle, unless
-        its client has closed its side; a connection that does not read its response is idle.
+        Called a few times per `idle_ms`. A connection that waits for our response is not idle,
+        unless its client has closed its side; a connection whose client does not read its response
+        is idle.
         """
         for connection, queue in list(self._queues.items()):
             if connection.was_active:
@@ -253,7 +254,7 @@ class Router:
         if queue is None:
             queue = self._queues[connection] = self._open(connection)
         try:
-            # This is empty on a listener without SASL, so requests pay nothing for it.
+            # Without SASL, there are no gates, so requests pay nothing for the check.
             if self._gates and self._is_for_gate(queue, frame):
                 return
             repeated = self._repeated.get(queue)

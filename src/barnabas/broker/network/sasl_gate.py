@@ -48,7 +48,7 @@ class GateSettings(NamedTuple):
     admit: Callable[[Connection], None]
     """Called when a connection's client has authenticated."""
     on_failed: Callable[[FailedLogin], None]
-    """Called when a client could not authenticate."""
+    """Called when a client has failed to authenticate."""
 
 
 class SaslGate:
@@ -122,7 +122,7 @@ class SaslGate:
         return True
 
     def on_failed(self, reason: str) -> None:
-        """Report that the client could not authenticate, once for each connection."""
+        """Report the failed authentication, once per connection."""
         # Further requests can arrive before the connection is closed.
         if self._has_failed:
             return

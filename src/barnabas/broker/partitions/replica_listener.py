@@ -9,9 +9,7 @@ if TYPE_CHECKING:
 
 
 class ReplicaListener:
-    """Receives role changes of replicas on this broker; the methods do nothing unless
-    overridden.
-    """
+    """Receives the role changes of this broker's replicas; all methods do nothing by default."""
 
     __slots__ = ()
 

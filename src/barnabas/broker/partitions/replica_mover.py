@@ -135,8 +135,8 @@ class ReplicaMover:
     async def _align(self) -> None:
         """Truncate a future replica found at startup to where it diverges from the current replica.
 
-        The current replica may have been truncated, or may have lost its end, when the future
-        replica was not.
+        The current replica may have been truncated, or have lost its end, while the future replica
+        was not.
         """
         future = self._future
         while (replica := self._current()) is not None:
@@ -251,8 +251,8 @@ class ReplicaMover:
                 self._move.on_copied(len(records), reached_end=future.log_end_offset >= end_offset)
 
     async def _begin_within(self, records: bytes) -> None:
-        """Start the log before a first batch in which some records are deleted. `RaiseStart` then
-        raises the log start past them.
+        """If some records of the first batch are deleted, start the log at its base offset.
+        `RaiseStart` then raises the log start past them.
         """
         future = self._future
         is_empty = future.log_start_offset == future.log_end_offset

@@ -180,8 +180,8 @@ class Replicas:
         """Yield families for the logs of all replicas, reading the logs as the page is rendered."""
         for name, sentence, read in _OF_LOGS:
             yield gauge(f"kafka.log:type=Log,name={name}", sentence, _of_logs(list(self), read))
-        # Published dashboards list topics by this name. Kafka reports 0 for each partition led
-        # elsewhere.
+        # Published dashboards list topics by this name. Kafka reports 0 for each partition led by
+        # another broker.
         yield gauge(
             "kafka.cluster:type=Partition,name=ReplicasCount",
             "Replicas of a partition led by this broker",
@@ -233,8 +233,8 @@ class Replicas:
         name = TopicPartition(*topic_partition)
         if name in self._offline:
             return KafkaStorageError(f"the log directory of {name} is offline")
-        # A known partition is on another broker, and clients find it by refreshing their
-        # metadata. An unknown partition may have been deleted.
+        # A known partition is on another broker, which clients find by refreshing their metadata.
+        # An unknown partition may have been deleted.
         kind = NotLeaderOrFollower if self.view.is_known(name) else UnknownTopicOrPartition
         return kind(f"{name} is not hosted by this broker")
 
@@ -296,7 +296,7 @@ class Replicas:
         return name in self._offline
 
     def forget_offline(self, name: TopicPartition) -> None:
-        """Forget an offline partition that was stopped and no longer belongs to this broker."""
+        """Forget an offline partition that this broker has stopped hosting."""
         self._offline.discard(name)
 
     # --- other brokers ---------------------------------------------------------------------------
@@ -410,7 +410,7 @@ def _volume_families(directories: LogDirectories) -> Iterator[Family]:
 
 
 def _is_under_replicated(replica: Replica) -> bool:
-    """Return whether in-sync replicas are missing, except those being added, as in Kafka."""
+    """Return whether any replicas are out of sync, except those being added (as in Kafka)."""
     partition = replica.partition
     wanted = len(partition.replicas)
     if replica.adding:

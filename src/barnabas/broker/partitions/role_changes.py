@@ -47,7 +47,7 @@ _PARTITIONS_PER_TURN = 16  # each may need file operations; other tasks run in b
 
 
 class _Unhosted(Exception):
-    """Raised when no file descriptor is left to create or change a replica's files."""
+    """Raised for lack of a file descriptor to create or change a replica's files."""
 
 
 class DeferredStates:
@@ -301,7 +301,8 @@ class RoleChanges:
             for listener in self._listeners:
                 listener.on_unfollowing(replica)
         if is_new:
-            # Do this before any append: an epoch starts at the log end that its leader found.
+            # Assign the epoch before any append: an epoch starts at the log end that its leader
+            # found.
             log.assign_leader_epoch(image.leader_epoch)
         replica.adding = image.adding
         now_ms = self._replicas.clock.monotonic_ms()

@@ -24,7 +24,7 @@ _AGAIN_AFTER_S = 0.1  # seconds until the next attempt if the sync lacks a descr
 
 
 class Hosted(Protocol):
-    """The part of `Replicas`, a broker's replicas, that writes and flushes need."""
+    """The part of `Replicas` that writes and flushes need."""
 
     threads: DiskThreads
 
@@ -66,13 +66,13 @@ class StagedWrites:
                 continue  # records appended during a flush count after the next flush
             if replica.log.due_flush(now_ms):
                 self.start_flush(replica)
-            # A follower counts nothing: its high watermark arrives in the leader's response
+            # A follower counts nothing: it gets the high watermark from the leader's response
             # (RE-6).
             elif replica.partition.is_leader:
                 replica.count_up_to(now_ms, replica.log.log_end_offset)
 
     def write_soon(self) -> None:
-        """Schedule a write for appends outside of a request, before the event loop waits again."""
+        """Schedule a write of appends made outside a request, before the event loop waits again."""
         if self.dirty and self._soon is None:
             # Write after the callbacks that are due, because they may append more.
             self._soon = asyncio.get_running_loop().call_soon(self._write_now)
@@ -112,7 +112,7 @@ async def _flush(replica: Replica, replicas: Hosted, clock: Clock) -> None:
 
 
 async def _sync(replica: Replica, replicas: Hosted) -> bool:
-    """Return whether the sync succeeded; False if no descriptor was left. Raises OSError."""
+    """Sync the log; return False if no descriptor was left. Raises OSError."""
     try:
         await run_in(replicas.threads.flushes, replica.log.take_flush())
     except OSError as error:

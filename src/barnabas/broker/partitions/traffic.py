@@ -52,7 +52,7 @@ class Traffic:
     __slots__ = ("_count", "_gone", "_topics")
 
     def __init__(self, metrics: Registry, count: Callable[[], None]) -> None:
-        """`count` makes all replicas add their uncounted traffic."""
+        """`count` makes all replicas add traffic that they have not counted yet."""
         self._count = count
         self._topics: dict[str, TopicTraffic] = {}
         self._gone = TopicTraffic()

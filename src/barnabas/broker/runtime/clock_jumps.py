@@ -109,7 +109,7 @@ class ClockJumps:
         if self._jumped_at_ms is None:
             # After several consecutive jumps, only the time before the first one is trusted.
             self._trusted_ahead_ms = ahead_ms - by_ms
-        # The clock has returned to where it was before the first jump.
+        # The clock is back where it was before the first jump.
         elif abs(ahead_ms - self._trusted_ahead_ms) <= JUMP_MS:
             self._jumped_at_ms = None
             return Finding(Turn.CORRECTED, by_ms)

@@ -44,7 +44,7 @@ PLENTY = Descriptors(_PLENTY, _PLENTY)
 
 
 def plenty() -> Descriptors:
-    """Return descriptors for a process that never runs out."""
+    """Return the descriptors of a process that never runs out of them."""
     return PLENTY
 
 

@@ -40,7 +40,7 @@ class DiskThreads(NamedTuple):
 
 
 LOOP_THREADS = DiskThreads()
-"""The event loop's default threads for all duties, used in tools, tests and the simulator."""
+"""Runs all duties in the event loop's default threads, for tools, tests and the simulator."""
 
 
 def new_disk_threads() -> DiskThreads:

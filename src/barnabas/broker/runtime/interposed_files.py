@@ -11,7 +11,7 @@ from pathlib import Path
 from barnabas.storage.files import Bytes, File, OsFile, OsFiles, Space, open_descriptor
 
 Before = Callable[[Path], None]
-"""Called with the path to be written or synced. It may wait or raise OSError."""
+"""Called with the path to write or sync. It may block or raise OSError."""
 
 
 class InterposedFiles(OsFiles):

@@ -1,4 +1,4 @@
-"""Determines how much memory this process can use, from the machine and any container limit."""
+"""Determines how much memory this process can use, given the machine and any container limit."""
 
 from __future__ import annotations
 

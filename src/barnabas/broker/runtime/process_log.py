@@ -42,8 +42,8 @@ class LineFormatter(logging.Formatter):
 
 
 class JsonFormatter(LineFormatter):
-    """Formats a record as one JSON object per line: time, level, logger, message, broker and, if
-    any, exception.
+    """Formats a record as one JSON object per line: time, level, logger, message, broker and any
+    exception.
 
     The output is ASCII with everything else escaped, so untrusted text cannot end a line.
     """

@@ -15,7 +15,7 @@ READY: Final = "READY=1"
 STOPPING: Final = "STOPPING=1"
 
 _VARIABLE: Final = "NOTIFY_SOCKET"
-_LONGEST_SEND_S: Final = 1.0  # a service manager that does not read must not block the broker
+_LONGEST_SEND_S: Final = 1.0  # an unresponsive service manager must not block the broker
 
 _log = logging.getLogger("barnabas.broker")
 

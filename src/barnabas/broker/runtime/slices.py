@@ -57,7 +57,7 @@ async def in_slices(entries: Iterable[T]) -> AsyncIterator[T]:
 
 
 def clear_in_slices(entries: list[Any]) -> Slices[None]:
-    """Empty a list in slices, because freeing all entries at once would delay other connections."""
+    """Empty a list in slices: freeing all entries together would delay other connections."""
     # Delete from the end, so that no entries are moved.
     while len(entries) > _FREED_ENTRIES:
         del entries[-_FREED_ENTRIES:]

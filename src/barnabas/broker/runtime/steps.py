@@ -1,8 +1,8 @@
 """Runs long work in steps, either without a pause or interleaved with other tasks.
 
 A generator yields None where other tasks can run, and a call where it needs the disk; the call's
-result or exception is the outcome of that `yield`. It can also yield several calls together, which
-have no outcome.
+result or exception is the outcome of that `yield`. It can also yield several calls together, but
+gets no outcome for these.
 """
 
 from __future__ import annotations

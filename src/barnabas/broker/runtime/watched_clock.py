@@ -23,7 +23,7 @@ class WatchedClock:
     __slots__ = ("_jumps", "_timer", "monotonic_ms", "wall_ms")
 
     def __init__(self, clock: Clock) -> None:
-        # Use the clock's methods directly, because produce requests must not pay for watching.
+        # Use the clock's own methods, because Produce requests must not pay for the watching.
         self.monotonic_ms = clock.monotonic_ms
         self.wall_ms = clock.wall_ms
         self._jumps = ClockJumps()
@@ -47,7 +47,7 @@ class WatchedClock:
         return wall_ms if self._jumps.are_over else None
 
     def latest_wall_ms(self) -> int:
-        """Return the wall time for timestamps whose age will be counted: see `ClockJumps`."""
+        """Return the wall time for timestamps from which ages are computed: see `ClockJumps`."""
         return self._jumps.latest_ms(*self._look())
 
     def start(self) -> None:

@@ -1,11 +1,11 @@
-"""Encodes and decodes the nodes of brokers' configs and of config change notifications.
+"""Encodes and decodes the nodes for broker configs and for config change notifications.
 
     /config/brokers/<id>                      {"version":1,"config":{"message.max.bytes":"1000"}}
     /config/brokers/<default>                 the same, for all brokers
     /config/changes/config_change_0000000007  {"version":2,"entity_path":"topics/t"}
 
-A change node only asks brokers to read that entity again. Before Kafka 0.9 (version 1), it
-identified the entity by two fields, `entity_type` and `entity_name`.
+A change node only asks brokers to reread that entity. Before Kafka 0.9 (version 1), two fields
+identified the entity: `entity_type` and `entity_name`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def broker_entity(broker_id: int | None) -> str:
 
 
 def config_path(entity_path: str) -> str:
-    """Return the path of the node that contains the entity's configs."""
+    """Return the path of the entity's config node."""
     return f"/config/{entity_path}"
 
 
@@ -40,10 +40,7 @@ def encode_change(entity_path: str) -> bytes:
 
 
 def decode_change(path: str, data: bytes | None) -> str:
-    """Return the entity that has changed.
-
-    Raises CorruptData, which contains the path, if the node is malformed.
-    """
+    """Return the changed entity. Raises CorruptData with the path if the node is malformed."""
     try:
         node = json.loads(data or b"")
         if node["version"] == 1:

@@ -25,7 +25,7 @@ class ConsumerOffsets(NamedTuple):
 
     group_id: str
     offsets: dict[TopicPartition, int]
-    running: int  # the number of running consumers, which may still commit there
+    running: int  # the number of running consumers, which may still commit to ZooKeeper
     unreadable: tuple[str, ...] = ()
 
 

@@ -1,8 +1,8 @@
 """Defines the controller's requests to brokers, and ISR proposals to the controller, as values.
 
-LeaderAndIsr, UpdateMetadata and StopReplica are passed to the controller's own broker directly, and
-are sent to other brokers as the requests of these names. Each contains the controller's epoch, and
-a broker ignores a request whose epoch is lower than one that it has seen.
+LeaderAndIsr, UpdateMetadata and StopReplica are passed directly to the controller's own broker, and
+sent to other brokers as the requests with these names. Each contains the controller's epoch; a
+broker ignores requests from an older epoch than the newest it has seen.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from barnabas.named_tuple import NamedTuple
 from barnabas.types import TopicPartition
 
 NO_EPOCH: Final = -1
-"""A leader epoch in StopReplica that was not given, as before version 3 (KIP-570)."""
+"""The leader epoch in a StopReplica that contains none (before version 3, KIP-570)."""
 
 WHILE_DELETING: Final = -2
-"""A leader epoch in StopReplica that exceeds every other: the whole topic is deleted."""
+"""The leader epoch in StopReplica if the whole topic is deleted; it exceeds every other."""
 
 _NO_EPOCHS: Mapping[TopicPartition, int] = MappingProxyType({})
 _NO_TOPIC_IDS: Mapping[TopicPartition, bytes] = MappingProxyType({})
@@ -28,14 +28,14 @@ _NO_TOPIC_IDS: Mapping[TopicPartition, bytes] = MappingProxyType({})
 class PartitionState(NamedTuple):
     """A partition that the receiving broker must host, with its leader and ISR.
 
-    `topic_config` contains the topic's own configs, which are needed if the log is created now.
+    `topic_config` contains the topic's own configs, in case the log has to be created.
     """
 
     topic_partition: TopicPartition
     topic_id: bytes
     partition: PartitionImage
     topic_config: Mapping[str, str]
-    is_new: bool  # just created: no replica can have records of it yet
+    is_new: bool  # just created: no replica can have records yet
 
 
 class LeaderAndIsr(NamedTuple):
@@ -47,7 +47,7 @@ class LeaderAndIsr(NamedTuple):
 
 
 class UpdateMetadata(NamedTuple):
-    """A request with metadata for clients: all live brokers, and each changed topic as a whole."""
+    """A request with metadata for clients: all live brokers, and every changed topic in full."""
 
     controller_id: int
     controller_epoch: int
@@ -75,12 +75,11 @@ class StopReplica(NamedTuple):
     """A request to stop hosting these partitions and, with `delete`, to remove their records.
 
     `leader_epochs` contains the epoch in which this was decided for each partition. A broker that
-    hosts a partition in a newer epoch keeps it, because this request was delayed. A partition
-    missing from `leader_epochs` has NO_EPOCH.
+    hosts a partition in a newer epoch keeps it: the request was delayed. A partition missing from
+    `leader_epochs` has NO_EPOCH.
 
-    `topic_ids` contains the topics' ids at the time of the decision, because by the time the
-    response arrives, a name may refer to another topic. The ids are not sent, because the request
-    has no field for them.
+    `topic_ids` contains the topics' ids at the time of the decision: when the response arrives, a
+    name may refer to another topic. The request has no field for the ids, so they are not sent.
     """
 
     controller_id: int
@@ -106,7 +105,7 @@ class IsrMember(NamedTuple):
 
 
 class IsrProposal(NamedTuple):
-    """A leader's proposal of an ISR (AlterPartition), valid once the controller has accepted it.
+    """A leader's ISR proposal (AlterPartition), valid once the controller has accepted it.
 
     `partition_epoch` is the epoch of the ISR to replace.
     """

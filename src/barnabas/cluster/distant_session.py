@@ -1,7 +1,7 @@
-"""Provides a session of the embedded store for a broker whose loop runs in another thread.
+"""Provides an embedded-store session for a broker whose loop runs in another thread.
 
-As with a server, a broker that is paused gets no events. When it continues, it learns that its
-session has ended, and the events arrive in their original order.
+A paused broker receives no events, as from a server. When it continues, it learns that its session
+has ended, and the events arrive in their original order.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ T = TypeVar("T")
 
 
 class DistantSession(SessionStore):
-    """A session used on the broker's loop. It is created on the store's loop, as is `session`.
+    """A session used on the broker's loop. It and `session` are created on the store's loop.
 
-    Invariant: operations begun in a session that has ended fail, even if the broker does not know
+    Invariant: operations begun in a session that has ended fail, even if the broker has not learned
     of the end yet.
     """
 
     def __init__(self, session: EmbeddedSession, loop: asyncio.AbstractEventLoop) -> None:
-        """Create it for the broker's `loop`, which must run until `close` has returned."""
+        """Create a session for the broker's `loop`, which must run until `close` has returned."""
         super().__init__(session.session_id, session.session_state)
         self._session = session
         self._store_loop = asyncio.get_running_loop()
@@ -55,14 +55,14 @@ class DistantSession(SessionStore):
         self._state = SessionState.EXPIRED
 
     async def _run_there(self, path: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run `work` on the store's loop, in the session that this side considers current."""
+        """Run `work` on the store's loop, in the session that the broker considers current."""
         if self._state is SessionState.EXPIRED:
             raise SessionExpired(path, "the session has expired")
         session_id = self._session_id
 
         async def call() -> T:
-            # The session ended, and another one began, while this call was on its way to the other
-            # loop.
+            # While this call was on its way to the store's loop, the session ended and another one
+            # began.
             if self._session.session_id != session_id:
                 raise SessionExpired(path, "the session has expired and a new one has started")
             return await work()
@@ -80,7 +80,7 @@ class DistantSession(SessionStore):
 
     def _report(self, state: SessionState) -> None:
         if not self._is_closed:
-            # Pass the current values, because they may have changed by the time the call runs.
+            # Pass the current values: they may have changed when the call runs.
             self._loop.call_soon_threadsafe(self._take_over, self._session.session_id, state)
 
     async def _close_there(self) -> None:
@@ -95,6 +95,6 @@ class DistantSession(SessionStore):
         self._notify()
 
     def _on_changed(self, path: str, state: SessionState) -> None:
-        self._state = state  # so that watches fired by the session's end see that it has ended
+        self._state = state  # so that watches fired by the session's end can see it
         for callback in self._watches.pop(path, ()):
             callback()

@@ -1,15 +1,15 @@
-"""Implements the embedded metadata store of a single broker, with one tree in memory and files.
+"""Implements a single broker's embedded metadata store: a tree in memory, backed by files.
 
-A commit takes effect immediately and is answered when it is on disk. Commits reach the disk in the
-order in which they took effect. Therefore, a commit that was visible before it was on disk can be
-lost only together with all later commits. Commits that arrive while another one is waiting for the
-disk share the next wait. After a failed write or fsync the content of the disk is unknown: every
-further commit fails.
+A commit takes effect immediately, and is acknowledged when it is on disk. Commits reach the disk in
+the order in which they took effect. A commit that was visible before it was on disk can therefore
+be lost only together with all later commits. Commits that arrive while another one is waiting for
+the disk share the next wait. After a failed write or fsync, the content of the disk is unknown, and
+every further commit fails.
 
-The store has a session of its own, which ends with `close` or with the process, and creates more
-sessions for further brokers in the process (`session`). Ephemeral nodes of an earlier process are
-removed when the store is opened. Tools may open it read-only, even while a broker writes it: they
-read the tree as it is on disk at that moment.
+The store has its own session, which ends with `close` or with the process. For further brokers in
+the process, it creates more sessions (`session`). Ephemeral nodes of an earlier process are removed
+when the store is opened. Tools may open it read-only, even while a broker writes it: they see the
+tree that is on disk at that moment.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _SNAPSHOT_GROWTH = 2
 
 
 class EmbeddedStore(MetadataStore):
-    """A process's own metadata tree, either only in memory or also stored in directories."""
+    """A process's own metadata tree, in memory and optionally in directories."""
 
     def __init__(self, journal: Journal | None = None, snapshot_at_bytes: int = 1 << 20) -> None:
         """Create a store whose tree is kept in `journal`; without one, it is lost with the process.
 
         A snapshot replaces the journal when the journal exceeds both `snapshot_at_bytes` and twice
-        the previous snapshot, so the work for snapshots is proportional to the work for commits.
+        the previous snapshot, so snapshots add work in proportion to the commits.
         """
         self._tree = Tree()
         self._journal = journal
@@ -68,7 +68,7 @@ class EmbeddedStore(MetadataStore):
         self._failure: OSError | None = None
         self._is_read_only = False
         self.was_new = journal is None or journal.is_new
-        """Whether nothing had ever been committed when the store was opened."""
+        """Whether nothing had been committed when the store was opened."""
         if journal is not None:
             self._take_over(journal)
 
@@ -76,8 +76,9 @@ class EmbeddedStore(MetadataStore):
     def open(
         cls, *directories: Path, read_only: bool = False, disk: JournalDisk = OS_DISK
     ) -> EmbeddedStore:
-        """Open the store in these directories, each of which has a copy. One process at a time may
-        write it.
+        """Open the store in these directories, each of which holds a copy.
+
+        Only one process at a time may write it.
 
         The directories must exist. With `read_only`, the store may belong to another process,
         running or not. No commit is possible then, and the tree contains the ephemeral nodes of the
@@ -98,7 +99,7 @@ class EmbeddedStore(MetadataStore):
 
     @property
     def tree(self) -> Tree:
-        """The tree as of the last commit, which callers must not change."""
+        """The tree as of the last commit. Callers must not change it."""
         return self._tree
 
     @property
@@ -113,17 +114,17 @@ class EmbeddedStore(MetadataStore):
         return await self.commit_as(self._session_id, operations)
 
     async def commit_as(self, session_id: int, operations: Sequence[Operation]) -> list[str | int]:
-        """Commit in a session other than this store's own one (see `session`)."""
+        """Commit in a session other than the store's own (see `session`)."""
         path = operations[0].path if operations else "/"
         self._check_session(path)
         if self._is_read_only:
             raise MetadataError(path, "the metadata is open for reading only")
         stage = self._tree.stage(operations, session_id)
-        # Checks alone change nothing, so they are not a commit.
+        # A transaction of only checks is not a commit.
         if stage.effects:
             self._write(stage)
             self._tree.merge(stage)
-            # Do this before the wait: if the wait were cancelled, watches would never fire.
+            # Fire before the wait: if the wait were cancelled, watches would never fire.
             self._fire(stage)
             await self._wait_for_disk(stage)
             self._snapshot_if_due()
@@ -143,7 +144,7 @@ class EmbeddedStore(MetadataStore):
             self._remove_ephemerals(session_id)
 
     def on_session(self, callback: Callable[[SessionState], None]) -> None:
-        """Do nothing, because this session ends only with the store."""
+        """Do nothing: this session ends only with the store."""
 
     def watch(self, path: str, callback: Callable[[], None]) -> None:
         callbacks = self._watches.setdefault(path, [])
@@ -169,8 +170,8 @@ class EmbeddedStore(MetadataStore):
         self._snapshot_bytes = len(journal.snapshot or b"")
         self._replay(journal.snapshot, journal.frames)
         journal.snapshot, journal.frames = None, []  # they are in the tree now, so free the memory
-        # Later commits were read, but may only be in the page cache, because the process that wrote
-        # them may have died before its fsync.
+        # Later commits may only be in the page cache: the process that wrote them may have died
+        # before its fsync.
         self._synced_zxid = journal.proven_zxid
         self._remove_ephemerals(None)
 
@@ -186,7 +187,7 @@ class EmbeddedStore(MetadataStore):
     def _remove_ephemerals(self, session_id: int | None) -> None:
         """Remove the ephemeral nodes of one session, or of all sessions.
 
-        This is a normal commit, but nothing waits for it: if it is lost, it is repeated.
+        This is a normal commit, but nothing waits for it: if lost, it is repeated.
         """
         deletions = [Delete(path) for path in self._tree.ephemeral_paths(session_id)]
         if deletions and self._failure is None:
@@ -200,7 +201,7 @@ class EmbeddedStore(MetadataStore):
             return
         self._check_disk(stage)
         try:
-            # Write this with the commit, so that a later reader learns which commits were on disk.
+            # Write this with the commit, so that a later reader knows which commits were on disk.
             unsynced = stage.zxid - 1 - self._synced_zxid
             self._journal.append(commit_to_bytes(stage), unsynced)
         except OSError as error:
@@ -231,8 +232,7 @@ class EmbeddedStore(MetadataStore):
                     on_failure(outcome)
                 elif outcome is not None:
                     raise outcome
-            # Do not seal if a commit arrived during the fsync, because a seal means that nothing
-            # follows.
+            # Do not seal if a commit arrived during the fsync: a seal means that nothing follows.
             if self._tree.zxid == covered_zxid:
                 journal.seal(covered_zxid)
             self._synced_zxid = covered_zxid

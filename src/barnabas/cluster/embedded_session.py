@@ -1,7 +1,7 @@
-"""Provides further sessions of an embedded store, for several brokers in one process.
+"""Provides further sessions in an embedded store, for several brokers in one process.
 
-A session is connected from the start. `close` or `expire` ends it, as a server expires a silent
-session: its ephemeral nodes are removed, and operations begun in it no longer take effect.
+A session is connected from the start. `close` or `expire` ends it, in the way a server expires a
+silent session: its ephemeral nodes are removed, and operations begun in it no longer take effect.
 `reconnect` begins the next session.
 """
 

@@ -3,8 +3,8 @@
 Each path is mapped to its node in JSON form, which that module describes. ZooKeeper's own nodes are
 omitted.
 
-A server's nodes are read one after the other while they may change, so the tree is read until two
-passes agree. The embedded store's files are read as of one moment.
+A server's nodes may change while they are read one by one, so the tree is read until two passes
+agree. The embedded store's files are read at a single moment.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CLUSTER_TOPS: Final = (
     "/log_dir_event_notification",
     "/migration",
 )
-"""The nodes of a cluster's tree. Without a chroot, the root also contains other programs' nodes."""
+"""The top nodes of a cluster. Without a chroot, the root also contains other programs' nodes."""
 
 _MAX_PASSES = 5
 
@@ -52,7 +52,7 @@ class Export(NamedTuple):
     others: tuple[str, ...]
     """The nodes of other programs, which were omitted."""
     changed: str | None
-    """A node that changed until the last pass; None if the tree is consistent."""
+    """A node that changed before the last pass; None if the tree is consistent."""
 
 
 async def export_tree(store: MetadataStore, *, has_others: bool) -> Export:
@@ -78,7 +78,7 @@ async def export_tree(store: MetadataStore, *, has_others: bool) -> Export:
 
 
 async def nodes_below(store: MetadataStore, tops: Iterable[str]) -> Nodes:
-    """Read the nodes at these paths and under them, each after its parent.
+    """Read the nodes at and under these paths, each after its parent.
 
     They are read level by level; nodes that are deleted in the meantime are omitted.
     """
@@ -115,8 +115,7 @@ def _change(before: Nodes, now: Nodes) -> str | None:
 def _is_same(one: Znode | None, other: Znode | None) -> bool:
     if one is None or other is None:
         return False
-    # Children that are created or deleted have paths of their own; ephemeral nodes are irrelevant
-    # to an import.
+    # Created or deleted children have their own paths; ephemeral nodes are irrelevant to an import.
     return (one.czxid, one.version) == (other.czxid, other.version)
 
 

@@ -1,8 +1,8 @@
 """Defines the cluster's metadata as one immutable value: brokers, topics, leaders and ISRs.
 
-Invariant: an image never changes. `apply` returns the next image, which shares unchanged parts, so
-an image may be kept and read at any time. It contains the controller's decisions, not the current
-state of a broker.
+Invariant: an image never changes. `apply` returns the next image, which shares the unchanged parts,
+so an old image may still be read at any time. It contains the controller's decisions, not the
+current state of a broker.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 NO_LEADER = -1
 
 NEVER_LED = -1
-"""The leader epoch and the partition epoch of a partition that has no state node yet."""
+"""The leader epoch and the partition epoch of a partition without a state node."""
 
 
 class Endpoint(NamedTuple):
-    """One address of a broker, with the name of its listener."""
+    """A broker's address on the named listener."""
 
     listener: str
     host: str
@@ -34,7 +34,7 @@ class Endpoint(NamedTuple):
 class BrokerImage(NamedTuple):
     """A live broker. `epoch` identifies its registration: the czxid of its znode.
 
-    `may_have_lost` means that its last stop may have lost records that it had not flushed.
+    `may_have_lost` means that unflushed records may have been lost when it last stopped.
     """
 
     broker_id: int
@@ -49,10 +49,10 @@ class PartitionImage(NamedTuple):
 
     `leader_epoch` grows with each election, `partition_epoch` (the znode's data version) with each
     change of any kind. `replicas` begins with the preferred leader. `offline_replicas` are replicas
-    of live brokers whose log directory has failed; their brokers report them, and no znode contains
+    of live brokers whose log directory has failed. Their brokers report them; no znode contains
     them. While the partition is being reassigned (KIP-455), `replicas` contains the old and the new
-    replicas, `adding` the new and `removing` the old ones; otherwise, `adding` and `removing` are
-    empty.
+    replicas, `adding` the new ones and `removing` the old ones. Otherwise, `adding` and `removing`
+    are empty.
     """
 
     leader: int
@@ -69,8 +69,8 @@ class PartitionImage(NamedTuple):
     def never_led(cls, replicas: Sequence[int], latest_epoch: int = NEVER_LED) -> PartitionImage:
         """Return a partition that has replicas, but no leader and no state node yet.
 
-        `latest_epoch` is the newest epoch in its log, if it has a log nevertheless. New leader
-        epochs must exceed it; otherwise they would cut the epoch history.
+        `latest_epoch` is the newest epoch in its log, should it have one. New leader epochs must
+        exceed it, or they would truncate the epoch history.
         """
         return cls(NO_LEADER, latest_epoch, (), tuple(replicas), NEVER_LED, 0)
 
@@ -103,9 +103,9 @@ class ClusterImage(NamedTuple):
     def apply(self, update: UpdateMetadata) -> ClusterImage:
         """Return the image after a controller's update.
 
-        A deposed controller's update changes nothing.
+        An update from a deposed controller is ignored.
         """
-        # A deposed controller may not know yet that it was deposed.
+        # A deposed controller may not have noticed yet.
         if update.controller_epoch < self.controller_epoch:
             return self
         return ClusterImage(

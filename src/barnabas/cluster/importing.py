@@ -10,9 +10,9 @@ The tree is a mapping from path to node, in JSON form:
 imported unchanged, even unknown ones. Data versions start over, which is invisible because no
 broker of the old cluster is running.
 
-A partition whose state node is missing gets a new one. Its leader epoch is above every epoch in its
-log, never 0: reusing an old epoch would cut the epoch history. For the same reason, a state that is
-older than the log, as in a backup, gets an epoch above those in the log.
+A missing partition state node is created. Its leader epoch is above every epoch in the log, never
+0: reusing an old epoch would truncate the epoch history. For the same reason, if a state is older
+than the log (for example, from a backup), its epoch is raised above those in the log.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _HAVE_ENTRIES = (
     "/config/users",
     "/config/ips",
 )
-"""Nodes that have children once a store has been used, but not if it was only started."""
+"""Nodes that have children only once a store has been used, not after a mere start."""
 
 Data = dict[str, bytes | None]
 
@@ -56,13 +56,13 @@ class ImportSummary(NamedTuple):
     new_states: tuple[TopicPartition, ...]
     """Partitions whose state node was missing."""
     raised_epochs: tuple[TopicPartition, ...]
-    """Partitions whose state node had an older leader epoch than their log."""
+    """Partitions whose state node contained an older leader epoch than their log."""
 
 
 async def import_tree(
     store: MetadataStore, tree: Mapping[str, Any], leader_epoch_of: LatestEpochOf
 ) -> ImportSummary:
-    """Import the whole tree, or nothing, into a store that is empty or was never used.
+    """Import the whole tree, or nothing, into a store that is empty or unused.
 
     `leader_epoch_of` returns the newest leader epoch in a partition's log, or -1. Raises
     ConfigError if something prevents the import, CorruptData if the tree cannot be read, or
@@ -86,8 +86,8 @@ async def import_tree(
             if not replicas:
                 raise CorruptData(f"{layout.topic_path(name)}: partition {number} has no replicas")
             partition = TopicPartition(name, number)
-            # Use an epoch above every epoch in the log: if an epoch were used twice, two histories
-            # of records would look like one.
+            # Use an epoch above every epoch in the log. If one were used twice, two histories would
+            # look like one.
             epoch = max(leader_epoch_of(partition), NEVER_LED) + 1
             if layout.state_path(name, number) not in data:
                 _add_state(data, partition, replicas, epoch)
@@ -128,7 +128,7 @@ def _persistent(tree: Mapping[str, Any]) -> tuple[Data, int]:
     data: Data = {}
     ephemeral_nodes = 0
     for path, node in tree.items():
-        # Both trees have a root, and ZooKeeper's own nodes mean nothing elsewhere.
+        # Both trees have a root, and ZooKeeper's own nodes are meaningless elsewhere.
         if path == ROOT or f"{path}/".startswith(f"{ZOOKEEPERS_OWN}/"):
             continue
         content = _data_of(path, node)
@@ -144,7 +144,7 @@ def _persistent(tree: Mapping[str, Any]) -> tuple[Data, int]:
 
 
 def _data_of(path: str, node: Any) -> bytes | None:
-    """Return the data of a node from its JSON. Raises CorruptData if it is malformed."""
+    """Decode a node's data from its JSON. Raises CorruptData if it is malformed."""
     if not path.startswith("/") or "" in path[1:].split("/"):
         raise CorruptData(f"{path!r} is not a node's path")
     if not isinstance(node, Mapping):
@@ -179,7 +179,7 @@ def _add_state(data: Data, name: TopicPartition, replicas: Any, leader_epoch: in
 
 
 def _raise_epoch(data: Data, name: TopicPartition, new_epoch: int) -> bool:
-    """If the log has a later leader epoch than the state, raise it; return whether it did."""
+    """Raise the state's leader epoch if the log's is newer; return whether it was raised."""
     path = layout.state_path(*name)
     state = layout.decode_state(*name, data[path])
     if state.leader_epoch >= new_epoch - 1:
@@ -201,7 +201,7 @@ async def _check_cluster_id(store: MetadataStore, data: Data) -> None:
 
 
 async def _keep_larger_numbers(store: MetadataStore, data: Data) -> None:
-    """Keep the larger controller epoch and producer ids, because they must never be reused."""
+    """Keep the larger controller epoch and producer ids, which must never be reused."""
     epoch = await store.read(layout.CONTROLLER_EPOCH)
     if epoch is not None and layout.CONTROLLER_EPOCH in data:
         theirs = layout.decode_epoch(data[layout.CONTROLLER_EPOCH])

@@ -1,13 +1,13 @@
-"""Writes the embedded store's files, a copy of journal and snapshot in each log directory.
+"""Writes the embedded store's files: a copy of the journal and snapshot in each log directory.
 
 Invariant: the next `open` reads back the frames appended before a `sync` that returned, whole or
-not at all. A crash may leave a torn frame at the journal's end: it was never acknowledged and is
-cut off. Anything else that is unreadable was destroyed. It is read from another copy; if no copy
-has it, the store is not opened (`journal_copies`). Damaged files are saved before they are cut or
-replaced.
+not at all. A crash may leave a torn frame at the end of the journal: it was never acknowledged and
+is cut off. Anything else that is unreadable was damaged. It is read from another copy; if no copy
+contains it, the store is not opened (`journal_copies`). Damaged files are saved before they are cut
+or replaced.
 
 A commit is on disk when all copies have it. A copy whose disk fails is no longer written, and the
-next start brings it up to date; when the last copy fails, the store fails.
+next start brings it up to date. When the last copy fails, the store fails.
 
 These are plain files, because a Kafka broker ignores them but refuses to start with an unknown
 directory. Only their owner may read them, because they contain password hashes.
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class Journal:
-    """The copies of one store, open for appending."""
+    """A store's copies, open for appending."""
 
     __slots__ = ("_files", "frames", "is_new", "kept", "proven_zxid", "snapshot")
 
@@ -51,8 +51,8 @@ class Journal:
     ) -> None:
         """Lock and read all copies, and bring damaged or outdated copies up to date.
 
-        Raises OSError if none can be used, ConfigError if another process has them, or CorruptData
-        if something was destroyed that no copy has, unless the caller `accepts_loss`.
+        Raises OSError if none is usable, ConfigError if another process holds them, or CorruptData
+        if something was damaged in every copy, unless the caller `accepts_loss`.
         """
         self._files: list[JournalFile] = []
         self.kept: list[Path] = []

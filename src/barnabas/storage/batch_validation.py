@@ -7,8 +7,8 @@
     is in doubt        (see `records.plausibility`)
     a coordinator's    `admit_own`: size; `admit_marker`: checksum, and that it is a marker
 
-Invalid batches get the same errors as in Kafka, because clients react to them. This module does not
-know whether a transactional batch belongs to an open transaction; the caller must check this if
+Errors are the same as Kafka's, because clients react to them. This module does not know whether a
+transactional batch belongs to an open transaction; the caller must check that if
 `is_transactional`.
 """
 
@@ -66,7 +66,7 @@ _UNBOUNDED_MS = 9223372036854775807
 _PRODUCERS_CODEC = -1
 
 _WALKED_AT_ONCE = 4096  # records, about two milliseconds
-_INLINE_BYTES = 64 * 1024  # compressed on the event loop, since two thread switches cost more
+_INLINE_BYTES = 64 * 1024  # compressed on the event loop: two thread switches cost more
 _INLINE_PLAIN_BYTES = 1024 * 1024  # decompressed on the event loop, which is ten times faster
 
 Steps = Generator[Callable[[], bytes] | None, bytes | None, memoryview]
@@ -93,7 +93,7 @@ class Limits(NamedTuple):
 
     @property
     def needs_preparation(self) -> bool:
-        """Is true if the records must be checked; `prepare` must then precede the append."""
+        """Is true if `prepare` must check the records before the append."""
         return self.codec != _PRODUCERS_CODEC or self.needs_walk
 
     @property
@@ -137,7 +137,7 @@ class Limits(NamedTuple):
 
 
 def _target(config: LogConfig) -> tuple[int, int | None]:
-    """Return the codec in which a topic stores its batches, and the compression level."""
+    """Return the topic's codec and compression level."""
     name = config.compression_type
     if name == "producer":
         return _PRODUCERS_CODEC, None
@@ -151,7 +151,7 @@ def _target(config: LogConfig) -> tuple[int, int | None]:
 
 
 def is_transactional(records: memoryview) -> bool:
-    """Return the transaction flag of a batch, without checking anything else in it."""
+    """Return a batch's transaction flag; the rest of the batch is not checked."""
     return len(records) > ATTRIBUTES_LOW_AT and bool(records[ATTRIBUTES_LOW_AT] & TRANSACTIONAL)
 
 
@@ -165,9 +165,9 @@ class Doubt(Exception):
 
 
 def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) -> BatchHeader:
-    """Check the one batch in `records` and return its header. Raises the error for the producer.
+    """Check the only batch in `records`, and return its header. Raises the error for the producer.
 
-    If `unseen_at_ms` is given, it also raises Doubt if the batch is not plausible at that time.
+    With `unseen_at_ms`, raises Doubt if the batch is implausible at that time.
     """
     try:
         header = read_header(records)
@@ -176,7 +176,7 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
         # an invalid one.
         row = InvalidRecord if _is_cut(records) else CorruptMessage
         raise row(str(cause)) from cause
-    # Unpack all fields together, which takes half the time of reading ten attributes.
+    # Unpacking all fields together takes half the time of reading ten attributes.
     (
         base_offset, length, _, magic, crc, attributes, delta,
         base_timestamp, max_timestamp, producer_id, _, sequence, count,
@@ -206,7 +206,7 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
     # Verify the checksum after the header checks, because it reads the whole batch.
     if crc32c(records[CHECKED_FROM:]) != crc:
         raise CorruptMessage("the record batch fails its checksum")
-    if unseen_at_ms is not None:  # after the checksum, which has read the whole batch
+    if unseen_at_ms is not None:  # after the checksum, which reads the whole batch
         span_ms = max_timestamp - base_timestamp
         if attributes & CODEC_MASK:
             matches_header = is_plausible(records, unseen_at_ms)
@@ -251,7 +251,7 @@ def _refuse(records: memoryview, header: BatchHeader) -> None:
 
 
 def _is_cut(records: memoryview) -> bool:
-    """Return whether the batch is cut short, checking in Kafka's order.
+    """Return whether the batch is truncated, checking in Kafka's order.
 
     Clients get INVALID_RECORD for such a batch, but CORRUPT_MESSAGE for an impossible length.
     """
@@ -267,14 +267,14 @@ def _is_cut(records: memoryview) -> bool:
 
 
 def admit_own(records: memoryview, limits: Limits) -> BatchHeader:
-    """Return the header of a batch that this broker's coordinator built. Raises MessageTooLarge."""
+    """Check a batch that this broker's coordinator built. Raises MessageTooLarge."""
     if len(records) > min(limits.max_message_bytes, limits.segment_bytes):
         raise MessageTooLarge(f"a batch of {len(records)} bytes is too large for this topic")
     return read_header(records)
 
 
 def admit_marker(records: memoryview) -> tuple[BatchHeader, Marker]:
-    """Return a transaction marker's header and content; the marker may come from another broker.
+    """Check a transaction marker, possibly from another broker; return its header and content.
 
     Raises CorruptMessage if it was damaged in transit, or InvalidRecord if it is not a marker.
     """
@@ -295,8 +295,8 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
     a rule (KIP-467). The returned batch may be `records` itself, corrected in place.
     """
     header = admit(records, limits)
-    # If `compression.type` is a codec, batches already in that codec stay unchanged; with
-    # `producer`, all do.
+    # If `compression.type` is a codec, batches in that codec stay unchanged; with `producer`, all
+    # batches do.
     has_other_codec = limits.codec not in (_PRODUCERS_CODEC, header.codec)
     if not (has_other_codec or limits.needs_walk or is_doubted):
         return records
@@ -311,7 +311,7 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
         walk = Walk(header, plain, limits.rules(now_ms))
         while walk.step(_WALKED_AT_ONCE):
             yield None
-        # Collect all errors, because the response lists each invalid record (KIP-467).
+        # Collect all errors, because the response lists every invalid record (KIP-467).
         if walk.fault_count:
             refusal = _refusal(walk)
     except CorruptData as cause:
@@ -320,8 +320,7 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
             f"at most): {cause}"
         )
     if walk is None or refusal is not None:
-        # The error references its frames, which must not keep the output of a decompression bomb
-        # alive.
+        # The error references this frame, which must not keep a decompression bomb's output alive.
         plain, walk = b"", None
         raise refusal or InvalidRecord()
     if not has_other_codec:
@@ -343,9 +342,7 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
 
 
 def _refusal(walk: Walk) -> KafkaError:
-    """Return the error for a batch with bad records.
-
-    As in Kafka, the first bad record determines which one.
+    """Return the error for a batch with bad records. The first of them determines it, as in Kafka.
     """
     first = walk.faults[0]
     message = f"{counted(walk.fault_count, 'invalid record')}; the first, at {first.record}: "

@@ -1,13 +1,13 @@
-"""Reads and writes checkpoints, which are small text files that are replaced as a whole.
+"""Reads and writes checkpoints: small text files that are replaced as a whole.
 
     0                       version
     2                       number of entries
     test 0 4711             <topic> <partition> <offset>, in `leader-epoch-checkpoint`
     test 1 815              <epoch> <start offset>
 
-A reader finds either the old text or the new text, never a mixture, because the new text is written
-to another file, made durable and renamed over the old file. An empty or missing file has no
-entries.
+The new text is written to another file, made durable and renamed over the old file. A reader
+therefore finds either the old text or the new text, never a mixture. An empty or missing file has
+no entries.
 """
 
 from __future__ import annotations
@@ -32,16 +32,13 @@ def replace_file(files: Files, path: Path, data: bytes, *, sync: bool = True) ->
 
 
 def encode_entries(entries: Iterable[tuple[object, ...]]) -> bytes:
-    """Return the text of a checkpoint with one line per entry."""
+    """Encode a checkpoint, with one line per entry."""
     lines = [" ".join(map(str, entry)) for entry in entries]
     return "\n".join([_VERSION, str(len(lines)), *lines, ""]).encode()
 
 
 def read_entries(files: Files, path: Path) -> list[list[str]]:
-    """Return the words of each line.
-
-    Raises CorruptData, which describes the fault, if the file is malformed.
-    """
+    """Return the words of each line. Raises CorruptData with the fault if the file is malformed."""
     try:
         text = files.read(path).decode()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Selects the logs to compact, each up to which offset, and builds their jobs (ST-7).
+"""Selects the logs to compact and the parts to clean, and builds their jobs (ST-7).
 
     clean           cleaned by earlier passes, up to the first dirty offset, stored in
                     `cleaner-offset-checkpoint`
@@ -83,7 +83,7 @@ def examine(log: Log, stable_offset: int, now_ms: int) -> Cleanable:
     uncleanable = max(first_dirty_offset, min(stable_offset, segments[-1].base_offset))
     end = max(0, _index_of(segments, uncleanable))
     lag_ms = log.config.min_compaction_lag_ms
-    # With `min.compaction.lag.ms`, a consumer has at least that long to see every record.
+    # `min.compaction.lag.ms` is the minimum time that a consumer has to see every record.
     if lag_ms > 0:
         for i in range(dirty_from, end):
             if segments[i].max_timestamp > now_ms - lag_ms:
@@ -105,8 +105,7 @@ def _first_dirty_offset(log: Log) -> int:
     offset = log.first_dirty_offset
     if log.log_start_offset <= offset <= log.log_end_offset:
         return offset
-    # Either records were deleted, or the log lost its end in a crash, so the whole log must be
-    # cleaned.
+    # Records were deleted, or a crash cut off the end of the log, so clean the whole log.
     return log.log_start_offset
 
 
@@ -119,20 +118,20 @@ def _index_of(segments: tuple[Segment, ...], offset: int) -> int:
 
 
 def _is_overdue(dirty: Iterable[Segment], before_ms: int) -> bool:
-    if before_ms <= 0:  # this is the default lag, and checking segments would open their files
+    if before_ms <= 0:  # the default lag; checking segments would open their files
         return False
     times = [first for each in dirty if (first := each.first_timestamp) > 0]
     return min(times, default=LONG_MAX) < before_ms
 
 
 def dirtiest(found: Iterable[Cleanable]) -> Cleanable | None:
-    """Return the dirtiest log that is due, or None if no log is."""
+    """Return the dirtiest log that is due, or None."""
     due = [each for each in found if each.is_due]
     return max(due, key=lambda each: each.dirty_ratio, default=None)
 
 
 def job_of(cleanable: Cleanable, limits: Limits, now_ms: int) -> Job:
-    """Return the job for cleaning a log, which starts at its first segment."""
+    """Return the job that cleans a log, from its first segment on."""
     log, sources = cleanable.log, cleanable.sources
     config = log.config
     bases = [each.base_offset for each in sources[1:]]
@@ -171,8 +170,7 @@ def _aborted_behind(log: Log, end_offset: int) -> Iterator[Aborted]:
     for segment in log.segments:
         if segment.base_offset >= end_offset and segment.aborted is not None:
             for entry in segment.aborted.entries(0, len(segment.aborted)):
-                # The data is in the part to be cleaned, but the marker is above it, so the pass
-                # cannot detect the abort.
+                # The pass cannot detect this abort: the marker is above the part that it reads.
                 if entry.first_offset < end_offset:
                     yield entry
                 if entry.last_stable_offset >= end_offset:
@@ -182,9 +180,7 @@ def _aborted_behind(log: Log, end_offset: int) -> Iterator[Aborted]:
 def last_records(
     producers: Iterable[tuple[int, Producer | None]], end_offset: int
 ) -> dict[int, LastRecord]:
-    """Return each producer's last record below the offset, which must be kept.
-
-    None stands for an expired producer.
+    """Return each producer's last record below the offset, which must be kept; None if it expired.
     """
     found = {}
     for producer_id, producer in producers:
@@ -215,13 +211,13 @@ class Checkpoints:
         if log.first_dirty_offset < 0:
             if directory not in self._found:
                 self._found[directory] = self._read(directory)
-            # Do this only once, because a log created later under this name is a different log.
+            # Use the entry only once: a log created later under this name is a different log.
             offset = self._found[directory].pop(log.topic_partition, -1)
-            # The log durably recorded a truncation before a crash, but this file may not have been
-            # updated.
+            # A crash may have followed a truncation that is durable in the log, but not in this
+            # file.
             offset = min(offset, log.gaps.end) if log.gaps.end >= 0 else offset
-            # The log was truncated, and no pass has seen the records written since. Cleaning
-            # everything is safe.
+            # No pass has seen the records written since the truncation. Cleaning everything is
+            # safe.
             log.first_dirty_offset = -1 if log.truncations else offset
 
     def _read(self, directory: Path) -> dict[TopicPartition, int]:
@@ -242,7 +238,7 @@ class Checkpoints:
         offsets = {
             log.topic_partition: log.first_dirty_offset
             for log in logs
-            # If a log's offset has not been read yet, its line would be lost; see `recall`.
+            # Keep the lines of logs whose offset has not been read yet; see `recall`.
             if log.first_dirty_offset >= 0
         }
         return None if offsets == self._written.get(directory, {}) else offsets

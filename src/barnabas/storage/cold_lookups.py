@@ -1,10 +1,10 @@
 """Runs lookups that may have to wait for the disk, in a thread and on copies of the segments.
 
 The event loop owns a log's segments: it appends to them and closes their files. A thread therefore
-gets copies, which represent the same files with their current sizes, and opens and closes the files
-itself. Afterwards, the data that it has read is in the page cache for the event loop. If a file is
-removed in the meantime, the lookup raises OSError; if a file is truncated, it raises CorruptData.
-The caller then checks whether the log has changed, and retries.
+works on copies of them, with their current sizes, and opens and closes the files itself. The data
+that it reads is in the page cache when the event loop needs it. If a file is removed in the
+meantime, the lookup raises OSError; if a file is truncated, it raises CorruptData. The caller then
+checks whether the log has changed, and retries.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Lookup:
                 copy.release()
 
     def is_of(self, log: Log) -> bool:
-        """Return whether this is still the log that was searched, apart from appends."""
+        """Return whether the log is still the one that was searched, apart from appends."""
         now = log.segments
         return (
             self._state == _state_of(log)
@@ -85,10 +85,9 @@ def newest_lookup(log: Log) -> Lookup:
 
 
 def warming(log: Log, offset: int, max_bytes: int) -> Callable[[], None]:
-    """Return a function for a thread, which loads the bytes that a read of the log needs.
+    """Return a function that loads the bytes and indexes that a read of the log needs.
 
-    These include the indexes. The function raises nothing, because the next read raises any disk
-    error.
+    It can run in a thread. It raises nothing: the next read raises any disk error.
     """
     segments = log.segments
     first = max(0, bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1)
@@ -110,7 +109,7 @@ def _state_of(log: Log) -> tuple[int, int]:
 def _find_timestamp(
     timestamp_ms: int, start_offset: int, segments: Sequence[Segment]
 ) -> Found | None:
-    for segment in segments:  # one by one, so that a thousand files are not open together
+    for segment in segments:  # one by one, so that a thousand files are not open at once
         found = find_timestamp([segment], timestamp_ms, start_offset)
         segment.release()
         if found is not None:

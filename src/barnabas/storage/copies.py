@@ -1,8 +1,8 @@
 """Checks the batches that a follower fetches from its leader.
 
-The leader has assigned offsets, leader epochs and timestamps, and checked sequence numbers. A
-follower only checks that batches are complete and continue its own log, before appending any of
-them. Offsets may have gaps where compaction removed a batch.
+The leader has assigned offsets, leader epochs and timestamps, and checked sequence numbers. Before
+a follower appends batches, it only checks that they are complete and continue its own log. Offsets
+may have gaps where compaction removed a batch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WITH_BASE_OFFSET = 2
 
 
 class Copy(NamedTuple):
-    """A batch from the leader that can be appended unchanged."""
+    """A batch from the leader, ready to be appended unchanged."""
 
     records: memoryview
     header: BatchHeader
@@ -33,7 +33,7 @@ class Copy(NamedTuple):
 
 
 UNKNOWN_BOUND = 2**63 - 1
-"""The value for the leader's high watermark if it is unknown."""
+"""The leader's high watermark if it is unknown."""
 
 
 def check_copies(
@@ -44,15 +44,15 @@ def check_copies(
     *,
     is_empty: bool = False,
 ) -> list[Copy]:
-    """Return the whole batches of a fetch response. A batch that is cut off is fetched again.
+    """Return the whole batches of a fetch response. A truncated batch is fetched again.
 
     Raises CorruptData unless all are valid, ascend in offset and epoch, and begin at the log end or
     above it. The first may begin below the log end if the follower's log `is_empty`: after
     DeleteRecords the leader's log may start in the middle of a batch.
 
-    No checksum covers a base offset, and gaps are possible because compaction leaves them below the
-    leader's `high_watermark`. A last batch after a gap is therefore left to the next fetch, in
-    which the following batch may show that its offset is damaged.
+    No checksum covers a base offset, and compaction leaves gaps below the leader's
+    `high_watermark`. A last batch after a gap is therefore fetched again: the batch that then
+    follows it may show that its offset is damaged.
     """
     copies: list[Copy] = []
     next_offset, epoch, is_behind_gap = log_end_offset, latest_epoch, False
@@ -64,7 +64,7 @@ def check_copies(
                 f"leader's high watermark is {high_watermark}"
             )
         is_behind_gap = first_offset > next_offset and header.magic == _WITH_BASE_OFFSET
-        # The batch repeats records in the log, or its offsets decrease, which no leader sends.
+        # No leader sends records that are in the log already, or decreasing offsets.
         if header.last_offset < next_offset or header.last_offset_delta < 0:
             raise CorruptData(
                 f"a batch ends at {header.last_offset}, but the log ends at {next_offset}"

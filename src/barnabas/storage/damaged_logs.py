@@ -1,11 +1,11 @@
 """Keeps track of logs that could not be opened at startup because their files are damaged.
 
-A damaged log does not affect the other logs of its directory. It is not served, and its files stay
+A damaged log does not affect the other logs in its directory. It is not served, and its files stay
 unchanged. Its checkpoint entries are kept, because without a recovery point the next start would
-scan the whole log and truncate it at the damage. Its topic id and high watermark are kept too.
+scan the whole log and truncate it at the damage. So are its topic id and high watermark.
 
 If another broker has its records, the directory is set aside and the log is copied from that
-broker. Otherwise the log waits for an operator to repair the file or have it deleted.
+broker. Otherwise an operator has to repair the file or have it deleted.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class DamagedLog(NamedTuple):
 
     directory: LogDirectory
     offsets: Mapping[str, int]
-    """The log's checkpoint entries, by the file name of the checkpoint."""
+    """The log's checkpoint entries, by checkpoint file name."""
     topic_id: bytes | None
     """The topic id stored when the topic was created; None if it is unknown."""
     error: CorruptData
 
 
 class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
-    """Maps a broker's partitions to their damaged logs."""
+    """A broker's damaged logs, by partition."""
 
     __slots__ = ("_logs",)
 
@@ -57,7 +57,7 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         return len(self._logs)
 
     def add(self, name: TopicPartition, log: DamagedLog) -> None:
-        """Add a damaged log, and log the damage."""
+        """Record a damaged log, and report the damage in the broker's log."""
         _log.error(
             "%s is offline: %s; unless another broker has its records, restore the file and "
             "restart the broker, or delete the partition",
@@ -67,14 +67,14 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         self._logs[name] = log
 
     def check(self, name: TopicPartition) -> None:
-        """Raise OSError if a damaged log has this name, because no other log may get the name."""
+        """Raise OSError if a damaged log has this name, because no other log may take it."""
         log = self._logs.get(name)
         if log is not None:
             path = log.directory.path_of(name)
             raise OSError(errno.EIO, f"the log is damaged: {log.error}", str(path))
 
     def are_in(self, directory: LogDirectory) -> bool:
-        """Return whether this directory has a damaged log, and so must not be marked clean."""
+        """Return whether this directory contains a damaged log, and so must not be marked clean."""
         return any(log.directory is directory for log in self._logs.values())
 
     def offsets_in(self, directory: LogDirectory, file: str) -> dict[TopicPartition, int]:

@@ -65,7 +65,7 @@ class UnusableDirectory(ConfigError):
 
 
 def unusable(path: Path, cause: OSError | CorruptData) -> UnusableDirectory:
-    """Return an error that explains what to do about an unusable directory."""
+    """Return an error that tells the operator what to do about an unusable directory."""
     if isinstance(cause, OSError):
         what = f"{cause.strerror} ({cause.filename})" if cause.filename else str(cause.strerror)
         return UnusableDirectory(
@@ -78,7 +78,7 @@ def unusable(path: Path, cause: OSError | CorruptData) -> UnusableDirectory:
 
 
 class DirectoryError(OSError):
-    """Raised if an operation on a whole log directory failed."""
+    """Raised if an operation on a log directory as a whole failed."""
 
     def __init__(self, directory: Path, cause: OSError) -> None:
         super().__init__(cause.errno, cause.strerror, str(cause.filename or directory))
@@ -103,7 +103,7 @@ class LogDirectory:
     def __init__(self, files: Files, path: Path, broker_id: int) -> None:
         """Lock the directory, and create it if necessary.
 
-        Raises ConfigError if it belongs to another broker, or UnusableDirectory if its disk or
+        Raises ConfigError if it belongs to another broker, or UnusableDirectory if the disk or
         permissions prevent its use.
         """
         self.path = path
@@ -113,8 +113,9 @@ class LogDirectory:
         self.checkpointing = {
             name: threading.Lock() for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS)
         }
-        """Held while a checkpoint's content is looked up and written. Only threads may take it,
-        because it is held while waiting for the disk.
+        """Held while a checkpoint is built and written.
+
+        Only threads may acquire it, because its holder waits for the disk.
         """
         self.topic_ids = TopicIds(files, path)
         try:
@@ -161,7 +162,7 @@ class LogDirectory:
                 f"log directory {self.path} was written by Kafka in KRaft mode, which this "
                 "broker cannot read; set another directory in log.dirs"
             )
-        # A directory without a cluster is new, or its broker has not joined a cluster yet.
+        # Without a cluster id, the directory is new, or its broker has not joined a cluster yet.
         owner = meta.get("broker.id", str(broker_id))
         if owner != str(broker_id):
             raise ConfigError(
@@ -194,8 +195,8 @@ class LogDirectory:
         # clean shutdown.
         if self.was_clean:
             self._files.remove(self.path / _CLEAN_MARKER)
-        # A killed broker may not have synced a renamed checkpoint. Sync it, so that its content is
-        # the same after a power failure.
+        # A killed broker may not have synced a renamed checkpoint. Sync it, so that a power failure
+        # cannot undo it.
         self._files.sync(self.path)
         names = {entry.name for entry in self._files.list(self.path)}
         for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANER):
@@ -205,14 +206,14 @@ class LogDirectory:
                 replace_file(self._files, self.path / name, content, sync=must_last)
 
     def mark_clean(self) -> None:
-        """Write the clean shutdown marker, as the last step of stopping."""
+        """Write the clean shutdown marker, as the last step of a shutdown."""
         replace_file(self._files, self.path / _CLEAN_MARKER, _CLEAN_MARKER_TEXT)
 
     def may_have_lost(self, boot_id: bytes) -> bool:
-        """Return whether records written here may be lost because the machine crashed.
+        """Return whether a crash of the machine may have lost records in this directory.
 
         After a `kill -9`, unsynced data is still in the page cache. `boot_id` identifies the
-        machine's boot, and is empty if unknown. A new directory counts as having lost everything.
+        machine's boot, and is empty if unknown. A new directory is assumed to have lost everything.
         """
         if self.was_clean:
             return False
@@ -224,7 +225,7 @@ class LogDirectory:
             return True
 
     def note_boot(self, boot_id: bytes) -> None:
-        """Store the id of the machine's boot in which this broker writes; see `may_have_lost`."""
+        """Store the id of the machine's current boot; see `may_have_lost`."""
         self._files.write(self.path / _BOOT, boot_id)
 
     def release(self) -> None:
@@ -233,8 +234,9 @@ class LogDirectory:
     # --- checkpoints -----------------------------------------------------------------------------
 
     def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """Read the offsets of a checkpoint. Raises CorruptData if it is unreadable but must not be
-        lost.
+        """Read the offsets of a checkpoint.
+
+        Raises CorruptData if an indispensable one is unreadable.
         """
         try:
             offsets = read_offsets(self._files, self.path / name)
@@ -250,11 +252,11 @@ class LogDirectory:
         return offsets
 
     def is_in_checkpoint(self, name: str, topic_partition: TopicPartition) -> bool:
-        """Return whether the checkpoint, as last read or written, contains the partition."""
+        """Return whether the checkpoint contained the partition when last read or written."""
         return topic_partition in self._written.get(name, ())
 
     def checkpoint_offset(self, name: str, topic_partition: TopicPartition) -> int:
-        """Return the partition's offset in the checkpoint, as last read or written, or 0."""
+        """Return the partition's offset in the checkpoint when last read or written, or 0."""
         return self._written.get(name, {}).get(topic_partition, 0)
 
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
@@ -300,7 +302,7 @@ class LogDirectory:
         return self.path / str(topic_partition)
 
     def futures(self) -> list[tuple[TopicPartition, Path]]:
-        """List the replicas that are being moved here, as found by `partitions`.
+        """List the future replicas that `partitions` found.
 
         Raises ConfigError if a directory is not a replica being moved.
         """
@@ -327,7 +329,7 @@ class LogDirectory:
         Returns the new path. `sync` makes the rename durable, and `purge` removes deleted replicas.
 
         `unique` (16 bytes) distinguishes topics of the same name, and is incremented if the name is
-        in use. `source` is the replica's directory, if that does not have the replica's name.
+        in use. `source` is the replica's directory, if it is not named after the replica.
         """
         number = int.from_bytes(unique)
         while True:
@@ -352,7 +354,7 @@ class LogDirectory:
             raise DirectoryError(self.path, cause) from cause
 
     def purge(self) -> None:
-        """Remove deleted replicas that were set aside, even before a crash. This takes time."""
+        """Remove deleted replicas that were set aside, also those from before a crash. Slow."""
         for entry in self._files.list(self.path):
             if entry.is_directory and entry.name.endswith(DELETED_SUFFIX):
                 self._files.remove_directory(self.path / entry.name)
@@ -367,7 +369,7 @@ def future_name_fits(topic_partition: TopicPartition) -> bool:
 
 
 def _make_directory(files: Files, path: Path) -> None:
-    """Create the directory and its parents durably, so that no flushed data is lost with them."""
+    """Create the directory and its parents durably; without them, flushed data would be lost."""
     missing = []
     for each in (path, *path.parents):
         try:

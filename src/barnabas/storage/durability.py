@@ -3,7 +3,7 @@
 Everything below the recovery point survives a power failure, so recovery after a crash skips it.
 The recovery point advances only after a sync has returned. Each sync covers everything that was not
 durable when it was prepared, regardless of other syncs in progress, so syncs can run in threads and
-complete in any order.
+finish in any order.
 """
 
 from __future__ import annotations
@@ -23,13 +23,11 @@ from barnabas.storage.snapshot import snapshot_path
 
 
 class Durable(NamedTuple):
-    """The part of a log that is known to be on disk when it is opened."""
+    """The part of a log that is certain to be on disk when the log is opened."""
 
     recovery_point: int
     indexed_point: int
-    """The base of the segment with the recovery point: the indexes of all earlier segments are
-    durable.
-    """
+    """The base offset of the segment with the recovery point; all earlier indexes are durable."""
     is_whole: bool
     """Whether every file is complete and durable, as after a clean stop."""
 
@@ -108,16 +106,16 @@ class Durability:
         self._names += 1
 
     def on_start_raised(self, offset: int) -> None:
-        """Note that the segments below the offset are removed."""
+        """Note that the segments below the offset have been removed."""
         self._begin_offset = offset
 
     def on_segments_replaced(self) -> None:
-        """Note that segments are replaced by one that is durable, except for its name."""
+        """Note that segments were replaced by one that is durable, except for its name."""
         self._replacements += 1
         self._names += 1
 
     def on_renamed(self, directory: Path) -> None:
-        """Note that the directory has a new name, which is not durable yet."""
+        """Note that the directory was renamed, which is not durable yet."""
         self._epochs.on_renamed(directory)
         self._names += 1
 
@@ -126,7 +124,7 @@ class Durability:
         self._whole_at = self.recovery_point
 
     def on_truncated(self, offset: int) -> None:
-        """Note that the log now ends at the offset; records written above it later are new."""
+        """Note that the log was truncated to the offset; later records above it are new."""
         # A sync in progress must not raise the recovery point above the truncation.
         with self._counting:
             self.recovery_point = min(self.recovery_point, offset)
@@ -138,7 +136,7 @@ class Durability:
 
     @property
     def checkpoint(self) -> int:
-        """Return the recovery point for the next start, which scans the segment that contains it.
+        """Return the recovery point for the next start, which scans the segment containing it.
 
         It does not exceed the end of the segments with durable indexes. Otherwise, the segment
         right before the recovery point would not be scanned, but a power failure may have left
@@ -151,7 +149,7 @@ class Durability:
     # --- syncs -----------------------------------------------------------------------------------
 
     def is_due(self, end_offset: int, config: LogConfig, now_ms: int) -> bool:
-        """Return whether a flush is due because of the number or age of records.
+        """Return whether the number or age of the records makes a flush due.
 
         The age counts from the first call after the recovery point has moved.
         """
@@ -189,12 +187,11 @@ class Durability:
     def _take(self, segments: Sequence[Segment], end_offset: int, *, is_growing: bool) -> Unsynced:
         needed_from = min(self.recovery_point, self._indexed_point)
         paths: list[tuple[int, Path]] = []
-        # Go backwards from the end to the segment that contains the point up to which everything is
-        # durable.
+        # Go back from the end to the segment that contains the end of the durable part.
         for segment in reversed(segments):
             needed = segment.paths()
-            # Sync only the log file, which is the first path: the indexes of the segment with the
-            # recovery point are rebuilt after a crash.
+            # Sync only the log file (the first path): after a crash, the indexes of the segment
+            # with the recovery point are rebuilt.
             if is_growing and segment is segments[-1]:
                 needed = needed[:1]
             paths[:0] = [(segment.base_offset, path) for path in needed]
@@ -235,8 +232,7 @@ class Durability:
             try:
                 self._files.sync(path)
             except FileNotFoundError:
-                # The file was removed from the log while other files were synced, so it is not
-                # needed.
+                # The file was removed from the log during the sync, so it is not needed.
                 was_replaced = self._replacements != unsynced.replacements
                 if not (
                     base_offset < self._begin_offset or was_replaced or self._was_cut(unsynced)

@@ -2,8 +2,8 @@
 
 The newest entries are buffered in memory and written a page at a time, so an idle partition needs
 neither a file descriptor nor a mapping. The file is complete only after `write_out`. It is trusted
-below the recovery point and after a clean stop, and otherwise rebuilt from the log, so the order of
-writes does not matter.
+below the recovery point and after a clean stop; otherwise it is rebuilt from the log. The order of
+writes therefore does not matter.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class EntryFile:
         self._pending: bytearray | None = None  # created with the first entry
         self._file: File | None = None
         self.has_file = stored > 0
-        """Whether the file exists, with any content, and so must be removed with the segment."""
+        """Whether the file exists, even if empty, and so must be removed with the segment."""
 
     def __len__(self) -> int:
         return self.count
@@ -70,7 +70,7 @@ class EntryFile:
         size = self._entry.size
         stored = max(0, min(self._stored - first, count))
         found = self._open().pread(stored * size, first * size) if stored else b""
-        # The file had this many entries when it was opened, so something else has truncated it.
+        # Something else has truncated the file since it was opened.
         if len(found) < stored * size:
             raise CorruptData(f"{self.path} ends before its entry {first + len(found) // size}")
         if stored == count or self._pending is None:
@@ -99,7 +99,7 @@ class EntryFile:
         self._spill()
         file = self._open()
         size = self._stored * self._entry.size
-        # Entries of a truncated log, or from before a crash, may follow, and Kafka would read them.
+        # Entries from before a truncation or a crash may follow, and Kafka would read them.
         if file.size() != size:
             file.truncate(size)
 
@@ -113,7 +113,7 @@ class EntryFile:
         if self._pending:
             self._open().write(self._stored * self._entry.size, self._pending)
             self._stored = self.count
-            # Do not use clear(), which would keep a page of memory for every idle segment.
+            # clear() would keep a page of memory for every idle segment.
             self._pending = None
 
     def _open(self) -> File:

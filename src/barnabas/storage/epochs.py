@@ -4,9 +4,9 @@ The list of (epoch, start offset) is stored in `leader-epoch-checkpoint`. Replic
 list, never by the high watermark. Invariant: epochs and start offsets are both strictly increasing,
 so a new epoch replaces an epoch without records.
 
-Changes stay in memory until `save`, so becoming leader or follower and truncating do not wait for
-the disk. The file only has to be correct below the recovery point, so it is written before the
-recovery point moves. Above that, the list is rebuilt from the batches after a crash.
+Changes stay in memory until `save`, so role changes and truncations do not wait for the disk. The
+file only has to be correct below the recovery point, so it is written before the recovery point
+moves. Above that, the list is rebuilt from the batches after a crash.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class EpochEntry(NamedTuple):
 
 
 class Unsaved(NamedTuple):
-    """A version of the content that must be written to the file."""
+    """A version of the content to write to the file."""
 
     version: int
     entries: tuple[EpochEntry, ...]
@@ -62,8 +62,8 @@ class LeaderEpochs:
             except ValueError as cause:
                 raise CorruptData(f"{self._path}: malformed line {' '.join(words)!r}") from cause
             self._entries.append(EpochEntry(epoch, start_offset))
-        # Use a counter, so that a change during a save does not count as saved. A power failure can
-        # undo a written file until its directory is synced.
+        # With a counter, a change during a save does not count as saved. Until the directory is
+        # synced, a power failure can undo a written file.
         self._version = 1
         self._written_version = self._saved_version = 0 if is_lost else 1
         # held by threads that save, so that the latest version wins
@@ -85,14 +85,15 @@ class LeaderEpochs:
         # The epoch is already in the list; keep its start offset.
         if entries and epoch == entries[-1].epoch and start_offset >= entries[-1].start_offset:
             return
-        # Remove epochs without records or with uncommitted ones, so that both columns increase.
+        # Remove epochs whose records are uncommitted or that have none, so that both columns
+        # increase.
         while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
             entries.pop()
         entries.append(EpochEntry(epoch, start_offset))
         self._on_change()
 
     def take_over(self, other: LeaderEpochs) -> None:
-        """Adopt the epochs of another log, which has the same end."""
+        """Adopt the epochs of another log with the same end."""
         self._entries = list(other.entries)
         self._on_change()
 
@@ -137,13 +138,13 @@ class LeaderEpochs:
             self._on_change()
 
     def take_unsaved(self) -> Unsaved | None:
-        """Return the content for `save`; None if the file already has it durably."""
+        """Return the content for `save`; None if the file contains it durably."""
         if self._version == self._saved_version:
             return None
         return Unsaved(self._version, self.entries)
 
     def save(self, unsaved: Unsaved) -> None:
-        """Write the content, unless a later version was written. Can run in a thread.
+        """Write the content, unless a later version has been written. Can run in a thread.
 
         The content is durable once the directory has been synced; then call `on_saved`.
         """

@@ -1,8 +1,8 @@
 """Makes all operating-system calls on data files; this is the files seam.
 
-This module handles complete writes, fsync of files and directories, and the lock of a log
-directory. No other code calls `os` for data, so a simulated disk with torn writes and lost pages
-only has to replace `OsFiles`.
+It handles complete writes, fsync of files and directories, and the lock on a log directory. No
+other code calls `os` for data, so a simulated disk with torn writes and lost pages only has to
+replace `OsFiles`.
 
 As with a real disk, bytes may not survive a power failure before `sync` has returned, and may be
 written in any order.
@@ -63,7 +63,7 @@ class File(SharedFile, Protocol):
         ...
 
     def warm(self, position: int, size: int) -> None:
-        """Read these bytes so that they are cached. Takes time; can run in a thread."""
+        """Read these bytes into the page cache. Slow; can run in a thread."""
         ...
 
 
@@ -74,7 +74,7 @@ class Lock(Protocol):
 
 
 class Files(Protocol):
-    """The disk. All methods raise OSError."""
+    """The disk. Any method may raise OSError."""
 
     def open(self, path: Path, *, create: bool = False) -> File: ...
 
@@ -83,10 +83,7 @@ class Files(Protocol):
         ...
 
     def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
-        """Write a small file, but not atomically.
-
-        `sync` makes its bytes durable, but not its name.
-        """
+        """Write a small file, not atomically. `sync` makes its bytes durable, but not its name."""
         ...
 
     def replace(self, source: Path, target: Path) -> None:
@@ -94,7 +91,7 @@ class Files(Protocol):
         ...
 
     def remove(self, path: Path) -> None:
-        """Remove a file, if there is one."""
+        """Remove a file if it exists."""
         ...
 
     def make_directory(self, path: Path) -> None:
@@ -106,11 +103,11 @@ class Files(Protocol):
         ...
 
     def list(self, path: Path) -> list[Entry]:
-        """List the entries of a directory in the order of their names."""
+        """List the entries of a directory, sorted by name."""
         ...
 
     def modified_ms(self, path: Path) -> int:
-        """Return the time (ms) at which a file's bytes were last changed."""
+        """Return a file's modification time (ms)."""
         ...
 
     def permissions(self, path: Path) -> int:
@@ -193,25 +190,25 @@ class OsFile:
 
     def is_cached(self, position: int, size: int) -> bool:
         if not hasattr(os, "RWF_NOWAIT"):
-            return True  # this can be determined only on Linux
+            return True  # only Linux reports this
         probe = bytearray(1)
         # The kernel reads ahead, and evicts, in pieces larger than a page.
         ends = (*range(position, position + size, _READ_AHEAD_BYTES), position + size - 1)
         try:
             for each in ends:
-                # This takes less than a microsecond if the page is cached; otherwise, it fails
-                # immediately with EAGAIN.
+                # If the page is cached, this takes less than a microsecond; if not, it fails with
+                # EAGAIN.
                 os.preadv(self._descriptor, (probe,), each, os.RWF_NOWAIT)
         except BlockingIOError:
             return False
         except OSError as error:
             if error.errno == errno.EOPNOTSUPP:
-                return True  # nor can it be determined on this file system
+                return True  # this file system does not report it
             raise
         return True
 
     def warm(self, position: int, size: int) -> None:
-        # If there is preadv, read into the same small buffer each time; each call releases the GIL.
+        # With preadv, reuse one small buffer; each call releases the GIL.
         buffer = memoryview(bytearray(min(size, _READ_AHEAD_BYTES)))
         end = position + size
         while position < end:
@@ -220,7 +217,7 @@ class OsFile:
                 read = os.preadv(self._descriptor, (part,), position)
             else:
                 read = len(os.pread(self._descriptor, len(part), position))
-            # The file was shortened in the meantime, which the reader will notice.
+            # The file has been truncated, which the reader will notice.
             if read == 0:
                 return
             position += read
@@ -320,7 +317,7 @@ class OsFiles:
 
 
 class _OsLock:
-    """A locked descriptor; closing it unlocks."""
+    """A locked descriptor; closing it releases the lock."""
 
     __slots__ = ("_descriptor",)
 
@@ -349,7 +346,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _locks_open_files() -> bool:
-    """Return whether locks per open file are used, as they are only on Linux."""
+    """Return whether locks per open file are used, which only Linux has."""
     import fcntl
 
     return sys.platform == "linux" and hasattr(fcntl, "F_OFD_SETLK")
@@ -369,5 +366,5 @@ def _is_open_here(path: Path) -> bool:
             if os.path.samestat(os.fstat(int(name)), wanted):
                 return True
         except OSError:
-            continue  # the descriptor used for listing them, closed by now
+            continue  # the descriptor that listed them is closed by now
     return False

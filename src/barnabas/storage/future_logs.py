@@ -4,14 +4,14 @@
     <target>/.barnabas_moves                         durably lists the partition from the start on
     <source>/<topic>-<partition>/                    the current replica, which is served
 
-When the future replica has all batches, it is renamed to the plain name and takes the current
-replica's place; the current replica is renamed to `-delete` once that is durable. In between, and
-after a crash at that point, both directories have the plain name. The valid replica is then the one
-in the directory whose `.barnabas_moves` contains the partition. Without these rules, a crash could
-lose the replica or leave two of them.
+When the future replica has all batches, it is renamed to the plain name and replaces the current
+replica. Once that is durable, the current replica is renamed to `-delete`. Between the two renames,
+and after a crash at that point, both directories have the plain name. The valid replica is then the
+one in the directory whose `.barnabas_moves` contains the partition. Without these rules, a crash
+could lose the replica or leave two of them.
 
-The move of a future replica that is found at startup is completed. The replica is only a copy, so
-it is deleted if it is damaged or the move is abandoned.
+If a future replica is found at startup, its move is completed. The replica is only a copy, so it is
+deleted if it is damaged or the move is abandoned.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Lower = Callable[[LogDirectory, tuple[TopicPartition, ...]], None]
 
 
 class NewFuture(NamedTuple):
-    """A future replica that is about to be created."""
+    """A future replica to create."""
 
     name: TopicPartition
     directory: LogDirectory
@@ -64,7 +64,7 @@ class NewFuture(NamedTuple):
 
 
 class _Leaving(NamedTuple):
-    """A replica that was replaced by its future one and still has the plain name."""
+    """A replica that was replaced by its future replica, but still has the plain name."""
 
     source: LogDirectory
     target: LogDirectory
@@ -81,7 +81,7 @@ class FutureLogs:
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self._found: dict[LogDirectory, list[tuple[TopicPartition, Path]]] = {}
-        # partitions being moved, as in the files
+        # partitions being moved, as stored in the files
         self._moves: dict[LogDirectory, set[TopicPartition]] = {}
         self._noting = threading.Lock()
         self._leaving: dict[TopicPartition, _Leaving] = {}
@@ -126,13 +126,13 @@ class FutureLogs:
     def found_twice(
         self, name: TopicPartition, one: LogDirectory, other: LogDirectory
     ) -> tuple[LogDirectory, LogDirectory]:
-        """Return the two directories in order: the one the replica has left, and its target.
+        """Sort the two directories: the one that the replica has left, then its target.
 
-        A crash interrupted the move, and `leave_all` finishes it. Raises ConfigError if the
+        A crash interrupted the move, and `leave_all` completes it. Raises ConfigError if the
         partition was not being moved.
         """
-        # Only the target of a move lists the partition. If neither directory does, it is unknown
-        # which replica is complete.
+        # Only the target of a move lists the partition. If neither directory does, either replica
+        # may be the complete one.
         there = [each for each in (one, other) if name in self._moves[each]]
         if len(there) != 1:
             raise ConfigError(
@@ -169,8 +169,7 @@ class FutureLogs:
         """
         for name, path in self._found.pop(directory, []):
             home = current.get(name)
-            # This is a second future replica, or one in the current replica's own directory, so no
-            # move needs it.
+            # No move needs a second future replica, or one in the current replica's own directory.
             if name in self._homes or home is directory:
                 self._set_aside(directory, name, path, DELETED_SUFFIX, _NO_ID)
             elif home is not None:
@@ -194,17 +193,17 @@ class FutureLogs:
         from barnabas.storage.recovery import open_log  # imported with the first log
 
         try:
-            # Only the move is lost, because the current replica has everything.
+            # Only the move is lost: the current replica is complete.
             log = open_log(self._files, path, name, config, start)
         except CorruptData as error:
             _log.warning("%s is damaged; cancelling the move: %s", path, error)
             self._set_aside(directory, name, path, DELETED_SUFFIX, _NO_ID)
             return
-        log.first_dirty_offset = 0  # its earlier first dirty offset is unknown: clean the whole log
+        log.first_dirty_offset = 0  # its first dirty offset is unknown: clean the whole log
         self._logs[name], self._homes[name] = log, directory
 
     def on_all_open(self, logs: Mapping[TopicPartition, Log], *, is_complete: bool) -> None:
-        """When all directories are open, drop future replicas without a current one.
+        """Once all directories are open, drop future replicas without a current one.
 
         Raises DirectoryError.
         """
@@ -222,7 +221,7 @@ class FutureLogs:
     # --- a move ----------------------------------------------------------------------------------
 
     def place(self, log: Log, directory: LogDirectory, unique: bytes) -> NewFuture:
-        """Return the place for a log's future replica. Afterwards, `lay_out` may run in any thread.
+        """Choose the path of a log's future replica. `lay_out` may then run in any thread.
 
         Raises InvalidTopic if no directory can have that name.
         """
@@ -252,7 +251,7 @@ class FutureLogs:
         Segment.create(files, path, new.begin_offset)
 
     def open(self, new: NewFuture, log: Log) -> None:
-        """Start the move of a log into the files that were laid out. Raises OSError."""
+        """Start the move of a log into the files that `lay_out` created. Raises OSError."""
         from barnabas.storage.recovery import open_log  # imported with the first log
 
         start = Start(is_clean=True, log_start_offset=new.begin_offset)
@@ -281,7 +280,7 @@ class FutureLogs:
         future, target = self._logs[name], self._homes[name]
         path = target.path_of(name)
         try:
-            # Batches do not show leader epochs without records, and do not show all producers.
+            # Batches show neither leader epochs without records nor all producers.
             future.take_over(current)
             self._files.replace(future.directory, path)
         except OSError as cause:
@@ -292,14 +291,14 @@ class FutureLogs:
         return target
 
     def leave(self, name: TopicPartition) -> None:
-        """Rename the replaced replica, if that has not been done yet. Raises DirectoryError."""
+        """Rename the replaced replica, if it still has the plain name. Raises DirectoryError."""
         leaving = self._leaving.pop(name, None)
         if leaving is not None:
             path = leaving.source.path_of(name)
             self._set_aside(leaving.source, name, path, DELETED_SUFFIX, leaving.topic_id)
 
     def is_leaving(self, name: TopicPartition) -> bool:
-        """Return whether a replica that was replaced still has the plain name."""
+        """Return whether a replaced replica still has the plain name."""
         return name in self._leaving
 
     def on_completed(self, name: TopicPartition, target: LogDirectory) -> None:
@@ -310,7 +309,7 @@ class FutureLogs:
         self._note(target, self._moves.get(target, set()) - {name})
 
     def drop(self, name: TopicPartition) -> None:
-        """Abandon a move, if there is one, and delete its future replica. Raises DirectoryError."""
+        """Abandon any move, and delete its future replica. Raises DirectoryError."""
         future, home = self._logs.get(name), self._homes.get(name)
         if future is not None and home is not None:
             self._forget(name)
@@ -330,7 +329,7 @@ class FutureLogs:
     def on_directory_failed(self, failed: LogDirectory, names: Iterable[TopicPartition]) -> None:
         """Note that a directory with these current replicas has gone offline.
 
-        Replicas that are moving from or to it stay unchanged, for a start after the repair.
+        Replicas that are moving from or to it stay unchanged until a start after the repair.
         """
         for name in [*names, *self.names_in(failed)]:
             self._forget(name)

@@ -1,6 +1,6 @@
 """Records where a log's offsets may have legitimate gaps, in `.barnabas_gaps.deleted`.
 
-    4711    the log has gaps only below this offset and is on disk up to it; an empty file means 0
+    4711 the log has gaps only below this offset, and is on disk up to it; an empty file means 0
 
 Compaction removes whole batches, so a cleaned segment may end before the next segment begins. A
 segment that lost its end to a power failure looks the same. The cleaned part is therefore made
@@ -9,7 +9,7 @@ next one begins.
 
 This is true only for files that Barnabas writes: Kafka cleans records that it has not flushed, and
 rolls where a batch begins. However, Kafka removes files named `.deleted` before it reads anything
-else in a log. If the file exists, no Kafka broker has therefore run on the log since.
+else in a log. If the file exists, no Kafka broker has run on the log since it was written.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _log = logging.getLogger(__name__)
 
 FILE_NAME = ".barnabas_gaps.deleted"
 UNKNOWN = -1
-"""The value if there may be gaps anywhere in the log."""
+"""There may be gaps anywhere in the log."""
 
 _NEXT = ".barnabas_gaps.next.deleted"
 
 
 def read_gaps_end(files: Files, directory: Path, entries: Iterable[Entry]) -> int:
     """Return the offset below which a log may have gaps; `entries` list its directory."""
-    # Without the file, Kafka wrote this log or has run on it since, and Kafka records no gaps.
+    # If the file is missing, a Kafka broker has used this log, and Kafka records no gaps.
     if all(entry.name != FILE_NAME for entry in entries):
         return UNKNOWN
     text = files.read(directory / FILE_NAME)
@@ -59,7 +59,7 @@ class Gaps:
         self._directory = directory
 
     def note(self, end: int) -> None:
-        """Record gaps below `end`, up to which everything is on disk. Durable on return."""
+        """Durably record gaps below `end`, up to which everything is on disk."""
         replace_file(self._files, self._directory / FILE_NAME, b"%d" % end)
         self.end = end
 
@@ -69,14 +69,14 @@ class Gaps:
 
     def reach(self, end: int) -> None:
         """Call `note` if there may be a new gap."""
-        # If gaps may be anywhere, there is nothing to add.
+        # If there may be gaps anywhere, there is nothing to add.
         if 0 <= self.end < end:
             self.note(end)
 
     def cut(self, offset: int) -> bool:
-        """Note that the log now ends at the offset, and that later records have no gaps.
+        """Note that the log was truncated to the offset, and that later records have no gaps.
 
-        Returns whether this must be recorded on disk before any record is written.
+        Returns whether this must be on disk before any record is written.
         """
         if self.end <= offset:
             return False

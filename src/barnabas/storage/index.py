@@ -8,9 +8,9 @@ means that no record before the batch that ends with that offset is younger than
 both indexes, the first column is strictly increasing, so a lookup finds the greatest entry at or
 below the target (ST-3); the log is scanned from there.
 
-A lookup anywhere in a full segment takes about ten small reads. However, nearly every reader is at
-the end, whose entries are in memory, or continues where an earlier read ended. The page of entries
-from the last lookup is therefore cached, and the next lookup starts with it and the page after it.
+In a full segment, a lookup takes about ten small reads. However, nearly every reader is at the end,
+whose entries are in memory, or continues where an earlier read ended. The last lookup's page of
+entries is therefore cached, and the next lookup starts with it and the page after it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SparseIndex(EntryFile):
     def __init__(self, files: Files, path: Path, entry: Struct, stored: int) -> None:
         super().__init__(files, path, entry, stored)
         self._last: IndexEntry | None = None  # cached because every append reads it
-        self._page = b""  # entries from number `_page_at` on, all of them in the file
+        self._page = b""  # entries from number `_page_at` on; all are in the file
         self._page_at = 0
 
     def __getitem__(self, i: int) -> IndexEntry:
@@ -71,7 +71,7 @@ class SparseIndex(EntryFile):
 
     def _floor(self, target: int, column: int) -> IndexEntry | None:
         stored = self._stored
-        # The newest entries, not yet in the file: nearly every lookup ends here.
+        # Nearly every lookup ends in the newest entries, which are not in the file yet.
         if self._pending:
             found = self._floor_in(self._pending, target, column)
             if found is not None or not stored:
@@ -92,7 +92,7 @@ class SparseIndex(EntryFile):
     def _beside_page(self, target: int, column: int) -> tuple[int, int]:
         """Narrow the range that contains the stored entry, using the cached page and the next one.
 
-        The range is empty if the entry is in the page that is cached afterwards.
+        The range is empty if the entry is in the page that is then cached.
         """
         size = self._entry.size
         for is_first in (True, False):
@@ -111,11 +111,11 @@ class SparseIndex(EntryFile):
         return end - 1, self._stored
 
     def _keep_page(self, begin: int, end: int) -> None:
-        self._page = b""  # if the file has lost its end
+        self._page = b""  # if the file was truncated
         self._page, self._page_at = self.raw(begin, end - begin), begin
 
     def _floor_in(self, entries: bytes | bytearray, target: int, column: int) -> IndexEntry | None:
-        """Look for the entry among packed entries."""
+        """Search packed entries for the entry."""
         unpack, size = self._entry.unpack_from, self._entry.size
         low, high = 0, len(entries) // size
         while low < high:

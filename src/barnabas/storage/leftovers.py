@@ -1,13 +1,13 @@
 """Cleans up unfinished work of an earlier process in a partition's directory.
 
-    *.deleted    replaced or expired, but not yet removed: removed (except the file of `gaps`)
+    *.deleted replaced or expired, but not removed yet: removed (except the file of `gaps`)
     *.cleaned    output of a compaction that did not finish: removed
-    *.tmp        a small file that was not yet renamed to its final name: removed
+    *.tmp a small file that does not have its final name yet: removed
     *.swap       output of a finished compaction whose renames did not finish: finished
 
 A cleaner writes `.cleaned` files, renames all of them to `.swap`, highest base first, removes the
-files that they replace, and then removes the suffix. Therefore, as long as one `.cleaned` file
-exists, the `.swap` files at or above it belong to an unfinished set. After that, the swap is
+files that they replace, and then removes the suffix. As long as any `.cleaned` file exists, the
+`.swap` files at or above it therefore belong to an unfinished set. Once none exists, the swap is
 committed, and all old files in its range must be removed. The range ends where the last swapped
 segment's records end.
 """
@@ -25,9 +25,9 @@ DELETED, CLEANED, SWAP, TEMPORARY = ".deleted", ".cleaned", ".swap", ".tmp"
 
 
 def settle(files: Files, directory: Path) -> list[Entry]:
-    """Finish or undo unfinished work, and return the directory's entries afterwards.
+    """Finish or undo unfinished work, and return the resulting directory entries.
 
-    It can be repeated after an interruption.
+    If interrupted, it can be repeated.
     """
     entries = files.list(directory)
     names = [entry.name for entry in entries if entry.name != GAPS]
@@ -35,7 +35,7 @@ def settle(files: Files, directory: Path) -> list[Entry]:
         return entries
     cleaned = [_base(name) for name in names if name.endswith(CLEANED)]
     for name in names:
-        # There is a `.cleaned` file at or below this offset, so the swap was not committed.
+        # A `.cleaned` file at or below this offset means that the swap was not committed.
         unfinished = name.endswith(SWAP) and bool(cleaned) and _base(name) >= min(cleaned)
         if unfinished or name.endswith((DELETED, CLEANED, TEMPORARY)):
             files.remove(directory / name)
@@ -44,7 +44,7 @@ def settle(files: Files, directory: Path) -> list[Entry]:
 
 
 def discard_cleaned(files: Files, directory: Path) -> None:
-    """Remove the output of a compaction that was abandoned or died with its process."""
+    """Remove the output of a compaction that was abandoned or whose process died."""
     for entry in files.list(directory):
         if entry.name.endswith(CLEANED):
             files.remove(directory / entry.name)
@@ -60,8 +60,7 @@ def _finish_swaps(files: Files, directory: Path) -> None:
         for name in sizes:
             # The first segment is removed even if it is empty: it has the new segment's name.
             if name.endswith(LOG_SUFFIX) and begin <= _base(name) < max(end, begin + 1):
-                # Remove the log file last, because a repetition uses it to find the files to
-                # remove.
+                # Remove the log file last: a second run needs it to find the files to remove.
                 for suffix in (".txnindex", ".timeindex", ".index", LOG_SUFFIX):
                     files.remove(directory / (name.removesuffix(LOG_SUFFIX) + suffix))
         for name in logs:

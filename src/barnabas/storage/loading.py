@@ -1,8 +1,8 @@
-"""Tracks the progress of loading logs at startup, and allows interrupting it.
+"""Tracks the loading of logs at startup, and can interrupt it.
 
-After a crash, each log is read from its recovery point on, at the speed of the disk. An operator
-has to see the progress and must be able to stop the loading. Stopping leaves the directory in the
-same state as another crash.
+After a crash, each log is read from its recovery point on, at the speed of the disk. Operators must
+be able to see the progress and to stop the loading. Stopping leaves the directory in the same state
+as another crash.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LoadingStopped(BarnabasError):
 
 
 class Loading:
-    """Tracks loading during one start, and logs nothing about steps that take only seconds."""
+    """Tracks loading during one start. Steps that take only seconds are not logged."""
 
     __slots__ = (
         "_began_ms",
@@ -49,7 +49,7 @@ class Loading:
         self._current: TopicPartition | None = None
         self._completed = self._count = self._read_bytes = 0
         self.is_stopped = False
-        """Set this at any time, even in a signal handler.
+        """Can be set at any time, even in a signal handler.
 
         The next step then raises LoadingStopped.
         """
@@ -66,7 +66,7 @@ class Loading:
             )
 
     def opening(self, topic_partition: TopicPartition) -> None:
-        """Begin a log; the previous log is complete."""
+        """Begin a log; the previous log is loaded."""
         if self._current is not None:
             self._completed += 1
         self._current = topic_partition
@@ -78,7 +78,7 @@ class Loading:
         self._look()
 
     def end(self) -> None:
-        """End the directory, because all of its logs are loaded."""
+        """End the directory: all of its logs are loaded."""
         took_ms = self._clock.monotonic_ms() - self._began_ms
         if took_ms >= _LOG_EVERY_MS:
             _log.info(
@@ -87,8 +87,7 @@ class Loading:
         self._current = None
 
     def _look(self) -> None:
-        # Check this between two steps: the files are as after a crash, and the next start loads
-        # them again.
+        # Between two steps, the files are as after a crash, and the next start loads them again.
         if self.is_stopped:
             raise LoadingStopped(
                 f"stopped while loading logs: {self._completed}/{self._count} logs in "
@@ -108,7 +107,7 @@ class Loading:
 
 
 class Start(NamedTuple):
-    """Describes what is known about a log before it is opened."""
+    """What is known about a log before it is opened."""
 
     is_clean: bool
     """Whether the broker stopped cleanly."""
@@ -120,6 +119,6 @@ class Start(NamedTuple):
     log_start_offset: int = 0
     producer_expiration_ms: int = PRODUCER_EXPIRATION_MS
     topic_id: bytes | None = None
-    """The topic id noted when the log was created."""
+    """The topic id recorded when the log was created."""
     loading: Loading | None = None
     """The progress of loading; raises LoadingStopped once it is stopped."""

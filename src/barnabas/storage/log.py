@@ -1,10 +1,10 @@
 """Implements the log of a partition: appends, reads, truncation, and start and end offsets.
 
-An append follows the order "check, place, stage, write". A valid batch gets its offset and
+An append follows the order "check, place, stage, write". A valid batch is assigned its offset, and
 immediately updates the log's state: log end, indexes and producer sequence. The bytes are buffered
-until `write_staged`, so that all appends in one turn of the event loop take one system call; reads
-write them first. If a write fails, memory and disk differ, so the log has failed, and all calls
-raise errors until the log is reopened. The staged batches have not been acknowledged.
+until `write_staged`, so that all appends in one turn of the event loop take one system call; a read
+writes them first. If a write fails, memory and disk differ. The log has then failed, and all calls
+raise errors until it is reopened. The staged batches have not been acknowledged.
 
 A log does not know whether it is led or followed: the caller passes the leader epoch and the offset
 up to which to read. Before `flush`, nothing is guaranteed to be on disk.
@@ -81,7 +81,7 @@ class Log:
         self.directory = directory
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
-        """The offset that the next record will get."""
+        """The offset of the next record."""
         self.epochs = loaded.epochs
         self.health = LogHealth()
         self.config = config
@@ -94,7 +94,7 @@ class Log:
         self.swaps = Swaps(files, directory, self._segments, self._durability)
         self._retention = Retention(files, self._segments, self._durability, self.swaps)
         self.first_dirty_offset = -1
-        """The first offset not cleaned yet; -1 if not yet read from the checkpoint."""
+        """The first offset that is not cleaned; -1 until it has been read from the checkpoint."""
         self.gaps = Gaps(files, directory, loaded.gaps_end)
         self.truncation = Truncation(
             files,
@@ -136,7 +136,7 @@ class Log:
 
     @property
     def unsettled(self) -> Cut | None:
-        """The last truncation, until it is on disk; nothing may be written before that."""
+        """The last truncation, until it is on disk. Until then, nothing may be written."""
         return self.truncation.unsettled
 
     @property
@@ -146,10 +146,7 @@ class Log:
 
     @property
     def recovery_checkpoint(self) -> int:
-        """The offset for the checkpoint.
-
-        After a crash, the scan begins in that offset's segment.
-        """
+        """The offset for the checkpoint; after a crash, the scan begins with its segment."""
         return self._durability.checkpoint
 
     @property
@@ -170,8 +167,8 @@ class Log:
 
         The batch is staged, so `records` must not change until `write_staged`. Raises a KafkaError
         for the producer, which leaves the log unchanged, or OSError, after which the log has
-        failed. A duplicate of one of the producer's last five batches gets that batch's result. See
-        `admit`.
+        failed. A duplicate of one of the producer's last five batches returns that batch's result.
+        See `admit`.
         """
         if self.health.is_failed or self.truncation.unsettled is not None:
             self.settle()
@@ -182,7 +179,7 @@ class Log:
         state = self.producer_state
         before = state.producers.check(header)
         if before is not None:
-            # A retry after a lost response succeeds with the first attempt's offsets (KIP-98).
+            # A retry after a lost response succeeds, with the first attempt's offsets (KIP-98).
             time = before.timestamp if self.limits.is_log_append_time else NO_TIMESTAMP
             base_offset, last_offset = before.base_offset, before.last_offset
             return AppendResult(base_offset, last_offset, time, self.log_start_offset, 0, True)
@@ -194,7 +191,7 @@ class Log:
         return result
 
     def append_own(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
-        """Append a batch from this broker's coordinator; otherwise, this is like `append`.
+        """Append a batch from this broker's coordinator; otherwise like `append`.
 
         With a producer id, the batch is part of that producer's transaction, but it has no sequence
         numbers, so duplicates are not detected. Raises InvalidProducerEpoch or MessageTooLarge.
@@ -211,10 +208,10 @@ class Log:
         return result
 
     def append_control(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
-        """Append a transaction marker sent by its coordinator; otherwise, this is like `append`.
+        """Append a transaction marker sent by its coordinator; otherwise like `append`.
 
         Raises InvalidProducerEpoch or TransactionCoordinatorFenced if a newer producer or
-        coordinator has written here.
+        coordinator has written to this log.
         """
         self.settle()
         header, marker = admit_marker(records)
@@ -233,7 +230,7 @@ class Log:
     def _place(
         self, records: memoryview, header: BatchHeader, leader_epoch: int, wall_ms: int
     ) -> AppendResult:
-        """Assign an admitted batch its offset and segment, and stage it."""
+        """Assign an offset and a segment to an admitted batch, and stage it."""
         limits = self.limits
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
@@ -263,7 +260,8 @@ class Log:
     ) -> int:
         """Stage batches from the leader's log unchanged, and return their number.
 
-        Raises CorruptData, without a change, if they do not continue the log. See `check_copies`.
+        Raises CorruptData, leaving the log unchanged, if they do not continue it. See
+        `check_copies`.
         """
         self.settle()
         end_offset = self.log_end_offset
@@ -271,8 +269,8 @@ class Log:
         copies = check_copies(records, end_offset, latest, high_watermark, is_empty=is_empty)
         begins_within = bool(copies) and copies[0].header.base_offset < end_offset
         if begins_within:
-            # The leader's log begins within a batch, because of DeleteRecords, and this log is
-            # empty: copy the whole batch, and then raise the start to the leader's again.
+            # After DeleteRecords, the leader's log begins within a batch, and this log is empty.
+            # Copy the whole batch, then raise the start to the leader's again.
             self._segments.active.need_descriptors()
             self.start_at(copies[0].header.base_offset)
         for each in copies:
@@ -294,7 +292,7 @@ class Log:
         self.log_end_offset = last_offset + 1
         if marker is not None:
             self._end_transaction(header, marker)
-        # Only transaction markers among control batches affect the producer state.
+        # Of the control batches, only transaction markers affect the producer state.
         elif header.producer_id >= 0 and not header.is_control:
             self.producer_state.producers.apply(header, base_offset, timestamp)
             self.producer_state.batches_end = self.log_end_offset
@@ -327,7 +325,7 @@ class Log:
     def _failing(self, *, is_resumable: bool = False) -> Iterator[None]:
         """Wrap changes to files: write staged batches first, and fail the log on OSError.
 
-        If `is_resumable`, running out of descriptors does not fail the log.
+        If `is_resumable`, a lack of descriptors does not fail the log.
         """
         self.write_staged()
         with self.health.failing(is_resumable=is_resumable):
@@ -339,15 +337,15 @@ class Log:
         """Close the active segment and begin a new one where its records end (see `gaps`)."""
         active, base_offset = self._segments.active, self.log_end_offset
         if base_offset == self.truncation.last_offset:
-            # because the log may have been truncated within a gap
+            # the log may have been truncated within a gap
             base_offset = active.end_offset()
         with self._failing(is_resumable=True):
             if copied is not None and copied.last_offset - base_offset > MAX_RELATIVE_OFFSET:
-                self.flush()  # because no index can span the gap before this batch
+                self.flush()  # no index can span the gap before this batch
                 base_offset = copied.base_offset
                 self.gaps.reach(base_offset)
             assert active.base_offset < base_offset, "the new segment would have the same name"
-            # The segment's indexes are final now. As in Kafka, the snapshot is named after the next
+            # The segment's indexes are final. As in Kafka, the snapshot is named after the next
             # segment.
             active.write_out()
             self.producer_state.take_snapshot(self.log_end_offset, may_wait=True)
@@ -362,9 +360,9 @@ class Log:
     ) -> list[FileSlice]:
         """Return whole batches below `end_offset`, starting with the one that contains `offset`.
 
-        The total is at most `max_bytes`, except that a larger first batch is returned if
-        `at_least_one_batch`. Returns [] at the end. Raises OffsetOutOfRange outside the log. The
-        caller releases the slices.
+        The total is at most `max_bytes`, but with `at_least_one_batch`, a larger first batch is
+        returned. Returns [] at the end. Raises OffsetOutOfRange outside the log. The caller
+        releases the slices.
         """
         log_end_offset = self.log_end_offset
         if not self.log_start_offset <= offset <= log_end_offset:
@@ -381,8 +379,10 @@ class Log:
         )
 
     def epoch_end_offset(self, leader_epoch: int) -> tuple[int, int]:
-        """Return the greatest epoch at or below the given one, and its end; (-1, -1) if the given
-        epoch is newer than all epochs in the log (KIP-101, KIP-279)."""
+        """Return the greatest epoch at or below this one, and its end (KIP-101, KIP-279).
+
+        Returns (-1, -1) if all epochs in the log are older.
+        """
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     # --- transactions ----------------------------------------------------------------------------
@@ -391,7 +391,7 @@ class Log:
         """Return the first offset that read_committed consumers cannot see (CO-6).
 
         This is the start of the first transaction that is open or whose marker is not below the
-        high watermark. If there is none, it is the high watermark.
+        high watermark, or else the high watermark.
         """
         # A transaction can begin below the log start, where nothing can be read.
         return max(
@@ -422,9 +422,8 @@ class Log:
     def enforce_retention(self, now_ms: int, high_watermark: int, wall_ms: int | None) -> Removal:
         """Remove the segments beyond the topic's retention (ST-6), and return what was removed.
 
-        Their age is measured against `wall_ms`; if that is None, the time is unknown and age is
-        ignored. Their files are renamed; `remove_discarded` removes them after
-        `file.delete.delay.ms`.
+        Age is measured at `wall_ms`, and ignored if that is None because the time is unknown. Their
+        files are renamed; `remove_discarded` removes them after `file.delete.delay.ms`.
         """
         self.producer_state.producers.stable_below(
             high_watermark
@@ -436,9 +435,9 @@ class Log:
             if (count := removal.segments) == 0:
                 return removal
             if count == len(self._segments):
-                self.roll()  # because the active segment is removed too, and a log always has one
+                self.roll()  # the active segment is removed too, and a log always has one
             self.raise_log_start(self._segments[count].base_offset)
-            # From here on, no descriptor is needed, so this cannot fail half-way.
+            # This needs no descriptor, so it cannot fail half-way.
             self._retention.remove(count, now_ms + self._config.file_delete_delay_ms)
         return removal
 
@@ -446,8 +445,8 @@ class Log:
         """Remove everything from `offset` on, including the whole batch that contains it.
 
         The leader has different records there, and fetches replace the part of the batch below
-        `offset`. Unless `settles` is true, waiting for the disk is left to the caller: see
-        `unsettled` and `LogTruncations`.
+        `offset`. Without `settles`, the caller has to wait for the disk: see `unsettled` and
+        `LogTruncations`.
         """
         with self._failing():
             if offset < self.log_end_offset:
@@ -478,10 +477,9 @@ class Log:
         return cut
 
     def settle(self) -> None:
-        """Complete the last truncation on disk and find the producers, before a write.
+        """Before a write, complete the last truncation on disk and find the producers.
 
-        An OSError fails the log, unless no descriptor was left, in which case the next write tries
-        again.
+        An OSError fails the log, unless no descriptor was left: the next write then tries again.
         """
         self.health.check(self.directory)
         if self.truncation.unsettled is not None:
@@ -493,15 +491,15 @@ class Log:
         return bool(self._segments.discards)
 
     def remove_discarded(self, now_ms: int) -> int:
-        """Remove files discarded long enough ago, and return their number. Can run in a thread."""
+        """Remove files that were discarded long enough ago. Can run in a thread."""
         if self.health.is_abandoned:
-            return 0  # another log's files may have these names by now
+            return 0  # another log's files may have these names
         return self._segments.discards.remove_due(now_ms)
 
     def finish_swap(self, now_ms: int) -> bool:
-        """Finish `swaps.begin`, once the directory was synced.
+        """Finish `swaps.begin`, once the directory has been synced.
 
-        Returns False if in the meantime the log was truncated or lost some of the segments.
+        Returns False if in the meantime the log was truncated or some of the segments were removed.
         """
         with self._failing():
             return self.swaps.finish(now_ms + self._config.file_delete_delay_ms)
@@ -516,7 +514,7 @@ class Log:
         self.gaps.on_renamed(directory)
 
     def take_over(self, other: Log) -> None:
-        """Replace a log whose batches this log has, and adopt its producers and epochs."""
+        """Replace a log with the same batches, and adopt its producers and epochs."""
         self.producer_state.take_over(other.producer_state)
         self.epochs.take_over(other.epochs)
         with self._failing():
@@ -526,7 +524,7 @@ class Log:
     # --- on disk ---------------------------------------------------------------------------------
 
     def due_flush(self, now_ms: int) -> bool:
-        """Return whether `flush.messages` or `flush.ms` requires a flush now (ST-10)."""
+        """Return whether `flush.messages` or `flush.ms` requires a flush (ST-10)."""
         return self._durability.is_due(self.log_end_offset, self._config, now_ms)
 
     def flush(self) -> None:
@@ -550,9 +548,7 @@ class Log:
         return calls
 
     def close(self) -> None:
-        """Close cleanly, with the same files as Kafka, so that the next start need not scan the
-        log.
-        """
+        """Close cleanly, with the same files as Kafka: the next start need not scan the log."""
         with self._failing():
             self.swaps.undo()
             self._segments.active.write_out()
@@ -563,7 +559,7 @@ class Log:
         self.release()
 
     def release(self) -> None:
-        """Close all descriptors without syncing anything or marking it clean."""
+        """Close all descriptors, without syncing anything or marking the log clean."""
         self._segments.release()
 
     def rest(self) -> None:

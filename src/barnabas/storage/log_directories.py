@@ -1,11 +1,11 @@
-"""Tracks which log directories are online, which have failed, and which cluster owns them.
+"""Tracks which log directories are online, which have failed, and which cluster they belong to.
 
 A directory that fails stays offline: the process does not touch it again, and the next start scans
-it if it can be used then (KIP-112). The other directories stay online.
+it if it is usable (KIP-112). The other directories stay online.
 
-All of them belong to one cluster. After a crash of the whole machine, they may have lost records.
-Until the cluster knows this, no stop counts as clean, because the next start could not detect the
-loss again.
+All directories belong to one cluster. A crash of the whole machine may lose records. Until the
+cluster has learned of the loss, no stop counts as clean: the next start could not detect the loss
+again.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from barnabas.types import TopicPartition
 
 
 class LogDirectories:
-    """The directories of `log.dirs`. Iterating yields those that are online."""
+    """The directories of `log.dirs`. Iteration yields those that are online."""
 
     __slots__ = ("_broker_id", "_failures", "_files", "_online", "is_suspect")
 
     def __init__(self, files: Files, broker_id: int) -> None:
         self._files = files
         self._broker_id = broker_id
-        # Replaced, never changed in place, because threads that write checkpoints iterate over it.
+        # Replaced, never changed in place: threads that write checkpoints iterate over it.
         self._online: tuple[LogDirectory, ...] = ()
         self._failures: dict[Path, Exception] = {}
         self.is_suspect = False
-        """Whether the directories may have lost records without the cluster knowing it yet."""
+        """Whether the directories may have lost records without the cluster's knowledge."""
 
     def __iter__(self) -> Iterator[LogDirectory]:
         return iter(self._online)
@@ -52,7 +52,7 @@ class LogDirectories:
 
     @property
     def reasons(self) -> tuple[Exception, ...]:
-        """The reasons for which the offline directories failed, in the order of `failed`."""
+        """Why the offline directories failed, in the order of `failed`."""
         return tuple(self._failures.values())
 
     def find(self, path: Path) -> LogDirectory | None:
@@ -69,19 +69,20 @@ class LogDirectories:
     def check_complete(self, name: TopicPartition, *, is_new: bool) -> None:
         """Raise OSError if a log of this name may be in an offline directory.
 
-        A partition that `is_new` cannot be in one, but at least one directory must be online.
+        A partition that `is_new` cannot be in an offline one, but needs at least one online
+        directory.
         """
         if self._failures and not (is_new and self._online):
             path, reason = next(iter(self._failures.items()))
-            # Without any directory, the broker is about to stop, but may still get LeaderAndIsr
-            # requests.
+            # If no directory is left, the broker is about to stop, but may still receive
+            # LeaderAndIsr requests.
             what = "has no other log directory" if is_new else "may be in this log directory"
             raise OSError(errno.EIO, f"{name} {what}, but it is offline: {reason}", path)
 
     # --- online and offline ----------------------------------------------------------------------
 
     def open(self, path: Path) -> LogDirectory:
-        """Lock a directory and read its metadata; then call `add`. Raises ConfigError."""
+        """Lock a directory and read its metadata; call `add` next. Raises ConfigError."""
         if path in self.online or path in self._failures:
             raise ConfigError(f"log directory {path} is listed twice in log.dirs")
         return LogDirectory(self._files, path, self._broker_id)
@@ -91,7 +92,7 @@ class LogDirectories:
         self._online += (directory,)
 
     def fail(self, path: Path, error: Exception) -> None:
-        """Take a directory offline, and release its lock if it has one."""
+        """Take a directory offline, and release any lock on it."""
         directory = self.find(path)
         self._online = tuple(each for each in self._online if each is not directory)
         self._failures[path] = error
@@ -108,7 +109,7 @@ class LogDirectories:
 
     @property
     def cluster_id(self) -> str | None:
-        """The id of the cluster to which the directories belong; None if they are new."""
+        """The id of the directories' cluster; None if they are new."""
         return next((each.cluster_id for each in self._online if each.cluster_id is not None), None)
 
     def check_cluster(self) -> None:
@@ -130,7 +131,7 @@ class LogDirectories:
         """Return whether the logs are complete.
 
         They may be incomplete after a crash of the machine (`LogDirectory.may_have_lost`), or if a
-        directory is offline or a log is damaged. In that case, no stop counts as clean until
+        directory is offline or a log is damaged. Then no stop counts as clean until
         `on_loss_known`, so that the next start detects the loss again.
         """
         self.is_suspect = bool(self._failures or has_damaged) or any(
@@ -139,7 +140,7 @@ class LogDirectories:
         return not self.is_suspect
 
     def on_loss_known(self, boot_id: bytes) -> None:
-        """Note that the cluster knows of the loss; the logs now count as complete."""
+        """Note that the cluster knows of the loss; from now on, the logs count as complete."""
         self.is_suspect = False
         for directory in self._online:
             directory.note_boot(boot_id)
@@ -147,8 +148,9 @@ class LogDirectories:
     # --- what lies in them -----------------------------------------------------------------------
 
     def volume(self, path: Path, *, with_strays: bool = True) -> tuple[Space, dict[str, int]]:
-        """Return the space of a log directory's volume, and the sizes of strays in it. Raises
-        OSError.
+        """Return the space on a log directory's volume, and the sizes of the strays in it.
+
+        Raises OSError.
         """
         return self._files.space(path), strays(self._files, path) if with_strays else {}
 
@@ -161,6 +163,6 @@ class LogDirectories:
             directory.sync()
 
     def purge_deleted(self) -> None:
-        """Remove the bytes of deleted logs. Waits for the disk; can run in a thread."""
+        """Remove the files of deleted logs. Waits for the disk; can run in a thread."""
         for directory in self._online:
             directory.purge()

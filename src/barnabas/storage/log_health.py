@@ -1,9 +1,9 @@
 """Decides whether a log may be used: its disk may have failed, or it may have been abandoned.
 
 After a failed write, memory and disk differ, and a kernel that failed to write a page may drop it
-and report success the next time. So a log that has failed once remains failed until it has been
-reopened and its files have been read. An abandoned log is never used again: it was deleted or
-moved, or its directory has failed.
+and report success the next time. A log therefore stays failed until it has been reopened and its
+files have been read. An abandoned log is never used again: it was deleted or moved, or its
+directory has failed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.errors import is_out_of_descriptors
 
 
 class LogAbandoned(OSError):
-    """The log is no longer used: it was deleted or moved, or its directory had failed.
+    """The log is no longer in use: it was deleted or moved, or its directory failed.
 
     During an `await`, another log of that name may have replaced it, so the disk need not be at
     fault.
@@ -28,7 +28,7 @@ class LogAbandoned(OSError):
 
 
 class LogHealth:
-    """Tracks the failures of a log, including those in threads that wait for the disk."""
+    """Tracks a log's failures, including those in threads that wait for the disk."""
 
     __slots__ = ("is_abandoned", "is_failed")
 
@@ -53,7 +53,7 @@ class LogHealth:
     def on_error(self, error: OSError, *, is_resumable: bool = True) -> None:
         """Note that a disk operation has failed.
 
-        If `is_resumable`, running out of descriptors does not fail the log: the operation changed
+        If `is_resumable`, a lack of descriptors does not fail the log: the operation changed
         nothing, and the next attempt may succeed.
         """
         if not (is_resumable and is_out_of_descriptors(error)):

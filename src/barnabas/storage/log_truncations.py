@@ -1,15 +1,15 @@
 """Truncates many logs of a broker with one wait for the disk.
 
-A follower that finds its log diverging truncates it on the loop (`begin`), for all partitions of a
+A follower whose logs have diverged truncates them on the loop (`begin`), for all partitions in a
 response. The other steps wait for the disk or take a long time, and are done for all logs together:
 
-    begin    the log has its new end immediately, also for its readers
+    begin the log has its new end immediately, for readers too
     learn    on the loop, in steps: reads the log to find the producers at the new end
     settle   in a thread: cuts and syncs the files, and lowers the checkpoints that exceed the logs,
              once for each directory
 
-An earlier write to a log first completes this log's truncation (`Log.settle`), so that nothing is
-written after records that might reappear.
+If a log is written to before that, the write first completes the log's truncation (`Log.settle`),
+so that nothing is written after records that might reappear.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class LogTruncations:
         self._logs[name].settle()
 
     def begin(self, name: TopicPartition, offset: int) -> None:
-        """Truncate a log, but leave disk waits and long work to `learn` and `settle`."""
+        """Truncate a log in memory; `learn` and `settle` do the slow work."""
         log = self._logs[name]
         log.truncate(offset, settles=False)
         self._futures.cut(name, log.log_end_offset, self._checkpoints.lower)
@@ -65,13 +65,13 @@ class LogTruncations:
     def begin_start_at(self, name: TopicPartition, offset: int) -> None:
         """Empty a log and restart it at an offset; otherwise like `begin`."""
         self._logs[name].start_at(offset, settles=False)
-        # The future replica has only records that the current replica has lost, so remove all of
-        # them.
+        # The future replica contains only records that the current replica has lost, so remove them
+        # all.
         self._futures.cut(name, offset, self._checkpoints.lower, is_all=True)
         self._lower_checkpoints(name)
 
     def _lower_checkpoints(self, name: TopicPartition) -> None:
-        """Lower the high watermark now; the files are written before the next append."""
+        """Lower the high watermark immediately; the files are written before the next append."""
         log, high_watermarks = self._logs[name], self._checkpoints.high_watermarks
         if high_watermarks.get(name, 0) > log.log_end_offset:
             high_watermarks[name] = log.log_end_offset
@@ -96,7 +96,7 @@ class LogTruncations:
         for name in names:
             log, home = self._logs.get(name), self._homes.get(name)
             if log is None or home is None or log.unsettled is None:
-                continue  # the log was deleted, or an append settled it
+                continue  # the log was deleted, or an append has settled it
             cut = log.unsettled
             try:
                 cut.make_durable()

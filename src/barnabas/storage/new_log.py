@@ -1,4 +1,4 @@
-"""Creates the files of new logs, which is the slowest step on most disks.
+"""Creates the files of new logs, on most disks the slowest step.
 
     new = store.place(name, topic_id)     chooses the directory, once
     new.lay_out()                         creates the files; in any thread, and in parallel
@@ -6,7 +6,7 @@
     store.topic_ids.write()               writes the topic ids of all new logs to disk with one sync
 
 Nothing may be written to a log before its topic id is on disk. Otherwise, a power failure could
-leave records behind without showing to which topic of that name they belong.
+leave records that may belong to any topic of that name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_PREFERRED = 10_000
 
 
 class NewLog:
-    """The place chosen for one partition's log."""
+    """The location chosen for one partition's log."""
 
     __slots__ = ("_files", "_forget_namesake", "directory", "is_laid_out", "path", "topic_id")
 
@@ -53,9 +53,9 @@ class NewLog:
         self.is_laid_out = False
 
     def lay_out(self) -> None:
-        """Create the directory and files of an empty log, if they do not exist.
+        """Create the directory and files of an empty log, if missing.
 
-        They are durable with the next sync of both directories. Raises OSError.
+        They are durable after the next sync of both directories. Raises OSError.
         """
         if self.is_laid_out:
             return
@@ -64,7 +64,7 @@ class NewLog:
         from barnabas.storage.partition_metadata import write_topic_id
         from barnabas.storage.segment import Segment
 
-        # Do this before the directory exists, because from then on, both may survive a crash.
+        # Do this before the directory exists: once it does, both may survive a crash.
         self._forget_namesake()
         self._files.make_directory(self.path)
         begin_without_gaps(self._files, self.path)
@@ -76,8 +76,8 @@ class NewLog:
 class Places:
     """Chooses log directories.
 
-    A log is placed in the directory requested by AlterReplicaLogDirs, or otherwise in the one with
-    the fewest logs, including placed ones.
+    A log is placed in the directory that AlterReplicaLogDirs requested, or else in the one with the
+    fewest logs, including placed ones.
     """
 
     __slots__ = ("_files", "_forget_namesake", "_new", "_preferred", "hosted")
@@ -104,7 +104,7 @@ class Places:
         check_directory_name(name)
         before = self._new.get(name)
         if before is not None and before.directory in directories:
-            # A thread may already have created its files.
+            # A thread may have created its files.
             if before.topic_id == topic_id:
                 return before
             directory = before.directory
@@ -121,9 +121,9 @@ class Places:
         return new
 
     def prefer(self, name: TopicPartition, directory: LogDirectory) -> None:
-        """Note the directory in which to create the log.
+        """Record the directory in which to create the log.
 
-        If there are too many notes, drop the oldest.
+        If there are too many such requests, drop the oldest.
         """
         self._preferred.pop(name, None)
         self._preferred[name] = directory
@@ -131,12 +131,12 @@ class Places:
             del self._preferred[next(iter(self._preferred))]
 
     def forget(self, name: TopicPartition) -> None:
-        """Forget a place, because its log has been created."""
+        """Forget a place after its log has been created."""
         del self._new[name]
 
 
 class NewTopicIds:
-    """The topic ids of new logs that are not in the files of `topic_ids` yet."""
+    """The topic ids of new logs, until they are in the files of `topic_ids`."""
 
     __slots__ = ("_checkpoints", "_damaged", "_files", "_futures", "_logs", "_made", "_noting")
 
@@ -157,17 +157,17 @@ class NewTopicIds:
         self._noting = threading.Lock()
 
     def add(self, name: TopicPartition, directory: LogDirectory, topic_id: bytes) -> None:
-        """Let the next `write` include a log that was just created."""
+        """Include a new log in the next `write`."""
         self._made.setdefault(directory, {})[name] = topic_id
 
     def write(self) -> None:
         """Durably write the topic ids of logs created since the last call.
 
-        The ids are kept until the logs' own files are durable. Can run in a thread. Raises
+        The ids stay in the file until the logs' own files are durable. Can run in a thread. Raises
         DirectoryError.
         """
         with self._noting:
-            # Logs that are created while this thread waits are written in the next round.
+            # Logs that are created while this thread waits are left to the next call.
             made, self._made = self._made, {}
             for directory, ids in made.items():
                 # A damaged log keeps its id in the file, because its own files are not reliable.
@@ -185,7 +185,7 @@ class NewTopicIds:
         """Write a topic id for a log that was created before topic ids existed (KIP-516). Raises
         OSError.
         """
-        # imported here, because only old logs need it
+        # only old logs need this
         from barnabas.storage.partition_metadata import write_topic_id
 
         log = self._logs[name]

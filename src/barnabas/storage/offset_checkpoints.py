@@ -4,8 +4,8 @@
     log-start-offset-checkpoint         the offset where the log begins, if not its first segment's
     replication-offset-checkpoint       the high watermark
 
-A directory's files list the logs in it, including logs that are being moved there (`future_logs`),
-and damaged logs with their previous entries.
+A directory's files list the logs in it, including logs that are being moved to it (`future_logs`).
+Damaged logs keep their previous entries.
 """
 
 from __future__ import annotations
@@ -49,13 +49,11 @@ class OffsetCheckpoints:
         self.high_watermarks: dict[TopicPartition, int] = {}
 
     def names_in(self, directory: LogDirectory) -> list[TopicPartition]:
-        """List the logs in a directory, without those that are being moved there."""
+        """List the logs in a directory, except those that are being moved to it."""
         return [name for name, home in list(self._homes.items()) if home is directory]
 
     def write(self, file: str, directories: Iterable[LogDirectory]) -> None:
-        """Write the file in every directory that can be written; then raise the first
-        DirectoryError.
-        """
+        """Write the file in all directories, then raise the first DirectoryError, if any."""
         failures: list[DirectoryError] = []
         for directory in directories:
             try:
@@ -69,8 +67,8 @@ class OffsetCheckpoints:
     def write_in(self, directory: LogDirectory, *files: str) -> None:
         """Write one directory's files. Raises DirectoryError."""
         for file in files:
-            # A truncation may lower a recovery point while a thread writes the earlier one, so the
-            # latest value must be written last.
+            # A truncation may lower a recovery point while a thread writes the old value. The new
+            # value must be written last.
             with directory.checkpointing[file]:
                 names = [*self.names_in(directory), *self._futures.names_in(directory)]
                 offsets = self._damaged.offsets_in(directory, file) | {
@@ -83,7 +81,7 @@ class OffsetCheckpoints:
     def forget(self, directory: LogDirectory, name: TopicPartition) -> None:
         """Remove an earlier log of this name from the files. Raises DirectoryError.
 
-        Without this, its offsets would be used for the new log after a crash.
+        Otherwise, its offsets would be used for the new log after a crash.
         """
         for file in ALL:
             with directory.checkpointing[file]:
@@ -94,7 +92,7 @@ class OffsetCheckpoints:
     def lower(self, directory: LogDirectory, names: Sequence[TopicPartition]) -> None:
         """Lower the offsets that exceed truncated logs. Raises DirectoryError.
 
-        Without this, the next start would treat records written there later as durable, committed
+        Otherwise, the next start would treat later records at these offsets as durable, committed
         or deleted.
         """
         for file in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS):
@@ -108,7 +106,7 @@ class OffsetCheckpoints:
                 self.write_in(directory, file)
 
     def _offset(self, directory: LogDirectory, file: str, name: TopicPartition) -> int | None:
-        """Return the offset that the file must have for a log; None if the file needs no line."""
+        """Return the offset that the file must contain for a log; None if it needs no line."""
         is_future = self._futures.home(name) is directory
         log = self._futures.get(name) if is_future else self._logs.get(name)
         if file == HIGH_WATERMARKS:
@@ -121,6 +119,6 @@ class OffsetCheckpoints:
             return None
         if file == RECOVERY_POINTS:
             return log.recovery_checkpoint
-        # Like Kafka, omit logs that begin with their first segment.
+        # As in Kafka, omit logs that begin with their first segment.
         begins_within = log.log_start_offset > log.segments[0].base_offset
         return log.log_start_offset if begins_within else None

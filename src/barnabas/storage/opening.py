@@ -2,7 +2,7 @@
 
 After a crash, child processes may recover them first (`recovery_children`).
 
-Damaged logs are skipped (`damaged_logs`). A disk error ends the opening of the directory.
+Damaged logs are skipped (`damaged_logs`). A disk error ends the opening.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Opened(NamedTuple):
-    """A log of the directory, either opened or damaged."""
+    """A log in the directory, either opened or damaged."""
 
     name: TopicPartition
     log: Log | DamagedLog
@@ -43,7 +43,7 @@ class Opened(NamedTuple):
 
 
 class Opening:
-    """Reads a directory's metadata about its logs, and opens them."""
+    """Reads the metadata of a directory's logs, and opens them."""
 
     __slots__ = ("_config", "_directory", "_files", "_offsets", "_processes", "_start", "topic_ids")
 
@@ -57,8 +57,8 @@ class Opening:
     ) -> None:
         """Read the metadata.
 
-        `start` is what all logs have in common; up to `processes` processes may recover logs at the
-        same time. Raises CorruptData or OSError.
+        `start` applies to all logs; up to `processes` processes may recover logs at the same time.
+        Raises CorruptData or OSError.
         """
         self._files = files
         self._directory = directory
@@ -72,9 +72,9 @@ class Opening:
         self.topic_ids = directory.topic_ids.read()
 
     def start_of(self, name: TopicPartition) -> Start:
-        """Return what is known about the log that is opened next."""
+        """Return what is known about the next log."""
         loading: Loading | None = self._start.loading
-        # If the start was stopped, it ends here with LoadingStopped.
+        # If loading was stopped, this raises LoadingStopped.
         if loading is not None:
             loading.opening(name)
         return self._known_start(name)
@@ -104,7 +104,7 @@ class Opening:
             yield Opened(
                 name,
                 log,
-                # Records that a crash removed from the log do not count as committed either.
+                # Records that a crash removed from the log do not count as committed.
                 min(high_watermark, end_offset),
                 is_back=start.recovery_point > log.recovery_point,
                 is_cut=high_watermark > end_offset,
@@ -114,7 +114,7 @@ class Opening:
         """Let child processes recover logs if that is faster, and return the recovered logs."""
         if self._start.is_clean or self._processes < 2:
             return set()
-        # Import this only here, so that most starts load nothing for it.
+        # Most starts do not need these modules.
         from barnabas.storage.recovery_children import (
             Unscanned,
             are_worth_it,
@@ -145,7 +145,8 @@ class Opening:
         path = self._directory.path_of(name)
         log = open_log(self._files, path, name, self._config, start)
         if not 0 <= log.gaps.end <= log.log_end_offset:
-            # Kafka has written to this log, which can have gaps up to here, but not from here on.
+            # Kafka has written to this log, so there may be gaps up to its end. Later records have
+            # none.
             log.flush()
             log.gaps.note(log.log_end_offset)
         return log

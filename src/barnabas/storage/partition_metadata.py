@@ -1,9 +1,9 @@
-"""Reads and writes `partition.metadata`, the topic id of a partition's directory (KIP-516).
+"""Reads and writes `partition.metadata`, which stores the topic id of a partition (KIP-516).
 
     version: 0
     topic_id: AAECAwQFBgcICQoLDA0ODw        base64url without padding; no line end after it
 
-A topic that was deleted and recreated has directories of the same names but another id.
+A topic that was deleted and recreated has the same directory names, but another id.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def read_topic_id(files: Files, directory: Path) -> bytes | None:
     """
     path = directory / FILE_NAME
     try:
-        # Damaged octets are replaced; the checks below then report the file.
+        # Damaged octets are replaced; the checks below then reject the file.
         text = files.read(path).decode("ascii", "replace")
     except FileNotFoundError:
         return None
@@ -51,7 +51,7 @@ def settle_topic_id(
 ) -> bytes | None:
     """Read the topic id, and repair the file if a power failure damaged it.
 
-    `noted` is the id from `topic_ids`. A log that `is_empty` and has no id was not created
+    `noted` is the id from `topic_ids`. A log without an id that `is_empty` was not created
     completely, and may belong to any topic.
     """
     try:
@@ -60,7 +60,7 @@ def settle_topic_id(
         if noted is None and not is_empty:
             raise
         found = None
-    # The file was never durable, or it is torn, so use the id stored at the creation.
+    # The file was never durable, or it is torn, so use the id stored when the log was created.
     if found is None and noted is not None:
         write_topic_id(files, directory, noted)
         return noted

@@ -1,11 +1,11 @@
 """Maintains a log's producer state and its snapshots.
 
 `producers` detects duplicate batches; this module stores the producers' state on disk. It tracks
-the offset of the newest snapshot, and the end offset of the last batch with a producer, above which
-a truncation changes nothing here.
+the offset of the newest snapshot, and the end offset of the last batch with a producer. A
+truncation above that offset does not change the state.
 
-A snapshot of many producers is written in a thread, so that it does not block the event loop; it
-contains the state as of the time when it was due. It is renamed to its final name once complete,
+A snapshot of many producers is written in a thread, so that it does not block the event loop. It
+contains the state as of the time when it became due. It is renamed to its final name once complete,
 unless a truncation below its offset has made it invalid. Until then, or if the broker dies, the
 same state can be restored from the previous snapshot and the log.
 """
@@ -28,7 +28,7 @@ WRITTEN_AT_ONCE = 10_000
 
 
 class ProducerState:
-    """The producers of a log, with the newest snapshot of them."""
+    """A log's producers, and their newest snapshot."""
 
     __slots__ = (
         "_directory",
@@ -45,7 +45,7 @@ class ProducerState:
     ) -> None:
         self.producers = loaded.producers
         self.batches_end = loaded.producers_end
-        """The offset after the last batch that has a producer; 0 if there is none."""
+        """The offset after the last batch with a producer, or 0."""
         self._files = files
         self._directory = directory
         self._durability = durability
@@ -55,7 +55,7 @@ class ProducerState:
     # --- the log changes -------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """Forget everything, because the log is now empty and begins at another offset."""
+        """Forget everything: the log is empty and begins at another offset."""
         self.producers, self.batches_end = Producers(), 0
 
     def end_at(self, offset: int) -> bool:
@@ -70,10 +70,10 @@ class ProducerState:
         return True
 
     def take_over(self, other: ProducerState) -> None:
-        """Adopt the producers of a log that this log replaces and whose batches it has."""
+        """Adopt the producers of a log with the same batches, which this log replaces."""
         self.producers, self.batches_end = other.producers, other.batches_end
         if len(self.producers):
-            # its own snapshot may lack producers, so do not skip the next one
+            # the last snapshot may lack producers, so do not skip the next one
             self._snapshot_offset = -1
 
     def on_renamed(self, directory: Path) -> None:
@@ -83,10 +83,10 @@ class ProducerState:
     # --- snapshots -------------------------------------------------------------------------------
 
     def take_snapshot(self, offset: int, *, may_wait: bool = False) -> None:
-        """Take a snapshot as of the log end, `offset`, now or when `writing` is called. Raises
-        OSError.
+        """Take a snapshot at the log end, `offset`. It is written now or when `writing` is called.
 
-        Unless it `may_wait`, a snapshot that is due but not yet written is replaced.
+        Raises OSError. Unless it `may_wait`, it replaces any snapshot that is due but not written
+        yet.
         """
         is_unwritten = self._due is not None and not self._due.is_written
         if self._snapshot_offset >= offset and (may_wait or not is_unwritten):
@@ -102,7 +102,7 @@ class ProducerState:
         self._snapshot_offset = offset
 
     def void_snapshot(self) -> None:
-        """Drop a snapshot that is not yet written, because the log is about to be truncated."""
+        """Drop any unwritten snapshot, because the log is about to be truncated."""
         if self._due is not None:
             with self._due.lock:
                 self._due.is_void = True
@@ -113,7 +113,7 @@ class ProducerState:
         self._snapshot_offset = newest_offset
 
     def writing(self) -> list[Callable[[], None]]:
-        """Return a list with a function that writes the snapshot that is due, or [] if none is due.
+        """Return a list with a function that writes the due snapshot, or [] if none is due.
 
         The function can run in a thread. It raises OSError.
         """
@@ -128,8 +128,7 @@ class ProducerState:
         try:
             self._files.write(temporary, encode_states(due.states), sync=True)
             due.states = []
-            # Hold the lock; otherwise, the loop could truncate the log between the check and the
-            # rename.
+            # Without the lock, the loop could truncate the log between the check and the rename.
             with due.lock:
                 if due.is_void:
                     self._files.remove(temporary)
@@ -138,7 +137,7 @@ class ProducerState:
                     self._durability.on_snapshot_written(due.offset)
                     due.is_written = True
         except FileNotFoundError:
-            return  # the log was deleted in the meantime
+            return  # the log has been deleted
 
 
 class _Due:

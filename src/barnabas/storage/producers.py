@@ -2,13 +2,13 @@
 
 For each producer id, it stores the epoch, the last five data batches, the fields of the last
 marker, and the open transaction. A client has at most five batches in flight, so a retry always
-repeats one of the last five, and gets the offset of the first attempt.
+repeats one of the last five. It is answered with the offset of the first attempt.
 
 Invariant: this state is a function of the batches below the log end. Only `apply` changes it, in
 the same way for new batches and for batches replayed at startup; `check` changes nothing.
 
-There can be half a million producers, most of them idle. Each is stored as bytes, so a list of them
-is an immutable copy. The bytes start with the producer's row in a snapshot.
+There can be half a million producers, most of them idle. Each is stored as bytes, so copying the
+list is enough for an immutable copy. The bytes start with the producer's row in a snapshot.
 
     row, 46 bytes, see `snapshot` | batches, newest first, 24 bytes each: last sequence int32
     | last offset int64 | offset delta int32 | timestamp int64
@@ -41,8 +41,8 @@ NO_OFFSET = NO_COORDINATOR_EPOCH = -1
 ROW = Struct(">qhiqiqiq")
 """The layout of a producer's row.
 
-Its fields are producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator
-epoch and first offset of the transaction.
+The fields are producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator
+epoch, and first offset of the transaction.
 """
 _BATCH = Struct(">iqiq")
 _KEPT_BYTES = ROW.size + KEPT_BATCHES * _BATCH.size
@@ -76,7 +76,7 @@ class Appended(NamedTuple):
 
 
 class Producer:
-    """The state of a producer id in this partition, as of the time when it was read."""
+    """A snapshot of a producer id's state in this partition."""
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "timestamp", "transaction_offset")
 
@@ -85,7 +85,7 @@ class Producer:
         self.batches: tuple[Appended, ...] = ()
         """The batches of the current epoch, oldest first."""
         self.timestamp = -1
-        """The time (ms) of its last batch or marker, taken from the records, not from the clock."""
+        """The timestamp (ms) of its last batch or marker."""
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
         """The coordinator epoch of the last marker."""
         self.transaction_offset = NO_OFFSET
@@ -166,7 +166,7 @@ class Producers:
     def take_over_rows(self, rows: Iterable[bytes]) -> None:
         """Start with these rows of a snapshot.
 
-        A row contains the producer's last batch, or no batch if it has no offset.
+        A row contains the producer's last batch, if it has an offset.
         """
         states = {}
         for row in rows:
@@ -198,7 +198,7 @@ class Producers:
         return self._transactions.stable_below(high_watermark)
 
     def check(self, header: BatchHeader) -> Appended | None:
-        """Check that this producer's data batch can be appended.
+        """Check that a producer's data batch can be appended.
 
         Returns the batch in the log that it repeats, or None. Raises InvalidProducerEpoch for an
         older epoch, OutOfOrderSequenceNumber for a gap, UnknownProducerId for the repetition of a
@@ -211,17 +211,16 @@ class Producers:
             return None
         epoch, last_sequence, began = _TO_CHECK(state)
         sequence = header.base_sequence
-        # As in Kafka, compare epochs first, because a fenced producer must get that error before
-        # any other.
+        # As in Kafka, compare epochs first: a fenced producer must get that error before any other.
         if header.producer_epoch == epoch:
             expected = (last_sequence + 1) % _SEQUENCES
-            # A batch that continues the sequence cannot be a duplicate, so skip the search.
+            # A batch that continues the sequence cannot be a duplicate.
             if sequence != expected or last_sequence == NO_SEQUENCE:
                 last = (sequence + header.last_offset_delta) % _SEQUENCES
                 for batch in _batches(state):
                     if batch.last_sequence == last and batch.base_sequence == sequence:
-                        # The batch's transaction has ended, so a duplicate would belong to no
-                        # transaction. Reject it.
+                        # Reject a duplicate from a transaction that has ended: it would belong to
+                        # no transaction.
                         if header.is_transactional and not 0 <= began <= batch.base_offset:
                             raise _ended_transaction_error(header)
                         return batch
@@ -230,8 +229,7 @@ class Producers:
         else:
             # A new epoch starts its sequences at 0.
             expected = 0
-        # An epoch of -1 means that the producer has not written data yet, so any sequence number
-        # is valid.
+        # With epoch -1, the producer has not written data, so any sequence number is valid.
         if sequence != expected and epoch != NO_PRODUCER_EPOCH:
             raise OutOfOrderSequenceNumber(
                 f"producer {header.producer_id} sent sequence {sequence} in epoch "
@@ -253,8 +251,8 @@ class Producers:
     def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
         """Check that a coordinator's marker may be appended.
 
-        Raises InvalidProducerEpoch if its epoch is older, or TransactionCoordinatorFenced if a
-        later coordinator has already written a marker.
+        Raises InvalidProducerEpoch for an older epoch, or TransactionCoordinatorFenced if a later
+        coordinator has written a marker.
         """
         producer = self.get(producer_id)
         if producer is None:
@@ -276,15 +274,15 @@ class Producers:
         coordinator_epoch, began = NO_COORDINATOR_EPOCH, NO_OFFSET
         if state is not None:
             epoch, coordinator_epoch, began = _TO_KEEP(state)
-            # The older epoch is fenced, so its batches can no longer be retried.
+            # The older epoch is fenced: its batches can no longer be retried.
             if epoch == producer_epoch:
                 older = state[ROW.size : _OLD_BYTES]
         delta = header.last_offset_delta
         sequence = header.base_sequence
         if sequence != NO_SEQUENCE:  # a coordinator's batch may have no sequence
             sequence = (sequence + delta) % _SEQUENCES
-        # This is the first batch of a transaction, so nothing from here on is stable until the
-        # transaction has ended (CO-6).
+        # A transaction begins with this batch. Nothing from it on is stable until the transaction
+        # has ended (CO-6).
         if header.attributes & TRANSACTIONAL and began == NO_OFFSET:
             began = base_offset
             self._begin(producer_id, base_offset)
@@ -334,7 +332,7 @@ class Producers:
             pass
 
     def expiring(self, before_ms: int) -> Iterator[None]:
-        """Run `expire` in steps of a millisecond; producers can write in between."""
+        """Run `expire` in steps of a millisecond; producers can write between steps."""
         states = self._states
         ids = list(states)
         while ids:
@@ -345,7 +343,7 @@ class Producers:
                     # Keep a producer with an open transaction, because its marker may still arrive.
                     if timestamp <= before_ms and began == NO_OFFSET:
                         del states[producer_id]
-            del ids[-_EXPIRED_AT_ONCE:]  # freeing all of them at the end would take long
+            del ids[-_EXPIRED_AT_ONCE:]  # freeing all of them at the end would take too long
             yield
 
 

@@ -13,13 +13,12 @@ if TYPE_CHECKING:
 
 def start_child(module: str, **variables: str) -> Popen[bytes]:
     """Start a process that runs the module, with these environment `variables`. Raises OSError."""
-    from subprocess import PIPE, Popen  # imported here, because it is rarely needed
+    from subprocess import PIPE, Popen  # rarely needed
 
-    # The child must find the package in the place where this process found it.
+    # The child must import the same copy of the package.
     path = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), **variables}
-    # No descriptors are inheritable, and not closing them avoids copying this process's page
-    # tables.
+    # No descriptors are inheritable. Not closing them avoids a copy of this process's page tables.
     return Popen(
         [sys.executable, "-m", module],
         stdin=PIPE,

@@ -1,18 +1,18 @@
 """Opens a log, and scans it after a crash (ST-8).
 
-After a clean stop all files are complete. To find the log end, only the headers after the last
-index entry are read. After a crash the segments from the recovery point on are scanned batch by
-batch. The log ends at the first batch that is not whole or fails its checksum. It also ends where a
-segment ends before the next segment begins, unless compaction may be the reason (`gaps`).
+After a clean stop, all files are complete, and only the headers after the last index entry are
+read, to find the log end. After a crash the segments from the recovery point on are scanned batch
+by batch. The log ends at the first batch that is not whole or fails its checksum. It also ends
+where a segment ends before the next segment begins, unless compaction may be the reason (`gaps`).
 Everything after the end is removed, and indexes, aborted transactions, epochs and producers are
-rebuilt. Everything below the recovery point was made durable earlier and is not read.
+rebuilt. Everything below the recovery point is durable and is not read.
 
 A missing or damaged file that can be derived from the log is rebuilt, with one line in the broker's
 log.
 
 The process may die again during recovery, so nothing is written that a second run could
-misinterpret. A truncated segment looks complete, so later segments are removed before it, starting
-with the last one.
+misinterpret. A truncated segment looks complete, so later segments are removed first, starting with
+the last one.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _Opening:
         self.snapshots: list[int] = []
         self.is_clean = start.is_clean or start.is_scanned
         self.had_producers = False  # whether a snapshot has producers, which may have expired
-        self.producers: Producers | None = None  # the producers at the log end, once known
+        self.producers: Producers | None = None  # the producers at the log end
 
     def run(self) -> LoadedLog:
         entries = settle(self.files, self.directory)
@@ -105,12 +105,12 @@ class _Opening:
         start_offset = self.start.log_start_offset
         if self.segments:
             start_offset = max(start_offset, self.segments[0].base_offset)
-        # The log start is above all remaining records, so none of them is needed.
+        # All remaining records are below the log start, so none of them is needed.
         if end_offset < start_offset:
             self._remove_from(0)
             self.producers = Producers()
             end_offset = start_offset
-        # A log always has a segment; the directory was new, or all segments were lost.
+        # A log always has a segment: the directory is new, or all segments were lost.
         if not self.segments:
             end_offset = start_offset
             self.segments.append(Segment.create(self.files, self.directory, end_offset))
@@ -142,7 +142,7 @@ class _Opening:
 
     def _durable(self, end_offset: int) -> Durable:
         is_whole = self.is_clean and not self.start.is_scanned
-        # A child process has scanned the log, but nothing has been synced yet.
+        # A child process has scanned the log, but not synced anything.
         recovery_point = end_offset if is_whole else self.start.recovery_point
         recovery_point = min(recovery_point, end_offset)
         below = [each.base_offset for each in self.segments if each.base_offset <= recovery_point]
@@ -151,7 +151,7 @@ class _Opening:
     # --- segments --------------------------------------------------------------------------------
 
     def _find_segments(self, entries: list[Entry]) -> list[Segment]:
-        """Find all segments, and return those whose indexes cannot be used."""
+        """Find all segments, and return those with unusable indexes."""
         sizes = {entry.name: entry.size_bytes for entry in entries}
         odd = []
         for name in sizes:
@@ -163,14 +163,13 @@ class _Opening:
             elif dot + suffix == LOG_SUFFIX:
                 if not self._add_found(base_offset, sizes):
                     odd.append(self.segments[-1])
-            # A crash interrupted the removal of a segment's files; the log file is always removed
-            # first.
+            # A crash interrupted the removal of a segment, whose log file is always removed first.
             elif dot + suffix in _INDEX_SUFFIXES and base + LOG_SUFFIX not in sizes:
                 self.files.remove(self.directory / name)
         return odd
 
     def _add_found(self, base_offset: int, sizes: dict[str, int]) -> bool:
-        """Add a segment, and return whether its indexes look usable without reading the log."""
+        """Add a segment, and return whether its indexes look usable, without reading the log."""
 
         def size(suffix: str) -> int:
             return sizes.get(segment_path(self.directory, base_offset, suffix).name, -1)
@@ -197,7 +196,7 @@ class _Opening:
             "an index of %s is missing or damaged; rebuilding its indexes from the log",
             segment.path(LOG_SUFFIX),
         )
-        # The file already has the epochs of this part, so none are claimed.
+        # The file contains the epochs of this part, so none are claimed.
         scan = self._scan((), 0)
         scan.rebuild(segment, self._producers_before(i))
         segment.write_out()
@@ -229,7 +228,7 @@ class _Opening:
         last = self.segments[-1]
         end = self._peek_end(last)
         if end is None:
-            # The marker indicates a clean stop, but the file contradicts it, so trust the file.
+            # The file contradicts the clean-shutdown marker. Trust the file.
             self.is_clean = False
             self._recover()
             return self._end_offset()
@@ -241,17 +240,16 @@ class _Opening:
         position = entry[1] if entry else 0
         end_offset = sound_end = segment.base_offset
         is_sound = True
-        # The index extends beyond its log, so this file is not from the clean stop.
+        # The index extends beyond its log, so this file does not date from the clean stop.
         if position > 0 and position >= segment.size_bytes:
             return None
         try:
             for found in segment.headers(position):
                 base_offset, last_offset = found.header.base_offset, found.header.last_offset
-                # The index entry has the last offset of its batch, so this batch can be checked
-                # against it.
+                # The index entry contains the last offset of this batch, so compare them.
                 if entry is not None and found.position == entry[1]:
                     is_sound = last_offset == segment.base_offset + entry[0]
-                # There is a gap, which either compaction or damage may have caused.
+                # Either compaction or damage may have caused this gap.
                 elif base_offset != end_offset:
                     is_sound = False
                 end_offset = last_offset + 1
@@ -262,9 +260,8 @@ class _Opening:
         if position != segment.size_bytes:
             return None
         if not is_sound and self.start.is_clean and self.start.recovery_point >= sound_end:
-            # There is a gap, caused by compaction or by a damaged offset. No checksum covers an
-            # offset, and readers of a damaged one get an error. The clean stop recorded where the
-            # log ended.
+            # Compaction or a damaged offset caused a gap. No checksum covers an offset, and readers
+            # of a damaged one get an error. The clean stop recorded where the log ended.
             return self.start.recovery_point or end_offset
         return end_offset
 
@@ -282,7 +279,7 @@ class _Opening:
     # --- after a crash ---------------------------------------------------------------------------
 
     def _recover(self) -> None:
-        """Scan the part that may not be on disk, and truncate the log at the first bad batch."""
+        """Scan the part that may not be durable, and truncate the log at the first bad batch."""
         first = self._first_unsafe()
         self.producers = self._producers_before(first)
         if not self.segments:
@@ -304,8 +301,7 @@ class _Opening:
                 self._remove_from(i + 1)
                 segment.cut(end)
                 break
-            # The batches of this segment are complete, but some later ones never reached the
-            # disk.
+            # This segment's batches are complete, but some later ones never reached the disk.
             if self._is_hole(end_offset, i + 1):
                 _log.warning(
                     "%s ends at offset %d because its end was lost: truncating %s",
@@ -325,12 +321,12 @@ class _Opening:
         return Scan(self.epochs, claimed, begin_offset, interval_bytes, self.start.loading)
 
     def _bound(self, i: int) -> int:
-        """Return the offset that is above all offsets of the i-th segment."""
+        """Return an upper bound for the offsets in the i-th segment."""
         return self.segments[i + 1].base_offset if i + 1 < len(self.segments) else NO_END
 
     def _is_hole(self, end_offset: int, i: int) -> bool:
         """Return whether records were lost between this offset and the i-th segment."""
-        # A log that Kafka has written may have gaps anywhere, so no gap proves a loss.
+        # A log that Kafka wrote may have gaps anywhere, so no gap proves a loss.
         if i == len(self.segments) or self.gaps_end == UNKNOWN:
             return False
         return self.segments[i].base_offset > max(end_offset, self.gaps_end)
@@ -341,10 +337,10 @@ class _Opening:
         return max(0, bisect_right(bases, self.start.recovery_point) - 1)
 
     def _keep_epoch_of_deleted(self, known: tuple[EpochEntry, ...], end_offset: int) -> None:
-        """In a log that is empty because its records were deleted, keep the last record's epoch.
+        """Keep the last record's epoch in a log that is empty because its records were deleted.
 
-        The records were committed. Without the epoch, a shorter log that lacks them would count as
-        the longer one (`controller.lost_log_ends.largest`).
+        The records were committed. Without the epoch, a log that lacks them would count as the
+        longer one (`controller.lost_log_ends.largest`).
         """
         if not self.epochs.entries:
             for entry in reversed(known):
@@ -355,7 +351,7 @@ class _Opening:
     # --- producers -------------------------------------------------------------------------------
 
     def _producers_before(self, i: int) -> Producers:
-        """Return the producers at the beginning of the i-th segment."""
+        """Return the producers at the start of the i-th segment."""
         if i >= len(self.segments):
             return Producers()
         base_offset = self.segments[i].base_offset
@@ -373,14 +369,14 @@ class _Opening:
         return found
 
     def _settle_producers(self, start_offset: int, end_offset: int) -> int:
-        """Find the producers at the log end, and return the offset of their newest snapshot."""
+        """Find the producers at the log end; return the offset of their newest snapshot."""
         self._prune_snapshots(end_offset)
         # Nothing was scanned, so the producers come from the newest snapshot and the batches after
         # it.
         if self.producers is None:
             found = self._from_snapshot(end_offset)
-            # If there are no snapshots, the log has no batches or was written by an old Kafka
-            # version, so do not scan it. Otherwise, all snapshots are damaged.
+            # Without snapshots, the log has no batches or was written by an old Kafka version, so
+            # do not scan it. Otherwise, all snapshots are damaged.
             begin_offset = self.segments[0].base_offset if self.snapshots else end_offset
             self.producers, offset = found or (Producers(), begin_offset)
             replay(self.producers, self.segments, offset, end_offset)
@@ -393,7 +389,7 @@ class _Opening:
         return offset
 
     def _prune_snapshots(self, end_offset: int) -> None:
-        """Keep the segments' snapshots and the last one; those beyond the log end are obsolete."""
+        """Keep the segments' snapshots and the last one. Remove those beyond the log end."""
         possible = [offset for offset in self.snapshots if offset <= end_offset]
         wanted = {segment.base_offset for segment in self.segments} | set(possible[-1:])
         for offset in self.snapshots:

@@ -1,14 +1,11 @@
-"""Runs the child process that recovers some of a directory's logs after a crash
-(`recovery_children`).
+"""Runs a child process that recovers some of a directory's logs (`recovery_children`).
 
     in      one line of JSON for each log, then an empty line that ends the list
     out     `read <bytes>` now and then, and `done <number of the line>` for each log
 
-Afterwards the log's files are complete, and the broker opens the log as after a clean stop. A log
-that cannot be recovered is left to the broker, which will encounter the same problem.
-
-The process exits as soon as its input ends, because the broker has died and another one may use the
-directory.
+A recovered log's files are complete, and the broker opens it as after a clean stop. A log that
+cannot be recovered is left to the broker, which will encounter the same problem. The process exits
+as soon as its input ends: the broker has died, and another one may use the directory.
 """
 
 from __future__ import annotations
@@ -45,8 +42,7 @@ def recover(
     """Recover a log, and write the result to its files. Raises OSError or CorruptData."""
     log = open_log(files, path, name, config, start)
     try:
-        # Entries in memory must be in the files, because the broker trusts them as after a clean
-        # stop.
+        # All entries must be in the files, because the broker trusts them as after a clean stop.
         log.segments[-1].write_out()
         unsaved = log.epochs.take_unsaved()
         if unsaved is not None and LeaderEpochs(files, path).entries != log.epochs.entries:
@@ -58,7 +54,7 @@ def recover(
 
 
 class _Watching(Loading):
-    """Loading that reports the bytes read, and exits when the input ends."""
+    """Reports the bytes read, and exits when the input ends."""
 
     def opening(self, topic_partition: TopicPartition) -> None:
         _exit_with_input()
@@ -70,7 +66,7 @@ class _Watching(Loading):
 
 def main() -> None:
     """Recover the logs that the input lists."""
-    # Ctrl-C is for the broker, which then ends this process
+    # the broker handles Ctrl-C, and ends this process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     watching = _Watching(SystemClock())
     jobs = [json.loads(line) for line in _lines()]
@@ -106,7 +102,7 @@ def _answer(line: str) -> None:
 
 
 def _exit_with_input() -> None:
-    """Exit if the input is readable, which means its end, because the broker sends nothing more."""
+    """Exit if the input is readable: the broker sends nothing more, so it has ended."""
     if select.select([sys.stdin.fileno()], [], [], 0)[0]:
         sys.exit()
 

@@ -1,11 +1,9 @@
 """Recovers a directory's logs with several processes (`num.recovery.threads.per.data.dir`).
 
 A scan after a crash runs Python code for each batch, so one process uses only one core. With more
-processes, a directory's largest logs are shared among children before any log is opened here. A log
-that a child has recovered is opened as after a clean stop. If a child fails in any way, its logs
-are recovered here.
-
-For little data, starting a process takes longer than the scan.
+processes, the children share a directory's largest logs, before this process opens any log. A log
+that a child has recovered is opened as after a clean stop. If a child fails in any way, this
+process recovers its logs. For little data, starting a process takes longer than the scan.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ _PIPE_BYTES = 64 * 1024
 
 
 class Unscanned(NamedTuple):
-    """A log that must be recovered."""
+    """A log to recover."""
 
     name: TopicPartition
     path: Path
@@ -51,7 +49,7 @@ class Unscanned(NamedTuple):
 def are_worth_it(processes: int, files: Files, logs: Sequence[Unscanned]) -> bool:
     """Return whether child processes can recover these logs faster than this process.
 
-    Child processes can use only the machine's own disk.
+    Children can only use the machine's own disk.
     """
     if processes < 2 or type(files) is not OsFiles:
         return False
@@ -83,7 +81,7 @@ def recover_all(
 
 
 def unscanned_bytes(files: Files, path: Path, recovery_point: int) -> int:
-    """Return approximately how many bytes of a log a scan has to read. Raises OSError."""
+    """Estimate the number of bytes of a log that a scan has to read. Raises OSError."""
     found = sorted(
         (base, entry.size_bytes)
         for entry in files.list(path)
@@ -94,12 +92,11 @@ def unscanned_bytes(files: Files, path: Path, recovery_point: int) -> int:
 
 
 def _shares(logs: Sequence[Unscanned], count: int) -> list[list[Unscanned]]:
-    """Split the logs into `count` parts of similar size, placing the large logs first."""
+    """Split the logs into `count` shares of similar size, assigning large logs first."""
     shares: list[list[Unscanned]] = [[] for _ in range(count)]
     sizes = [0] * count
     for each in sorted(logs, key=lambda log: log.size_bytes, reverse=True):
-        # The next log, which is no larger than the previous ones, goes to the process with the
-        # least work.
+        # The logs are sorted by size; each goes to the process with the least work.
         smallest = sizes.index(min(sizes))
         shares[smallest].append(each)
         sizes[smallest] += each.size_bytes
@@ -152,7 +149,7 @@ class _Child:
     def hear(self) -> int | None:
         """Return the number of bytes read since the last call; None if the process has ended."""
         found = os.read(self.descriptor, _PIPE_BYTES)
-        # The child has ended; recover here the logs that it has not reported.
+        # The child has ended; this process recovers the logs that it has not reported.
         if not found:
             return None
         *lines, self._rest = (self._rest + found).split(b"\n")
@@ -166,11 +163,11 @@ class _Child:
         return size_bytes
 
     def end(self) -> None:
-        """End the process, whatever it is doing, and wait until it has ended."""
-        # The child can be killed at any time, because it writes nothing that a second recovery
-        # could misinterpret.
+        """Kill the process, and wait for it."""
+        # The child can be killed at any time: it writes nothing that a second recovery could
+        # misinterpret.
         self._process.kill()
         self._process.wait()
-        with suppress(OSError):  # it may not have read all of its input
+        with suppress(OSError):  # it may have unread input
             self._hang_up()
         self._close()

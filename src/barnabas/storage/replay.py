@@ -1,4 +1,4 @@
-"""Replays a log's batches into its producer state, after a start or a truncation.
+"""Rebuilds a log's producer state from its batches, after a start or a truncation.
 
 A snapshot contains the state before some offset; batches from that offset on are replayed. Each
 batch is verified first, because damaged producer fields would end up in the next snapshot.
@@ -27,18 +27,17 @@ from barnabas.storage.snapshot import load_newest_snapshot
 from barnabas.storage.transaction_index import Aborted
 
 _LOOK = Struct(">8xi4xbI22xq")
-"""Unpacks batch length, magic, checksum and producer id, which suffice for most batches."""
+"""Unpacks batch length, magic, checksum and producer id, enough for most batches."""
 _MAGIC = 2
 _WINDOW_BYTES = 64 * 1024
 _BATCHES_PER_STEP = 300  # a few milliseconds if all have producers
 
 
 def apply_batch(producers: Producers, segment: Segment, batch: Located) -> Aborted | None:
-    """Apply one batch of a producer, and return the transaction that it aborted, if any."""
+    """Apply a producer's batch, and return the transaction that it aborted, if any."""
     header = batch.header
     if not header.is_control:
-        # Also apply a coordinator's batch, which may lack a sequence, because its transaction
-        # counts as well.
+        # A coordinator's batch may lack a sequence, but its transaction counts too.
         producers.apply(header, header.base_offset, header.max_timestamp)
         return None
     marker = read_marker(segment.read_batch(batch.position, header.size_bytes), 0, header)
@@ -64,7 +63,7 @@ def replay_in_steps(
 ) -> Iterator[None]:
     """Run `replay` in steps. At each `yield`, other tasks may run and may close files."""
     if offset >= end_offset:
-        return  # a snapshot covers all segments, so damage in them does not matter
+        return  # a snapshot covers all segments, so any damage in them does not matter
     for i, segment in enumerate(segments):
         # The snapshot covers the whole segment.
         if i + 1 < len(segments) and segments[i + 1].base_offset <= offset:
@@ -86,7 +85,7 @@ def find_in_steps(
 ) -> Generator[None, None, Producers]:
     """Find the producers at the end of these segments, in steps like `replay_in_steps`.
 
-    It starts from the newest of `snapshots`, which are ascending offsets.
+    It starts from the newest of `snapshots` (offsets, ascending).
     """
     found = load_newest_snapshot(files, directory, snapshots)
     producers, offset = found or (Producers(), segments[0].base_offset)
@@ -111,7 +110,7 @@ def _apply_some(producers: Producers, segment: Segment, position: int) -> int:
         length = magic = producer_id = crc = 0
         if left >= _LOOK.size:
             length, magic, crc, producer_id = _LOOK.unpack_from(window, at)
-        # Old messages have no producer, but must be skipped according to their own format.
+        # Old messages have no producer, but skipping them depends on their format.
         if magic < _MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
             header = read_header(window, at)  # in an old format, or damaged
             length, producer_id = header.batch_length, header.producer_id

@@ -1,7 +1,7 @@
 """Implements the store's part of moving replicas between log directories (KIP-113).
 
-`future_logs` manages the files, in an order that survives a crash. In this module, the future
-replica takes the current one's place, and both directories' checkpoints are updated.
+`future_logs` manages the files, in an order that survives a crash. This module replaces the current
+replica with the future one, and updates both directories' checkpoints.
 """
 
 from __future__ import annotations
@@ -43,35 +43,35 @@ class ReplicaMoves:
         self._checkpoints = checkpoints
 
     def prefer(self, name: TopicPartition, path: Path) -> None:
-        """Create the log in this directory if it is created later.
+        """Create the log, if it does not exist yet, in this directory.
 
-        Raises OSError if the directory is offline.
+        Raises OSError if that is offline.
         """
         self._places.prefer(name, self._directories.get(path))
 
     def place(self, name: TopicPartition, path: Path, unique: bytes) -> NewFuture:
-        """Return the place of the future replica. Raises OSError if the directory is offline."""
+        """Choose the path of the future replica. Raises OSError if the directory is offline."""
         return self._futures.place(self._logs[name], self._directories.get(path), unique)
 
     def lay_out(self, new: NewFuture) -> None:
         """Create the future replica's files. Can run in a thread. Raises DirectoryError."""
         try:
-            # As with a new log, a crash must not give the replica the offsets of an earlier log of
-            # that name in that directory.
+            # As for a new log, a crash must not leave it with the offsets of an earlier log of that
+            # name in that directory.
             self._checkpoints.forget(new.directory, new.name)
             self._futures.lay_out(new)
         except OSError as cause:
             raise DirectoryError(new.directory.path, cause) from cause
 
     def cut(self, name: TopicPartition, offset: int) -> None:
-        """Truncate a future replica, if there is one, where it diverged from the current one."""
+        """Truncate any future replica where it diverged from the current one."""
         self._futures.cut(name, offset, self._checkpoints.lower)
 
     def promote(self, name: TopicPartition) -> Log:
         """Replace a log with its complete future replica, and return the replica.
 
-        Once its new name is durable, `FutureLogs.leave` and then `complete` have to be called.
-        After a DirectoryError, nothing has been replaced.
+        Once its new name is durable, call `FutureLogs.leave`, then `complete`. After a
+        DirectoryError, nothing has been replaced.
         """
         current, source, future = self._logs[name], self._homes[name], self._futures.logs[name]
         target = self._futures.promote(name, current, source)
@@ -87,11 +87,11 @@ class ReplicaMoves:
         Raises DirectoryError, or OSError if a directory is offline.
         """
         left, home = self._directories.get(source), self._homes.get(name)
-        # First sync the rename of the replaced replica: as long as `.barnabas_moves` contains the
-        # partition, a start knows which of two directories is valid.
+        # First sync the rename of the replaced replica. While `.barnabas_moves` contains the
+        # partition, a start can tell which of two directories is valid.
         left.sync()
         self._checkpoints.write_in(left, *ALL)
-        if home is not None:  # it was not deleted in the meantime
+        if home is not None:  # it has not been deleted
             self._checkpoints.write_in(home, *ALL)
             self._futures.on_completed(name, home)
 

@@ -19,7 +19,7 @@ from barnabas.storage.swap import Swaps
 
 
 class Bounds(NamedTuple):
-    """The log's offsets that limit retention."""
+    """The offsets that limit retention."""
 
     log_start_offset: int
     high_watermark: int
@@ -27,7 +27,7 @@ class Bounds(NamedTuple):
 
 
 class Removal(NamedTuple):
-    """The oldest segments that a log no longer keeps, by the limit that each of them exceeds.
+    """The oldest segments that a log no longer keeps, by the limit that each exceeds.
 
     The first limit that applies counts: the log start offset, then the size, then the age.
     """
@@ -39,7 +39,7 @@ class Removal(NamedTuple):
 
     @property
     def segments(self) -> int:
-        """The number of segments."""
+        """The total number of segments."""
         return self.by_start + self.by_size + self.by_age
 
 
@@ -57,9 +57,9 @@ class Retention:
         self._swaps = swaps
 
     def removal(self, bounds: Bounds, config: LogConfig, wall_ms: int | None) -> Removal:
-        """Decide which of the oldest segments can be removed now, including the active one.
+        """Decide which of the oldest segments, including the active one, can be removed.
 
-        Without `wall_ms`, no segment is removed by age.
+        Without `wall_ms`, age is ignored.
         """
         segments = self._segments
         by_rules = "delete" in config.cleanup_policy.split(",")
@@ -73,11 +73,10 @@ class Retention:
             following = segments[i + 1] if i + 1 < len(segments) else None
             end_offset = following.base_offset if following else bounds.log_end_offset
             # Keep everything above the high watermark, which the log start must not exceed. Keep an
-            # empty active segment, which would only be replaced by another one.
+            # empty active segment: only another empty one would replace it.
             if end_offset > bounds.high_watermark or (following is None and not segment.size_bytes):
                 break
-            # As in Kafka, remove a segment by size only if the rest of the log has at least
-            # `retention.bytes`.
+            # As in Kafka, remove a segment by size only if at least `retention.bytes` remain.
             excess_bytes -= segment.size_bytes
             # DeleteRecords has raised the log start above the segment, so remove it regardless
             # of the policy.
@@ -93,20 +92,20 @@ class Retention:
         return Removal(by_start, by_size, by_age, size_bytes)
 
     def remove(self, count: int, due_ms: int) -> None:
-        """Take the `count` oldest segments out of the log; their files are removed at `due_ms`.
+        """Remove the `count` oldest segments from the log; their files are removed at `due_ms`.
 
-        The log start has been raised above them, so no reader finds an offset without its segment.
+        The log start has been raised above them, so no reader looks for their offsets.
         """
-        # A sync in progress may no longer find these files, which is not an error from here on.
+        # From here on, a sync in progress may find these files missing, which is not an error.
         self._durability.on_start_raised(self._segments[count].base_offset)
         self._swaps.undo()  # the swap may be about to replace one of these segments
         taken = self._segments.take_first(count)
         self._segments.discards.discard(taken, due_ms)
         for each in taken:
-            # A snapshot is needed only as long as the segment that follows it.
+            # A snapshot is needed only while the segment that follows it exists.
             self._files.remove(snapshot_path(self._segments.directory, each.base_offset))
 
     def _newest_ms(self, segment: Segment) -> int:
-        """Return the segment's largest timestamp, or its file's modification time if none."""
+        """Return the segment's largest timestamp, or else the modification time of its file."""
         timestamp = segment.max_timestamp
         return timestamp if timestamp >= 0 else self._files.modified_ms(segment.path(LOG_SUFFIX))

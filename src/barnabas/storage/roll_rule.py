@@ -21,21 +21,20 @@ from barnabas.storage.segment import Segment
 
 
 class RollRule(NamedTuple):
-    """The limits of a topic on its segments."""
+    """A topic's limits on its segments."""
 
     segment_bytes: int
     segment_ms: int
     segment_jitter_ms: int
     index_entries: int
     time_index_entries: int
-    """One slot of the time index is reserved for the entry that closing adds."""
+    """One slot of the time index is reserved for the entry added on closing."""
 
     @classmethod
     def of(cls, config: LogConfig) -> RollRule:
         segment_ms = config.segment_ms
         if config.is_compacted:
-            # The cleaner does not clean the active segment, so that segment must not grow older
-            # than the lag.
+            # The cleaner does not clean the active segment, so it must not grow older than the lag.
             segment_ms = min(segment_ms, config.max_compaction_lag_ms)
         return cls(
             config.segment_bytes,
@@ -50,8 +49,8 @@ class RollRule(NamedTuple):
     ) -> bool:
         """Return whether a batch with this last offset and timestamp requires a new segment.
 
-        An empty segment takes any batch whose offset its indexes can express. Age is measured by
-        the records' own times, or by the clock if the first batch has none.
+        An empty segment accepts any batch whose offset its indexes can express. Age is measured by
+        the records' timestamps, or by the clock if the first batch has none.
         """
         # The next segment would have this segment's name.
         if not segment.size_bytes:
@@ -66,7 +65,7 @@ class RollRule(NamedTuple):
         first = segment.first_timestamp
         if first < 0:
             if segment.untimed_since_ms is None or segment.untimed_since_ms > wall_ms:
-                segment.untimed_since_ms = wall_ms  # this was unset, or the clock was set back
+                segment.untimed_since_ms = wall_ms  # unset, or the clock was set back
             first, timestamp = segment.untimed_since_ms, wall_ms
         waited_ms = timestamp - first
         # The default, `log.roll.jitter.ms=0`.
@@ -80,9 +79,9 @@ class RollRule(NamedTuple):
 
 
 def is_overdue(segment: Segment, config: LogConfig, wall_ms: int) -> bool:
-    """Return whether the active segment has a record that must be compacted by now (KIP-354)."""
+    """Return whether the active segment contains a record that is due for compaction (KIP-354)."""
     before_ms = wall_ms - config.max_compaction_lag_ms
     if before_ms <= 0 or not config.is_compacted or not segment.size_bytes:
-        # do not check the segment with the default lag, because that would open its file
+        # with the default lag, do not open the segment's file
         return False
     return 0 < segment.first_timestamp < before_ms

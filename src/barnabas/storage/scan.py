@@ -4,9 +4,9 @@ Every batch is read and its checksum verified; the segment ends at the first bat
 or does not continue the log. Indexes, epochs, producers and aborted transactions are found in the
 same pass, from the headers; only markers' records are read.
 
-With small batches, the work per batch dominates. So each header is unpacked once, and nothing else
-is done unless something is due (an index entry, a new epoch, a marker). Only a producer's last data
-batches matter, so only those are applied.
+With small batches, the work per batch dominates. Each header is therefore unpacked once, and
+nothing else is done unless it is due (an index entry, a new epoch, a marker). Only a producer's
+last data batches matter, so only those are applied.
 
     window   a block of the file, in which whole batches of the current format are taken one by one
     slowly   all other batches: larger than a window, of an old format, or damaged
@@ -74,8 +74,9 @@ class Scan:
         window_bytes: int = _WINDOW_BYTES,
     ) -> None:
         """`epochs` lacks the epochs that begin in the part to be scanned; the file `claimed` those.
-        `interval_bytes` is the distance between two index entries; as in Kafka, it is measured
-        differently here than by appends.
+
+        `interval_bytes` is the distance between two index entries; as in Kafka, a scan measures it
+        differently from an append.
         """
         self._epochs = epochs
         self._claimed = claimed
@@ -89,8 +90,8 @@ class Scan:
     ) -> tuple[int, int]:
         """Rebuild the segment's indexes, and return the position and offset of its valid end.
 
-        `producers` are the producers at its beginning, and afterwards those at its end. `bound` is
-        above all of its offsets.
+        `producers` are the producers at its start, and on return those at its end. `bound` is above
+        all of its offsets.
         """
         segment.forget_indexes()
         found = _Found(self, segment, producers, bound)
@@ -99,7 +100,7 @@ class Scan:
             begin = found.position
             window = file.pread(min(self._window_bytes, segment.size_bytes - begin), begin)
             found.take(window)
-            # The next batch is larger than the window or of an old format, or the log ends here.
+            # The next batch is larger than the window or in an old format, or the log has ended.
             if found.position == begin and not found.take_slowly():
                 break
             if self._loading is not None:
@@ -110,14 +111,14 @@ class Scan:
     def learn_epoch(self, epoch: int, base_offset: int) -> int:
         """Process the first remaining batch of an epoch, and return the latest epoch.
 
-        If compaction removed earlier batches, only the file has the epoch's start. Otherwise, the
-        file may describe records that have since been truncated.
+        If compaction removed earlier batches, only the file contains the epoch's start. Otherwise,
+        the file may describe records that have since been truncated.
         """
         epochs = self._epochs
         # Epochs never decrease along a log, so this epoch is known.
         if epoch <= epochs.latest:
             return epochs.latest
-        # The file may contain epochs between the two whose batches compaction has removed.
+        # The file may contain epochs between the two, whose batches compaction has removed.
         for claimed in self._claimed:
             if (
                 epochs.latest < claimed.epoch <= epoch
@@ -162,7 +163,7 @@ class _Found:
         self._highest = min(segment.base_offset + MAX_RELATIVE_OFFSET, bound - 1)
         self._segment = segment
         self._producers = producers
-        self._recent: dict[int, deque[bytes]] = {}  # headers of data batches, not applied yet
+        self._recent: dict[int, deque[bytes]] = {}  # unapplied headers of data batches
         self._last_indexed = 0
         self._newest = segment.max_timestamp
         self._newest_at = segment.base_offset
@@ -174,8 +175,7 @@ class _Found:
 
         Stops at the first incomplete or invalid batch.
         """
-        # Use local variables, which are faster than attributes, because this runs for each
-        # batch.
+        # Local variables are faster than attributes, and this runs for each batch.
         begin, next_offset = self.position, self.next_offset
         newest, latest = self._newest, self._scan.latest_epoch
         highest = self._highest
@@ -206,7 +206,7 @@ class _Found:
             if timestamp > newest:
                 newest = self._newest = timestamp
                 self._newest_at = last_offset
-            # Kafka uses this distance for a rebuilt index, counted from entry to entry.
+            # When Kafka rebuilds an index, it counts this distance from entry to entry.
             if at > index_at:
                 self._index(last_offset, begin + at)
                 index_at = at + self._scan.interval_bytes
@@ -226,7 +226,7 @@ class _Found:
         self.position, self.next_offset = begin + at, next_offset
 
     def take_slowly(self) -> bool:
-        """Take the batch at `position`, whatever its size, and old messages up to the next one.
+        """Take the batch at `position`, of any size, and old messages up to the next one.
 
         Returns whether it took any.
         """
@@ -234,7 +234,7 @@ class _Found:
         for batch in _whole_batches(self._segment, begin):
             position, header = batch
             last_offset = header.last_offset
-            # The batch does not continue the log, so do not trust the bytes after it either.
+            # The batch does not continue the log, so do not trust the bytes after it.
             if header.base_offset < self.next_offset or last_offset < header.base_offset:
                 break
             if last_offset > self._highest or not self._is_followed(batch):
@@ -249,14 +249,14 @@ class _Found:
                 self._apply(header.producer_id, batch)
             self.position, self.next_offset = position + header.size_bytes, last_offset + 1
             if header.magic == _MAGIC:
-                break  # the next batch may fit into a window
+                break  # the next batch may fit into the window
         return self.position > begin
 
     def _is_followed(self, batch: Located) -> bool:
-        """Return whether the next batch, if there is one, begins above the end of this one.
+        """Return whether any next batch begins above the end of this one.
 
         No checksum covers the base offset. A damaged offset that is too high leaves a gap, as
-        compaction does; but then the next batch seems to start within this one.
+        compaction does, but the next batch then seems to start within this one.
         """
         position, header = batch
         if header.base_offset == self.next_offset or header.magic != _MAGIC:
@@ -265,14 +265,14 @@ class _Found:
         return len(following) < _NEXT_BYTES or _BASE_OFFSET(following)[0] > header.last_offset
 
     def complete(self) -> None:
-        """Complete the segment, which ends here."""
+        """Complete the segment: it ends here."""
         self._apply_recent()
         self._segment.learn_max_timestamp(self._newest, self._newest_at)
         self._segment.index_time()
         self._advance_scan(self.next_offset)
 
     def _advance_scan(self, next_offset: int) -> None:
-        """Advance the scan unless no batch was found, because an epoch may begin before it."""
+        """Advance the scan if a batch was found; an epoch may begin before it."""
         if next_offset > self._segment.base_offset:
             self._scan.advance_to(next_offset)
 
@@ -286,17 +286,17 @@ class _Found:
     # --- producers -------------------------------------------------------------------------------
 
     def _take_producers(self, producer_id: int, attributes: int, window: bytes, at: int) -> None:
-        """Process a producer's first batch here, or a batch that may begin or end a transaction."""
+        """Process a producer's first batch, or one that may begin or end a transaction."""
         if attributes & _MARKED:
             self._apply(producer_id, Located(self.position + at, read_header(window, at)))
             return
-        # Limit the memory for a log with very many producers.
+        # Limit the memory for a log with a great many producers.
         if len(self._recent) >= _MOST_RECENT:
             self._apply_recent()
         self._recent[producer_id] = deque([window[at : at + HEADER_BYTES]], KEPT_BATCHES)
 
     def _apply(self, producer_id: int, batch: Located) -> None:
-        """Apply a batch now, after the waiting batches of its producer."""
+        """Apply the waiting batches of a producer, then this batch."""
         for raw in self._recent.pop(producer_id, ()):
             self._apply_header(raw)
         aborted = apply_batch(self._producers, self._segment, batch)
@@ -315,11 +315,11 @@ class _Found:
 
 
 def _whole_batches(segment: Segment, position: int) -> Iterator[Located]:
-    """Yield a segment's batches from a position up to the first one that is cut or damaged."""
+    """Yield a segment's batches, from a position up to the first truncated or damaged one."""
     file = segment.open_file()
     size = segment.size_bytes
     window = b""
-    begin = position  # the position of the window; `position` is that of the next batch
+    begin = position  # where the window starts; the next batch is at `position`
     while position < size:
         at = position - begin
         if len(window) - at < HEADER_BYTES:
@@ -330,7 +330,7 @@ def _whole_batches(segment: Segment, position: int) -> Iterator[Located]:
             return
         if position + header.size_bytes > size:
             return
-        # The batch extends beyond the window, so read all of it to verify its checksum.
+        # The batch extends beyond the window. Read all of it to verify its checksum.
         if at + header.size_bytes > len(window):
             window = file.pread(max(_WINDOW_BYTES, header.size_bytes), position)
             begin, at = position, 0

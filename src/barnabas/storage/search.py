@@ -1,8 +1,7 @@
-"""Searches for records by timestamp, using the time indexes and then a scan (ST-4).
+"""Searches for records by timestamp: first in the time indexes, then in the log (ST-4).
 
-The time index gives an offset below which everything is older than the timestamp. From there, the
-batch headers are read up to the first batch that can contain the record, and only that batch is
-decoded.
+The time index contains an offset below which everything is older than the timestamp. From that
+offset on, batch headers are read until one may contain the record. Only that batch is decoded.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _LARGEST = 2**63 - 1
 
 
 class Found(NamedTuple):
-    """A record that a search has found."""
+    """A record that a search found."""
 
     offset: int
     timestamp: int
@@ -31,7 +30,7 @@ def find_timestamp(
 ) -> Found | None:
     """Return the first record at or after `start_offset` that is not older than the timestamp."""
     for segment in segments:
-        # If no record has a timestamp, the time index may be missing, so search the log.
+        # The time index may be missing if no record has a timestamp. Search the log.
         if segment.size_bytes and (segment.max_timestamp >= timestamp_ms or _is_blind(segment)):
             found = _find_in(segment, timestamp_ms, start_offset)
             if found is not None:
@@ -42,9 +41,9 @@ def find_timestamp(
 def find_newest(segments: Sequence[Segment], start_offset: int) -> Found | None:
     """Return the first record from `start_offset` on with the segments' largest timestamp."""
     best: Found | None = None
-    # Start with the segments that have the largest times, so that most segments need not be read.
+    # Start with the largest timestamps, so that most segments need not be read.
     for segment in sorted(segments, key=lambda each: each.max_timestamp, reverse=True):
-        # No later segment in this order can have a newer record.
+        # In this order, no further segment can contain a newer record.
         if best is not None and segment.max_timestamp < best.timestamp:
             break
         found = _find_newest_in(segment, start_offset)
@@ -60,13 +59,12 @@ def _is_better(one: Found, other: Found) -> bool:
 def _find_newest_in(segment: Segment, start_offset: int) -> Found | None:
     """Search one segment for the newest record.
 
-    If the record with its largest timestamp is below the log start, the rest of the segment is
-    scanned.
+    If the one with the segment's largest timestamp is below the log start, the rest is scanned.
     """
     timestamp_ms = segment.max_timestamp
     if timestamp_ms < 0:
         return None
-    # A lower batch cannot contain the record, because the index would then point to it.
+    # No earlier batch can contain the record: the index would point to it.
     offset = segment.offset_of_max_timestamp
     best: Found | None = None
     for batch in segment.headers(segment.index_position(max(offset, start_offset))):
@@ -99,7 +97,7 @@ def _find_in(segment: Segment, timestamp_ms: int, start_offset: int) -> Found | 
         if batch.header.max_timestamp < timestamp_ms or batch.header.last_offset < start_offset:
             continue
         for record in _records(segment, batch):
-            # Timestamps may decrease within a batch; as in Kafka, return the first record in offset
+            # Timestamps may decrease within a batch. As in Kafka, return the first match in offset
             # order.
             if record.timestamp >= timestamp_ms and record.offset >= start_offset:
                 return _found(record, batch)
@@ -114,7 +112,7 @@ def _found(record: Record, batch: Located) -> Found:
 
 
 def _records(segment: Segment, batch: Located) -> list[Record]:
-    """Return the batch's records, including control records, which have offsets and times."""
+    """Return the batch's records, including control records: these have offsets and times too."""
     raw = segment.read_batch(batch.position, batch.header.size_bytes)
     if len(raw) < batch.header.size_bytes:
         raise CorruptData(f"{segment.path('.log')} ends inside the batch at {batch.position}")

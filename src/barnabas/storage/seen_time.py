@@ -2,9 +2,9 @@
 
     .barnabas_clock     milliseconds since the epoch, as decimal digits
 
-At startup, a broker compares the clock with this time. The file is replaced periodically and
-synced, because the clock may be wrong after a power failure. Without a readable file, the clock is
-trusted.
+At startup, a broker compares the clock with this time. The file is replaced and synced
+periodically, because the clock may be wrong after a power failure. If no file is readable, the
+clock is trusted.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _MOST_DIGITS = 15  # the year 33658
 
 
 def read_seen_ms(files: Files, directories: Iterable[Path]) -> int | None:
-    """Return the latest time (ms) stored in these directories, which need not exist, or None."""
+    """Return the latest time (ms) stored in these directories, or None. They need not exist."""
     found = []
     for each in directories:
         try:
             text = files.read(each / FILE_NAME)
         except OSError:
-            continue  # the directory is new or broken, which opening its logs will show
+            continue  # new or broken: opening its logs will show which
         if text.isdigit() and len(text) <= _MOST_DIGITS:
             found.append(int(text))
         else:

@@ -1,11 +1,11 @@
-"""Implements a segment, which is one `.log` file with its indexes.
+"""Implements a segment: one `.log` file with its indexes.
 
 A segment contains record batches in ascending order of offsets, from `base_offset` on. Its file
 name is that offset in 20 digits. Offsets count records, positions count bytes; in the index files,
 offsets are relative to the base.
 
 Appends are staged: they update the state immediately, and `write_staged` writes all of them to the
-file with one system call. The log writes them before it reads the file.
+file with one system call. The log calls it before reading the file.
 
 Invariant: `size_bytes` is where the last whole batch ends, including staged batches. A segment has
 no roles, epochs or producers, and does not validate batches.
@@ -29,7 +29,7 @@ from barnabas.types import FileSlice
 LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
 ABORTED_INDEX_SUFFIX = ".txnindex"
 
-_WINDOW_BYTES = 4096  # the bytes that a scan for headers reads at a time
+_WINDOW_BYTES = 4096  # the size of one read in a scan for headers
 _KEPT_MARKS = 16
 _HANDFUL = 16
 
@@ -73,7 +73,7 @@ class DamagedBatch(CorruptData):
         self.position = position
         """The position where the batch begins."""
         self.offset = offset
-        """The offset after the previous batch; None if the search began here."""
+        """The offset after the previous batch; None if the search began with this batch."""
 
 
 class Segment:
@@ -104,10 +104,10 @@ class Segment:
         self.directory = directory
         self.size_bytes = sizes.log
         self.untimed_since_ms: int | None = None
-        """The time at which a batch was first appended after a batch without a timestamp."""
+        """When the first batch was appended after a batch without a timestamp."""
         self.bytes_since_index = 0  # as in Kafka, this restarts with each opening
         self.staged: list[Bytes] = []
-        """The appended batches at the end of the segment that are not yet written."""
+        """The appended batches at the end of the segment that are not written yet."""
         self.offset_index = SparseIndex(
             files,
             self.path(OFFSET_INDEX_SUFFIX),
@@ -118,20 +118,20 @@ class Segment:
             files, self.path(TIME_INDEX_SUFFIX), TIME_ENTRY, sizes.time_index // TIME_ENTRY.size
         )
         self.aborted: AbortedIndex | None = None
-        """The aborted transactions that end here; None if there are none."""
+        """The aborted transactions that end in this segment, or None."""
         if sizes.aborted:
             self.aborted = self._aborted_index(sizes.aborted // ABORTED_ENTRY_BYTES)
         self._file: File | None = None
         self._first_timestamp: int | None = None
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = base_offset
-        # Positions of batches by base offset, from the last appends and reads. A reader that
-        # follows the log finds its position here without a system call.
+        # Batch positions by base offset, from the last appends and reads. They save a reader that
+        # follows the log a system call.
         self._marks: dict[int, int] = {}
 
     @classmethod
     def create(cls, files: Files, directory: Path, base_offset: int) -> Segment:
-        """Create an empty segment, and empty any files that a crash left under these names."""
+        """Create an empty segment, truncating any files that a crash left under these names."""
         paths = [
             segment_path(directory, base_offset, suffix)
             for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
@@ -164,12 +164,12 @@ class Segment:
         timestamp: int,
         index_interval_bytes: int,
     ) -> None:
-        """Stage a batch with its largest timestamp. It must not change until it is written.
+        """Stage a batch with its largest timestamp. The batch must not change until it is written.
 
-        An index entry is due once per interval. After an OSError, nothing has changed.
+        An index entry is due once per interval. An OSError leaves the segment unchanged.
         """
         if self._file is None:
-            # open it now, while failing is safe, because a staged batch must be written
+            # open it while failing is safe: a staged batch must be written
             self.open_file()
         position = self.size_bytes
         size = len(batch)
@@ -196,7 +196,7 @@ class Segment:
         self.bytes_since_index += size
 
     def write_staged(self) -> None:
-        """Write the staged batches with one call. After an OSError the segment cannot be used."""
+        """Write the staged batches with one call. After an OSError, the segment is unusable."""
         staged = self.staged
         if staged:
             position = self.size_bytes - sum(map(len, staged))
@@ -207,13 +207,13 @@ class Segment:
         return AbortedIndex(self._files, self.path(ABORTED_INDEX_SUFFIX), stored)
 
     def index_aborted(self, aborted: Aborted) -> None:
-        """Add an aborted transaction, whose marker was just appended, to the index."""
+        """Index an aborted transaction whose marker was just appended."""
         if self.aborted is None:
             self.aborted = self._aborted_index(0)
         self.aborted.append(aborted)
 
     def index_time(self) -> None:
-        """Add a time entry for the largest timestamp so far, if it exceeds the last entry's."""
+        """Add a time entry for the largest timestamp so far, unless the last entry covers it."""
         timestamp = self.max_timestamp
         last = self.time_index.last
         if timestamp > (last[0] if last else NO_TIMESTAMP):
@@ -241,7 +241,7 @@ class Segment:
 
     @property
     def first_timestamp(self) -> int:
-        """The first batch's largest timestamp, from which `segment.ms` counts; -1 if none."""
+        """The first batch's largest timestamp, from which `segment.ms` counts, or -1."""
         if self._first_timestamp is None:
             if self.size_bytes == 0:
                 return NO_TIMESTAMP
@@ -249,8 +249,8 @@ class Segment:
         return self._first_timestamp
 
     def learn_from(self, copy: Segment) -> None:
-        """Adopt the largest timestamp that a thread has read in a copy."""
-        # An append may have set it in the meantime, from more batches than the copy had.
+        """Adopt the largest timestamp that a thread read from a copy."""
+        # In the meantime, an append may have set it from more batches than the copy has.
         if self._max_timestamp is None and copy._max_timestamp is not None:
             self.learn_max_timestamp(copy._max_timestamp, copy._offset_of_max_timestamp)
 
@@ -262,11 +262,11 @@ class Segment:
     # --- find ------------------------------------------------------------------------------------
 
     def headers(self, position: int, end: int | None = None) -> Iterator[Located]:
-        """Yield the batches from `position`, where a batch begins, up to `end`, where a batch ends.
+        """Yield the batches between `position` and `end`, which are batch boundaries.
 
         Raises DamagedBatch. No checksum covers the batch length. A damaged length that is too large
-        must not end the search, because the reader would continue in the next segment and skip the
-        rest of this one.
+        must not end the search: the reader would continue in the next segment and skip the rest of
+        this one.
         """
         assert not self.staged, "staged batches are not in the file"
         end = self.size_bytes if end is None else end
@@ -277,8 +277,7 @@ class Segment:
             while True:
                 try:
                     header = read_header(window, at)
-                    # Compare with the end of the records, not of the window, because a batch may
-                    # extend beyond the window.
+                    # Compare with the end of the records: a batch may extend beyond the window.
                     if header.size_bytes > end - position - at:
                         raise CorruptData(
                             f"a batch of {header.size_bytes} bytes, but only "
@@ -288,7 +287,7 @@ class Segment:
                     raise DamagedBatch(self.path(LOG_SUFFIX), position + at, cause) from cause
                 yield Located(position + at, header)
                 at += header.size_bytes
-                # The rest of the window is not a whole header, so continue reading from there.
+                # The rest of the window is less than a header, so read on from there.
                 if len(window) - at < HEADER_BYTES:
                     break
             position += at
@@ -299,16 +298,15 @@ class Segment:
         """Yield the batches from an index entry on (None: all batches), if their offsets are
         possible.
 
-        No checksum covers a base offset either. Compaction leaves gaps, but batches never overlap:
-        a batch after a gap is therefore accepted if it is consistent with the next batch or, at the
-        end, with the `bound` above all offsets here. If it is not, the batch is damaged, which
-        raises DamagedBatch.
+        Nor does any checksum cover a base offset. Compaction leaves gaps, but batches never
+        overlap. A batch after a gap is therefore accepted if it is consistent with the next batch
+        or, at the end, with the `bound` above all offsets in the segment. Otherwise the batch is
+        damaged, which raises DamagedBatch.
         """
         expected: int | None = self.base_offset
         indexed, position = _NO_OFFSET, 0
         if entry is not None:
-            # This is the last offset of the batch; in Kafka's files, it may be that of a later
-            # batch.
+            # The last offset of the batch or, in Kafka's files, perhaps of a later one.
             expected, indexed, position = None, self.base_offset + entry[0], entry[1]
         bound = min(bound, self.base_offset + MAX_RELATIVE_OFFSET + 1)
         doubtful: Located | None = None
@@ -362,7 +360,7 @@ class Segment:
         damaged.
         """
         position = self._marks.get(offset)
-        # Readers that follow the log find their position here.
+        # Readers that follow the log find their position among the marks.
         if position is not None:
             return position
         entry = self.offset_index.floor(offset - self.base_offset)
@@ -371,8 +369,8 @@ class Segment:
         for found in self.headers(position):
             header = found.header
             last_offset = header.base_offset + header.last_offset_delta
-            # There is a gap or a damaged offset. Only the neighbouring batches can show which, and
-            # that takes a slower scan.
+            # This is a gap or a damaged offset. Only a slower scan of the neighbouring batches can
+            # show which.
             if header.base_offset != expected and (
                 found.position != position or last_offset != self.base_offset + indexed
             ):
@@ -389,14 +387,14 @@ class Segment:
     def _locate_in_order(
         self, offset: int, entry: tuple[int, int] | None, bound: int
     ) -> int | None:
-        """Do the work of `locate` from an index entry on, for offsets with gaps."""
+        """Run `locate` from an index entry on, for offsets with gaps."""
         for found in self.headers_in_order(entry, bound):
             if found.header.last_offset >= offset:
                 return found.position
         return None
 
     def end_offset(self) -> int:
-        """Return the offset after the last record, or the base if there is no record."""
+        """Return the offset after the last record, or the base offset of an empty segment."""
         entry = self.offset_index.last
         end_offset = self.base_offset
         for found in self.headers(entry[1] if entry else 0):
@@ -409,10 +407,10 @@ class Segment:
         return entry[1] if entry else 0
 
     def boundary(self, start: int, limit: int, end: int) -> int:
-        """Return the greatest position from `start` to `limit` at which a batch begins or ends.
+        """Return the last batch boundary from `start` to `limit`.
 
-        `start` and `end` are such positions themselves; `limit` is below `end`. The search ends at
-        a damaged batch, and raises DamagedBatch if that batch begins at `start`.
+        `start` and `end` are batch boundaries; `limit` is below `end`. The search ends at a damaged
+        batch, and raises DamagedBatch if that batch begins at `start`.
         """
         entry = self.offset_index.floor_by_second(limit)
         position = max(start, entry[1] if entry else 0)
@@ -459,11 +457,11 @@ class Segment:
 
     @property
     def is_closed(self) -> bool:
-        """Is true if the log file must be opened for the next read."""
+        """Is true if the next read must open the log file."""
         return self._file is None
 
     def copy(self) -> Segment:
-        """Return a copy that a thread can read, with the same files at their current sizes."""
+        """Return a copy that a thread can read: the same files, at their current sizes."""
         copy = Segment(
             self._files,
             self.directory,
@@ -481,7 +479,7 @@ class Segment:
     # --- the files -------------------------------------------------------------------------------
 
     def forget_indexes(self) -> None:
-        """Clear the indexes, before they are rebuilt from the log."""
+        """Clear the indexes; they will be rebuilt from the log."""
         self.offset_index.clear()
         self.time_index.clear()
         if self.aborted is not None:
@@ -489,7 +487,7 @@ class Segment:
         self._max_timestamp, self._offset_of_max_timestamp = NO_TIMESTAMP, self.base_offset
 
     def cut(self, position: int) -> None:
-        """End the log durably at `position`; the indexes must not extend beyond it.
+        """Truncate the log durably at `position`; the indexes must not extend beyond it.
 
         After a power failure, truncated records must not reappear next to newer records: their
         checksums are valid, but other replicas do not have them.
@@ -500,9 +498,9 @@ class Segment:
         self._marks.clear()
 
     def truncate(self, offset: int) -> bool:
-        """End the segment and its indexes before the batch that contains `offset`.
+        """Truncate the segment and its indexes before the batch that contains `offset`.
 
-        Returns whether that is before the end of the segment. The file itself is left to `Cut`.
+        Returns whether this removed anything. `Cut` truncates the file itself.
         """
         position: int | None
         try:
@@ -521,7 +519,7 @@ class Segment:
             self._marks.clear()
         self._first_timestamp = self._max_timestamp = self.untimed_since_ms = None
         self.bytes_since_index = 0
-        # The batch with the largest timestamp is kept, so there is no need to search for it.
+        # The batch with the largest timestamp is kept, so no search is needed.
         if newest_at < offset:
             self.learn_max_timestamp(newest, newest_at)
             return position is not None
@@ -546,7 +544,7 @@ class Segment:
 
     def paths(self) -> list[Path]:
         """Return the paths of the segment's files, the log file first."""
-        # Each flush needs these paths, and reusing a path costs less than creating one.
+        # Each flush needs these paths, and reusing a path is cheaper than creating one.
         paths = [self.path(LOG_SUFFIX), self.offset_index.path, self.time_index.path]
         if self.aborted is not None and self.aborted.has_file:
             paths.append(self.aborted.path)
@@ -572,7 +570,7 @@ class Segment:
             self.aborted.release()
 
     def need_descriptors(self) -> None:
-        """Raise OSError unless a few files can be opened now.
+        """Raise OSError if not even a few files can be opened.
 
         Call this before work that cannot be interrupted.
         """

@@ -1,9 +1,9 @@
-"""Manages the segments of a log, oldest first, of which the last one is active.
+"""Manages the segments of a log, oldest first; the last one is active.
 
-The module finds the segment for an offset, limits open files (to the active segment and the few
-that were read last), and manages discarded files. Invariant: there is always at least one segment,
-base offsets increase, and each segment ends before the next one starts. Reads return whole batches
-as file slices.
+The module finds the segment for an offset, keeps few files open (the active segment and those that
+were read last), and manages discarded files. Invariant: there is always at least one segment, base
+offsets increase, and each segment ends before the next one starts. Reads return whole batches as
+file slices.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.storage.segment import DamagedBatch, Segment
 from barnabas.storage.transaction_index import AbortedTransaction
 from barnabas.types import FileSlice
 
-_OPEN_ROLLED = 2  # rolled segments whose files stay open for readers that are catching up
+_OPEN_ROLLED = 2  # rolled segments kept open for readers that are catching up
 
 NO_END = 2**63 - 1
 
@@ -36,7 +36,7 @@ class Segments(Sequence[Segment]):
     __slots__ = ("_all", "_files", "_opened", "_rested_at", "active", "directory", "discards")
 
     def __init__(self, files: Files, directory: Path, found: list[Segment]) -> None:
-        """Use the segments `found` on disk, at least one."""
+        """Use the segments `found` on disk (at least one)."""
         self.directory = directory
         self.active = found[-1]
         self._all = found
@@ -82,8 +82,8 @@ class Segments(Sequence[Segment]):
     ) -> list[FileSlice]:
         """Return whole batches below `end_offset`, from the one that contains `offset` on.
 
-        The offset must exist. The total is at most `max_bytes`, except that a larger first batch is
-        returned if `at_least_one_batch`. The result ends before a damaged header; if that is the
+        The offset must exist. The total is at most `max_bytes`, but with `at_least_one_batch`, a
+        larger first batch is returned. The result ends before a damaged header. If that is the
         first header, raises DamagedBatch.
         """
         slices: list[FileSlice] = []
@@ -106,15 +106,14 @@ class Segments(Sequence[Segment]):
                     end = start
                     if max_bytes > 0:
                         end = segment.boundary(start, start + max_bytes, start + size)
-                    # KIP-74: send the whole first batch; otherwise, a consumer could never get past
-                    # it.
+                    # KIP-74: send the whole first batch, or a consumer could never get past it.
                     if end == start and at_least_one_batch and not slices:
                         end = start + next(segment.headers(start)).header.size_bytes
                 if end > start:
                     slices.append(segment.slice(start, end))
                     max_bytes -= end - start
-                # Continue in the next segment only after a complete one, because a response must
-                # not have holes.
+                # Continue in the next segment only after a complete one: a response must not have
+                # holes.
                 if end < segment.size_bytes or i + 1 == len(self._all) or max_bytes <= 0:
                     return slices
                 i, start = i + 1, 0
@@ -126,7 +125,7 @@ class Segments(Sequence[Segment]):
     def is_cold(self, offset: int, max_bytes: int) -> bool:
         """Return whether a read at this offset may have to wait for the disk."""
         active = self.active
-        # This is the fast path for most reads: the active segment needs no bisection.
+        # Fast path for most reads: the active segment needs no bisection.
         if offset >= active.base_offset:
             return active.is_cold(offset)
         i = bisect_right(self._all, offset, key=_base_offset) - 1
@@ -157,7 +156,7 @@ class Segments(Sequence[Segment]):
         return min(offset, next(segment.headers(position)).header.base_offset)
 
     def _bound(self, i: int, log_end_offset: int) -> int:
-        """Return the offset that is above all offsets of segment `i`."""
+        """Return an upper bound for the offsets in segment `i`."""
         return self._all[i + 1].base_offset if i + 1 < len(self._all) else log_end_offset
 
     def _index_of(self, offset: int) -> int:
@@ -169,14 +168,14 @@ class Segments(Sequence[Segment]):
         return i
 
     def _end_position(self, i: int, end_offset: int) -> int:
-        """Return the position in segment `i` at which a reader has to stop."""
+        """Return the position in segment `i` at which a reader must stop."""
         segment = self._all[i]
         following = i + 1
         if following < len(self._all):
             self._keep_open(segment)
             if end_offset >= self._all[following].base_offset:
                 return segment.size_bytes
-        # The whole log is wanted, so the reader stops at the end of the active segment.
+        # The reader wants the whole log, so it stops at the end of the active segment.
         elif end_offset == NO_END:
             return segment.size_bytes
         if end_offset <= segment.base_offset:
@@ -185,7 +184,7 @@ class Segments(Sequence[Segment]):
         return segment.size_bytes if end is None else end
 
     def _keep_open(self, segment: Segment) -> None:
-        """Keep open the files of the rolled segments that were read last; close the others."""
+        """Keep the files of the most recently read rolled segments open; close the others."""
         opened = self._opened
         if segment not in opened:
             # Otherwise, a broker with many partitions would run out of descriptors.
@@ -197,7 +196,7 @@ class Segments(Sequence[Segment]):
         """Return the aborted transactions that overlap the offsets from `start` to below `end`."""
         found: list[AbortedTransaction] = []
         for segment in self._all[max(0, bisect_right(self._all, start, key=_base_offset) - 1) :]:
-            # No later segment can have a transaction that overlaps the range; see `collect`.
+            # No later segment can contain a transaction that overlaps the range; see `collect`.
             if segment.aborted is not None and segment.aborted.collect(start, end, found):
                 break
         self.close_searched()
@@ -212,7 +211,7 @@ class Segments(Sequence[Segment]):
     # --- change ----------------------------------------------------------------------------------
 
     def take_first(self, count: int) -> list[Segment]:
-        """Take the `count` oldest segments out; at least one segment is left."""
+        """Remove and return the `count` oldest segments; at least one segment is left."""
         taken = self._all[:count]
         assert len(taken) < len(self._all), "a log has a segment"
         del self._all[:count]
@@ -229,7 +228,7 @@ class Segments(Sequence[Segment]):
         return taken
 
     def replace_all(self, base_offset: int) -> list[Segment]:
-        """Take out all segments, and start with an empty one at an offset."""
+        """Remove and return all segments, and start with an empty one at an offset."""
         taken, self._all = self._all, []
         self._close(taken)
         self.active = Segment.create(self._files, self.directory, base_offset)
@@ -237,13 +236,13 @@ class Segments(Sequence[Segment]):
         return taken
 
     def has(self, some: Sequence[Segment]) -> bool:
-        """Return whether these segments are adjacent here, in this order, and none is active."""
+        """Return whether the log contains these segments, adjacent, in order, and not active."""
         i = bisect_left(self._all, some[0].base_offset, key=_base_offset)
         found = self._all[i : i + len(some)]
         return len(found) == len(some) and all(map(is_, found, some)) and i + len(some) < len(self)
 
     def replace(self, some: Sequence[Segment], new: Segment) -> None:
-        """Replace these adjacent segments with one segment that has their remaining batches."""
+        """Replace these adjacent segments with one that contains their remaining batches."""
         i = bisect_left(self._all, some[0].base_offset, key=_base_offset)
         self._all[i : i + len(some)] = [new]
         self._close(some)
@@ -273,26 +272,26 @@ class Segments(Sequence[Segment]):
 
 
 class Discards:
-    """The discarded files of a log, which are renamed immediately and removed later.
+    """The discarded files of a log. They are renamed immediately and removed later.
 
-    A renamed file cannot be mistaken for a part of the log, whenever the process dies; leftovers
-    under such names are removed at the next start (`leftovers`). Removing a large file keeps the
-    disk busy for a while, so it is done in a thread.
+    A renamed file cannot be mistaken for a part of the log, whenever the process dies; the next
+    start removes any leftovers (`leftovers`). Removing a large file keeps the disk busy, so this is
+    done in a thread.
     """
 
     __slots__ = ("_files", "_waiting")
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        # The loop uses one end of the queue, and the thread the other. It is created with the first
-        # file, because most logs have none.
+        # The loop uses one end of the queue, the thread the other. Most logs have no discarded
+        # file, so the queue is created with the first one.
         self._waiting: deque[tuple[int, Path]] | None = None
 
     def __len__(self) -> int:
         return len(self._waiting or ())
 
     def discard(self, segments: Iterable[Segment], due_ms: int) -> None:
-        """Rename these segments' files, in this order; they are removed after `due_ms`."""
+        """Rename these segments' files, in order; they are removed after `due_ms`."""
         if self._waiting is None:
             self._waiting = deque()
         for path in (path for segment in segments for path in segment.paths()):

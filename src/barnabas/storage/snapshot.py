@@ -1,12 +1,12 @@
-"""Reads and writes `<offset>.snapshot` files, which contain producer state before an offset.
+"""Reads and writes `<offset>.snapshot` files, which contain the producer state before an offset.
 
     version int16 (1) | crc uint32, CRC-32C of what follows | count int32 | per producer 46 bytes:
      0 producer id int64         8 epoch int16            10 last sequence int32
     14 last offset int64        22 offset delta int32     26 timestamp int64
     34 coordinator epoch int32  38 transaction's first offset int64        (-1: none)
 
-Only the last batch of the five is kept, as in Kafka. A snapshot is written in place, not
-atomically. Its checksum detects a torn file, and an earlier snapshot or the log can replace it.
+Only the last of the five batches is stored, as in Kafka. A snapshot is written in place, not
+atomically. Its checksum reveals a torn file, for which an earlier snapshot or the log can be used.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def encode_snapshot(producers: Producers) -> bytes:
 
 
 def encode_states(states: Sequence[bytes]) -> bytes:
-    """Encode the producers from an earlier `Producers.states`."""
+    """Encode producers returned by `Producers.states`."""
     size = ROW.size
     body = b"".join([_COUNT.pack(len(states)), *[each[:size] for each in states]])
     return _HEADER.pack(_VERSION, crc32c(body)) + body
@@ -56,8 +56,7 @@ def decode_snapshot(data: bytes) -> Producers:
         raise CorruptData("a producer snapshot is truncated") from cause
     if version != _VERSION:
         raise CorruptData(f"a producer snapshot has unknown version {version}")
-    # The snapshot is torn: snapshots are not replaced atomically, because the log contains the same
-    # state.
+    # The snapshot is torn. Writing it atomically is unnecessary: the log contains the same state.
     if crc != crc32c(body) or len(body) != _COUNT.size + count * ROW.size:
         raise CorruptData("a producer snapshot fails its checksum")
     producers = Producers()
@@ -70,7 +69,7 @@ def write_snapshot(files: Files, directory: Path, offset: int, producers: Produc
 
 
 def snapshot_offsets(entries: Sequence[Entry]) -> list[int]:
-    """Return the offsets of all snapshots that a directory lists, ascending."""
+    """Return the offsets of all snapshots in a directory listing, ascending."""
     found = (base_offset_in(each.name) for each in entries if each.name.endswith(SUFFIX))
     return sorted(offset for offset in found if offset is not None)
 

@@ -1,13 +1,13 @@
-"""Manages all logs of a broker, in its log directories.
+"""Manages all of a broker's logs, in its log directories.
 
 A clean stop depends on the order of steps. At startup, the store locks every directory and reads
 its metadata; only then does it remove the clean shutdown markers and open the logs. To stop, it
 flushes and closes every log, writes the checkpoints, and finally writes the marker of each
 directory. A directory with a failed log gets no marker and is scanned at the next start.
 
-A directory that fails, at startup or later, goes offline with its logs; the broker continues with
-the other directories (KIP-112). If a log is damaged, only that log is skipped (`damaged_logs`). The
-broker does not start if a directory belongs to another broker or cluster.
+A directory that fails, at startup or at run time, goes offline with its logs; the broker continues
+with the other directories (KIP-112). If a log is damaged, only that log is skipped
+(`damaged_logs`). The broker does not start if a directory belongs to another broker or cluster.
 
 A log stays in the directory in which it was created: the one with the fewest logs at that time.
 """
@@ -57,14 +57,12 @@ class LogSize(NamedTuple):
 
     size_bytes: int
     offset_lag: int
-    """For a future replica, the number of offsets by which it lags behind the current one."""
+    """A future replica's lag behind the current one, in offsets."""
     is_future: bool
 
 
 class LogStore:
-    """A broker's logs by partition.
-
-    All methods are synchronous; those that wait for the disk say so.
+    """A broker's logs by partition. All methods are synchronous; some wait for the disk, as noted.
     """
 
     __slots__ = (
@@ -121,7 +119,7 @@ class LogStore:
             self._checkpoints,
         )
         self.high_watermarks = self._checkpoints.high_watermarks
-        """The high watermarks as last checkpointed."""
+        """The last checkpointed high watermarks."""
 
     @classmethod
     def open(
@@ -147,9 +145,9 @@ class LogStore:
     ) -> None:
         """Lock the directories and open their logs, with recovery after a crash.
 
-        The logs get the broker's own `config`; the topics' configs are set later. If another
-        directory is usable, a broken one is skipped with one log line. Raises ConfigError, which
-        explains in one line what to do, or LoadingStopped; in both cases, everything is released
+        The logs start with the broker's own `config`; topic configs are set later. A broken
+        directory is skipped with one log line if another one is usable. Raises ConfigError, which
+        explains in one line what to do, or LoadingStopped. In both cases, everything is released
         and no directory is marked clean.
         """
         try:
@@ -164,7 +162,7 @@ class LogStore:
                     self._open_logs(directory, config, now_ms, loading)
                 except (OSError, CorruptData) as cause:
                     if isinstance(cause, OSError) and is_out_of_descriptors(cause):
-                        # The process has no descriptors left; without this healthy directory,
+                        # The process is out of descriptors. Without this healthy directory,
                         # replicas would be lost.
                         raise unusable(directory.path, cause) from cause  # the disk is not at fault
                     self.fail_directory(directory.path, unusable(directory.path, cause))
@@ -172,7 +170,7 @@ class LogStore:
                 self.futures.on_all_open(self._logs, is_complete=self._is_complete())
             except DirectoryError as cause:
                 self.fail_directory(cause.directory, unusable(cause.directory, cause))
-            # Like Kafka, a broker without any log directory does not start (KIP-112).
+            # As in Kafka, a broker without any log directory does not start (KIP-112).
             if not self.directories:
                 raise self.directories.reasons[0]
         except BaseException:
@@ -212,7 +210,8 @@ class LogStore:
             loading=loading,
         )
         opening = Opening(self._files, directory, config, start, self._recovery_processes)
-        # Mark the directories as unclean before opening any log, so that a crash is detected.
+        # Mark the directories as unclean before opening any log, so that the next start detects a
+        # crash.
         directory.begin()
         self.futures.leave_all(directory)
         directory.purge()
@@ -236,12 +235,10 @@ class LogStore:
         noted = opening.topic_ids
         directory.topic_ids.begin({name: noted[name] for name in names if name in noted})
         if is_back:
-            # The broker died during a truncation, and records written from now on are not durable
-            # yet.
+            # The broker died during a truncation. Records written from now on are not durable yet.
             self._checkpoints.write_in(directory, RECOVERY_POINTS)
         if is_cut:
-            # Do this now; otherwise, after the next crash, records written since would count as
-            # committed.
+            # Otherwise, after the next crash, records written from now on would count as committed.
             self._checkpoints.write_in(directory, HIGH_WATERMARKS)
 
     def _is_complete(self) -> bool:
@@ -255,7 +252,7 @@ class LogStore:
         return MappingProxyType(self._logs)
 
     def directory_of(self, topic_partition: TopicPartition) -> Path:
-        """Return the log directory that contains a log."""
+        """Return a log's directory."""
         return self._homes[topic_partition].path
 
     def sizes(self, path: Path) -> dict[TopicPartition, LogSize]:
@@ -298,7 +295,7 @@ class LogStore:
         """Create an empty log.
 
         Raises OSError if no directory is online. Unless the partition `is_new`, its log may be in
-        an offline directory, which also raises OSError so that it is not created twice. Raises
+        an offline directory. This also raises OSError, so that the log is not created twice. Raises
         DirectoryError if the disk fails.
         """
         log = self.make(topic_partition, topic_id, config, is_new=is_new)
@@ -324,7 +321,7 @@ class LogStore:
         directory = new.directory
         start = Start(is_clean=True)
         try:
-            # This does nothing if a thread has already created the files.
+            # This does nothing if a thread has created the files.
             new.lay_out()
             log = open_log(self._files, new.path, topic_partition, config, start)
         except OSError as cause:
@@ -340,7 +337,7 @@ class LogStore:
     ) -> NewLog:
         """Choose the directory for `make`.
 
-        Before `make`, any thread may call `lay_out` of the result.
+        Before `make`, any thread may call `lay_out` on the result.
 
         Raises OSError as `make` does, or InvalidTopic if no directory can have that name.
         """
@@ -351,8 +348,8 @@ class LogStore:
     def delete(self, *names: TopicPartition) -> None:
         """Delete logs durably.
 
-        Afterwards, their names are free, and the next `LogDirectories.purge_deleted` removes their
-        bytes. After a DirectoryError, a power failure may bring any of them back.
+        Their names are then free, and the next `LogDirectories.purge_deleted` removes their files.
+        After a DirectoryError, a power failure may bring any of them back.
         """
         for path in dict.fromkeys([self.set_aside(name) for name in names]):
             self.directories.sync_names(path)
@@ -384,7 +381,7 @@ class LogStore:
     def fail_directory(self, path: Path, error: Exception) -> list[TopicPartition]:
         """Drop the logs of an unreachable directory without changing them; return their names.
 
-        Nothing more is written there, so the next start that can use the directory scans it.
+        Nothing more is written to the directory, so the next start that can use it scans it.
         """
         directory = self.directories.find(path)
         if directory is None:
@@ -414,7 +411,7 @@ class LogStore:
         self._checkpoints.write(LOG_STARTS, self.directories)
 
     def close(self) -> None:
-        """Stop cleanly. The high watermarks must already have been checkpointed.
+        """Stop cleanly. The high watermarks must have been checkpointed before.
 
         Closes every log that can be closed, and marks directories clean where possible. Then raises
         the first error, if any: OSError, or CorruptData for a damaged index.
@@ -428,7 +425,7 @@ class LogStore:
                     log.close()
                 except (OSError, CorruptData) as error:
                     failures.append(error)
-            # A directory with a log that could not be closed is scanned at the next start.
+            # If a log could not be closed, the next start scans its directory.
             if len(failures) == before:
                 try:
                     self._checkpoints.write_in(directory, RECOVERY_POINTS, LOG_STARTS)

@@ -1,4 +1,4 @@
-"""Manages logs that were set aside because other topics now have their names (`-stray`).
+"""Manages logs that were set aside because other topics have taken their names (`-stray`).
 
 Brokers never open or delete them, because they may be all that is left of a topic that was deleted
 by mistake.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def strays(files: Files, directory: Path) -> dict[str, int]:
-    """Return the directories of strays by name, with their sizes in bytes. Raises OSError."""
+    """Return the stray directories and their sizes in bytes. Raises OSError."""
     return {
         entry.name: sum(each.size_bytes for each in files.list(directory / entry.name))
         for entry in files.list(directory)

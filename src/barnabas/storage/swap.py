@@ -1,4 +1,4 @@
-"""Swaps cleaned segments into a log, in a crash-safe way with Kafka's file suffixes.
+"""Swaps cleaned segments into a log, crash-safely and with Kafka's file suffixes.
 
     1   begin     the new segment's `.cleaned` files become `.swap`. The last of these renames
                   commits the swap: if a crash occurs before it, the next start (`leftovers`) undoes
@@ -6,7 +6,7 @@
     2   the directory is synced, in a thread
     3   finish    the old segments' files become `.deleted`, and the `.swap` files lose their suffix
 
-If the log is truncated in between, or loses one of the old segments, the swap must not finish, not
+If the log is truncated or loses one of the old segments in between, the swap must not finish, not
 even at the next start. `undo` turns the files back into an unfinished set before it removes them.
 """
 
@@ -32,7 +32,7 @@ from barnabas.storage.snapshot import snapshot_path
 
 
 class Swap:
-    """A swap, which replaces several adjacent segments with a new one."""
+    """The replacement of several adjacent segments with a new one."""
 
     __slots__ = ("_directory", "_files", "_sizes", "replaced")
 
@@ -47,12 +47,12 @@ class Swap:
 
     def begin(self) -> None:
         """Commit the swap. After an OSError, it is unknown whether it was committed."""
-        # As long as one file is still `.cleaned`, a start after a crash undoes the other renames.
+        # As long as any file is `.cleaned`, a start after a crash undoes the other renames.
         for path in self._paths():
             self._rename(path, CLEANED, SWAP)
 
     def finish(self) -> Segment:
-        """Give the new segment its final names, which are free by now."""
+        """Rename the new segment's files to their final names, which are free."""
         for path in self._paths():
             self._rename(path, SWAP, "")
         base_offset = self.replaced[0].base_offset
@@ -61,15 +61,15 @@ class Swap:
     def undo(self) -> None:
         """Undo `begin`; a crash in the middle leaves nothing that could be finished."""
         log, *indexes = self._paths()
-        # With one `.cleaned` file, the set is unfinished, and a start after a crash removes all of
-        # its files.
+        # A single `.cleaned` file makes the set unfinished: a start after a crash removes all its
+        # files.
         self._rename(log, SWAP, CLEANED)
         for path in indexes:
             self._files.remove(_with_suffix(path, SWAP))
         self._files.remove(_with_suffix(log, CLEANED))
 
     def _paths(self) -> list[Path]:
-        """Return the final paths of the new segment, the log first."""
+        """Return the new segment's final paths, the log file first."""
         suffixes = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX]
         if self._sizes.aborted:
             suffixes.append(ABORTED_INDEX_SUFFIX)
@@ -81,7 +81,7 @@ class Swap:
 
 
 class Swaps:
-    """The swap in progress in one log, if any.
+    """The swap in progress in a log, if any.
 
     After an OSError, the state on disk is unknown, and the log has failed.
     """
@@ -100,8 +100,8 @@ class Swaps:
     def begin(self, replaced: Sequence[Segment], sizes: Sizes) -> bool:
         """Commit to replacing adjacent segments with `.cleaned` files of these sizes.
 
-        Returns False if those segments are no longer here. The directory has to be synced before
-        `finish`.
+        Returns False if the log no longer contains those segments. The directory has to be synced
+        before `finish`.
         """
         # Retention or a truncation may have removed some of them while the pass was running.
         if not self._segments.has(replaced):
@@ -120,8 +120,8 @@ class Swaps:
             return False
         self._durability.on_segments_replaced()
         self._segments.discards.discard(swap.replaced, due_ms)
-        # The merged segment begins where the first one did, so the snapshots of the other segments
-        # are removed too.
+        # The merged segment begins where the first one did; the other segments' snapshots are
+        # obsolete.
         for each in swap.replaced[1:]:
             self._files.remove(snapshot_path(self._directory, each.base_offset))
         self._segments.replace(swap.replaced, swap.finish())

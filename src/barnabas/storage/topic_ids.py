@@ -2,11 +2,11 @@
 
     t 0 AAECAwQFBgcICQoLDA0ODw        <topic> <partition> <topic id as in partition.metadata>
 
-A partition's own `partition.metadata` (KIP-516) is written at its creation but not synced:
-otherwise, a thousand new partitions would wait for the disk a thousand times. Instead, a line for
-each partition is appended to this file, with one sync for all, before anything is written to their
-logs. If a power failure has left a partition's file empty or missing, the partition's last line in
-this file has its topic id.
+A partition's own `partition.metadata` (KIP-516) is written on creation, but not synced: a thousand
+new partitions would wait for the disk a thousand times. Instead, before anything is written to
+their logs, a line for each partition is appended to this file, with one sync for all. If a power
+failure leaves a partition's file empty or missing, the partition's last line in this file contains
+its topic id.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class TopicIds:
         self._lines = 0
 
     def read(self) -> dict[TopicPartition, bytes]:
-        """Return the ids in the file, ignoring lines that are cut or damaged."""
+        """Return the ids in the file, ignoring truncated or damaged lines."""
         try:
             text = self._files.read(self._path).decode("utf-8", "replace")
         except FileNotFoundError:
             return {}
         found = {}
-        # Text after the last newline is an append that a power failure cut short.
+        # Text after the last newline comes from an append that a power failure interrupted.
         for line in text.split("\n")[:-1]:
             topic, _, rest = line.partition(" ")
             partition, _, encoded = rest.partition(" ")
@@ -57,7 +57,7 @@ class TopicIds:
         return found
 
     def begin(self, known: Mapping[TopicPartition, bytes]) -> None:
-        """Replace the content durably. If there are no ids, there is no file."""
+        """Replace the content durably; without ids, remove the file."""
         if known:
             replace_file(self._files, self._path, _encode(known.items()))
         else:
@@ -70,11 +70,11 @@ class TopicIds:
     ) -> None:
         """Append these ids durably.
 
-        `known` has all existing ids, in case the file must be replaced.
+        `known` contains all existing ids, in case the file must be replaced.
         """
         is_there = self._lines > 0
         self._lines += len(made)
-        # Lines of deleted partitions stay until the file has become long for its content.
+        # Lines of deleted partitions stay until they make up most of the file.
         if not is_there or self._lines > 2 * len(known) + _MANY_LINES:
             self.begin({**known, **made})
             return

@@ -5,12 +5,11 @@
 
 Each ABORT marker has an entry in its segment. `last offset` is the marker's, so that column
 increases; `last stable offset` is that of the log after this transaction had ended. A
-read_committed consumer gets the transactions that overlap its range, and skips their batches. The
-file is created with the first entry.
+read_committed consumer receives the transactions that overlap its range, and skips their batches.
+The file is created with the first entry.
 
 A record is stable if it is below the high watermark and below the first offset of every transaction
-that is open or whose marker is not yet below the high watermark: a new leader may not have that
-marker.
+that is open or whose marker is not below the high watermark: a new leader may lack that marker.
 """
 
 from __future__ import annotations
@@ -32,9 +31,8 @@ ABORTED_ENTRY_BYTES = _ENTRY.size
 
 
 class AbortedTransaction(NamedTuple):
-    """An aborted transaction.
-
-    Consumers with read_committed skip the producer's records from this offset on.
+    """An aborted transaction. read_committed consumers skip the producer's records from this offset
+    on.
     """
 
     producer_id: int
@@ -51,7 +49,7 @@ class Aborted(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The result of a marker that has ended a transaction."""
+    """The result of a marker that ended a transaction."""
 
     first_offset: int
     marker_offset: int
@@ -60,7 +58,7 @@ class Ended(NamedTuple):
 
 
 class AbortedIndex(EntryFile):
-    """The index of a segment's aborted transactions, ordered by the offsets of their markers."""
+    """The index of a segment's aborted transactions, ordered by marker offset."""
 
     __slots__ = ()
 
@@ -77,7 +75,7 @@ class AbortedIndex(EntryFile):
         """Return up to `count` entries from `first` on. Raises CorruptData if one is damaged."""
         found = []
         for version, *fields in _ENTRY.iter_unpack(self.raw(first, min(count, self.count - first))):
-            # Kafka has written no other version so far.
+            # Kafka has never written another version.
             if version != _VERSION:
                 raise CorruptData(f"{self.path} has an entry of unknown version {version}")
             found.append(Aborted(*fields))
@@ -89,7 +87,7 @@ class AbortedIndex(EntryFile):
         try:
             for first in range(0, self.count, _READ_AT_ONCE):
                 for entry in self.entries(first, _READ_AT_ONCE):
-                    # The offsets of markers increase, so an entry out of order is damaged.
+                    # Marker offsets increase, so an entry out of order is damaged.
                     if entry.last_offset <= last_offset:
                         return False
                     last_offset = entry.last_offset
@@ -100,8 +98,8 @@ class AbortedIndex(EntryFile):
     def collect(self, start: int, end: int, found: list[AbortedTransaction]) -> bool:
         """Add the transactions that overlap the offsets from `start` to below `end`.
 
-        Returns whether no later segment can have such a transaction. If everything below `end` was
-        stable when a transaction ended, it is the last one that can overlap.
+        Returns whether no later segment can contain such a transaction. If everything below `end`
+        was stable when a transaction ended, no later one can overlap.
         """
         i = bisect_left(self, start, key=lambda entry: entry.last_offset)
         while i < self.count:
@@ -135,12 +133,10 @@ class OpenTransactions:
         self._open[producer_id] = first_offset
 
     def end(self, producer_id: int, marker_offset: int) -> Ended | None:
-        """End a producer's transaction.
-
-        Returns None if none is open, as for a marker without data.
+        """End a producer's transaction. Returns None if none is open (for a marker without data).
         """
         first_offset = self._open.pop(producer_id, None)
-        # The coordinator sends markers to all added partitions, with or without data.
+        # The coordinator sends markers to all added partitions, even to those without data.
         if first_offset is None:
             return None
         self._ended.append((marker_offset, first_offset))

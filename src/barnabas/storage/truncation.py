@@ -1,7 +1,7 @@
 """Truncates a log, and tracks what must be on disk before the next write.
 
-On the loop, the log immediately has its new end, for itself and for its readers; files are renamed,
-but none are shortened. The remaining steps can run in a thread, in this order:
+On the loop, the log immediately has its new end, also for its readers; files are renamed, but none
+is shortened. The remaining steps can run in a thread, in this order:
 
     1   the directory is synced, which makes renames and removals durable. Only then may the last
         segment be cut: it then looks whole, which would hide that any segments that reappear
@@ -11,10 +11,9 @@ but none are shortened. The remaining steps can run in a thread, in this order:
     3   the note of gaps is written, and the epochs of a log that was emptied
     4   the checkpoints that now exceed the log are written (`before_writes`)
 
-After a crash in between, nothing was cut, everything was cut, or the remaining log ends at a hole.
-A write to the log has to wait for all of these steps; see `Log.write_staged`.
-
-`Cut` is one truncation; `Truncation` is what a log knows about its truncations.
+A crash in between leaves the log uncut, fully cut, or ending at a hole. A write to the log has to
+wait for all of these steps; see `Log.write_staged`. `Cut` is one truncation; `Truncation` stores a
+log's past and current ones.
 """
 
 from __future__ import annotations
@@ -60,33 +59,35 @@ class Cut:
         self._directory = directory
         self._settling = threading.Lock()  # held by the thread or loop that settles
         self._is_durable = False
-        self._names = 0  # the number of names that have changed
+        self._names = 0  # the number of changed names
         self._ends_at: tuple[Path, int] | None = None
         self.gaps: Gaps | None = None
         """The record of gaps to rewrite, if any."""
         self.epochs: LeaderEpochs | None = None
         """The epochs to save, if all of them were removed."""
         self.replay: Callable[[], Generator[None, None, Producers]] | None = None
-        """Finds the producers at the new log end; None if they are known or unchanged."""
+        """Finds the producers at the new log end; None if that is unnecessary."""
         self._replaying: Generator[None, None, Producers] | None = None
         self.producers: Producers | None = None
-        """The producers that were found. Until then the log keeps those from before the cut, which
-        have the same transactions open below the high watermark.
+        """The producers at the new end, once found.
+
+        Until then, the log keeps those from before the cut, which have the same transactions open
+        below the high watermark.
         """
         self.before_writes: Callable[[], object] | None = None
-        """Writes whatever else must be on disk before the next write."""
+        """Writes everything else that must be on disk before the next write."""
 
     def begin(self, segments: Segments, offset: int, *, is_all: bool) -> list[int]:
-        """End the segments at `offset`, or start an empty log there if `is_all`.
+        """Truncate the segments to `offset`, or start an empty log at it if `is_all`.
 
         Returns the offsets of the remaining snapshots, ascending.
         """
         snapshots = snapshot_offsets(self._files.list(self._directory))
-        # Snapshots above the truncation include records that no longer exist.
+        # Snapshots above the truncation cover records that no longer exist.
         kept = [each for each in snapshots if each <= offset and not is_all]
         for each in snapshots[len(kept) :]:
             self._files.remove(snapshot_path(self._directory, each))
-        # Nothing below the first segment is kept, so the log restarts at the offset.
+        # Nothing remains below the first segment, so the log restarts at the offset.
         is_all = is_all or offset < segments[0].base_offset
         taken = list(segments) if is_all else segments.take_from(offset)
         # Discard the last segment first, so that a crash in between leaves no gap.
@@ -94,7 +95,7 @@ class Cut:
         self._names = len(taken) + len(snapshots) - len(kept)
         if is_all:
             segments.replace_all(offset)
-        # Only the state in memory ends there now. `make_durable` cuts the file once no later
+        # Only the in-memory state has been truncated. `make_durable` cuts the file once no later
         # segment can reappear (see above).
         elif segments.active.truncate(offset):
             self._ends_at = (segments.active.path(LOG_SUFFIX), segments.active.size_bytes)
@@ -107,12 +108,12 @@ class Cut:
         )
 
     def make_durable(self) -> None:
-        """Do everything except `before_writes`. Waits for the disk; can run in a thread.
+        """Complete everything except `before_writes`. Waits for the disk; can run in a thread.
 
         Raises OSError, after which it may be called again; see `Log.settle`.
         """
         with self._settling:
-            # The loop and a thread may both call this; the second call finds the work done.
+            # If the loop and a thread both call this, the second call has nothing to do.
             if self._is_durable:
                 return
             if self._names:
@@ -125,7 +126,7 @@ class Cut:
                 finally:
                     file.release()
                 self._files.sync(path)
-            # Records written from here on have no gaps, so a hole there would be a loss.
+            # Later records have no gaps, so a hole among them would be a loss.
             if self.gaps is not None:
                 self.gaps.note(self.gaps.end)
             # Save only the epochs of a log that was emptied. Other epochs are saved with the next
@@ -139,8 +140,7 @@ class Cut:
     def learn(self) -> Iterator[None]:
         """Find the producers in small steps, between which other tasks may run."""
         while self.replay is not None:
-            # Keep the generator between calls: the loop calls `learn` in slices, and `settle`
-            # finishes it.
+            # Keep the generator: the loop runs `learn` in slices, and `settle` finishes it.
             if self._replaying is None:
                 self._replaying = self.replay()
             try:
@@ -159,11 +159,11 @@ class Cut:
         return self._is_durable and self.replay is None
 
     def on_durable(self) -> None:
-        """Note that `before_writes` has been done as well."""
+        """Note that `before_writes` has finished too."""
         self._is_durable = True
 
     def settle(self, before: Producers) -> Producers:
-        """Do everything now, and return the producers; `before` are the old ones.
+        """Complete the truncation, and return the producers; `before` are the old ones.
 
         Raises OSError.
         """
@@ -177,7 +177,7 @@ class Cut:
 
 
 class Truncation:
-    """The truncations of a log, with the part of the last one that is not on disk yet."""
+    """A log's truncations, including any part of the last one that is not on disk yet."""
 
     __slots__ = (
         "_durability",
@@ -208,22 +208,21 @@ class Truncation:
         self._producer_state = producer_state
         self.count = 0
         self.last_offset = -1
-        """The offset of the last truncation; -1 if there was none since the log was opened."""
+        """The offset of the last truncation since the log was opened, or -1."""
         self.unsettled: Cut | None = None
         """The truncation that has to be on disk before anything is written."""
 
     def cut(self, offset: int, log_start_offset: int, *, is_all: bool = False) -> Cut:
-        """End all parts of the log at `offset`, or begin an empty log there if `is_all`.
+        """Truncate all parts of the log to `offset`, or begin an empty log at it if `is_all`.
 
-        An earlier cut is settled first. After an OSError, the log's state is unknown.
+        Any earlier cut is settled first. After an OSError, the log's state is unknown.
         `log_start_offset` is the log start before the cut.
         """
         assert self.unsettled is None, "a cut that is not on disk would be forgotten"
         state = self._producer_state
         cut = Cut(self._files, self._segments.directory)
         self.count += 1
-        # Drop a pending snapshot and undo a swap first, because neither is valid for a truncated
-        # log.
+        # First drop any pending snapshot and undo any swap: neither is valid for a truncated log.
         state.void_snapshot()
         self._swaps.undo()
         snapshots = cut.begin(self._segments, offset, is_all=is_all)

@@ -2,9 +2,9 @@
 
 It reads jobs from standard input and writes events to standard output (`job` describes the lines).
 
-It exits at the end of its input, which means that the broker has nothing more to clean or has died.
-It checks its input between steps, because no process may write to the directory of a dead broker.
-It runs at a lower priority than the broker, so that produce requests do not wait for a processor.
+It exits at the end of its input: the broker has nothing more to clean, or has died. It checks its
+input between steps, because no process may write to the directory of a dead broker. It runs at a
+lower priority than the broker, so that produce requests do not wait for a CPU.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NICENESS = 10
 
 def main() -> None:
     """Process jobs until the input ends."""
-    gc.disable()  # there are no cycles to collect, but millions of keys
+    gc.disable()  # there are millions of keys, but no cycles to collect
     os.nice(_NICENESS)
     clock = SystemClock()
     jobs = iter(sys.stdin.buffer.readline, b"")
@@ -60,8 +60,8 @@ def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:
     """Yield the events of one job, throttled as the job requires."""
     began_ms, moved_bytes = clock.monotonic_ms(), 0
     try:
-        # All paths are relative: if a topic is deleted in the meantime, its directory is renamed,
-        # and another log may get the name.
+        # Use relative paths: deleting a topic renames its directory, and another log may get the
+        # name.
         os.chdir(job.directory)
         for event in Compaction(OsFiles(), Path(), job, producers).run():
             yield event
@@ -78,10 +78,7 @@ def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:
 
 
 def _exit_with_input(wait_ms: float) -> None:
-    """Wait, but exit if input arrives.
-
-    The broker sends nothing during a job, so it must have died.
-    """
+    """Wait, but exit if input arrives. The broker sends nothing during a job, so it has died."""
     readable, _, _ = select.select([sys.stdin.fileno()], [], [], wait_ms / 1000)
     if readable:
         sys.exit()

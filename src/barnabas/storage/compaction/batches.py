@@ -1,15 +1,15 @@
 """Rewrites a batch without its obsolete records, byte for byte as Kafka 3.9 does (KIP-534).
 
-A batch always keeps its codec and its first and last offset, because the producer's sequence
-numbers depend on them. Its base timestamp becomes that of the first record kept, or the delete
-horizon, and the timestamp deltas are then recomputed; otherwise the records are copied unchanged.
+A batch always keeps its codec, and its first and last offset, on which sequence numbers depend. Its
+base timestamp becomes that of the first record kept, or the delete horizon. If it changes, the
+timestamp deltas are recomputed; otherwise the records are copied unchanged.
 
     attributes bit 6    the base timestamp is a delete horizon: the time from which tombstones, or
                         the marker in the batch, may be removed
 
 An emptied batch is a header with no codec, no base timestamp, and its previous max timestamp.
 Messages of magic 0 and 1 have no field for a horizon and cannot express missing offsets, so the
-messages kept from a set are written as one batch of magic 2.
+kept messages of a set are written as one batch of magic 2.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ NO_HORIZON = -1
 
 
 def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
-    """Return the batch with its remaining records, at least one, and its delete horizon, if any."""
+    """Return the batch with the records to keep (at least one) and any delete horizon."""
     header = section.header
     attributes = header.attributes & ~DELETE_HORIZON
     if horizon_ms != NO_HORIZON:
         attributes |= DELETE_HORIZON
     if header.has_log_append_time:
-        # All records have the append time, which must now be written into each record.
+        # All records have the append time, which now has to be in each record.
         max_timestamp = header.max_timestamp
         base_timestamp = max_timestamp if horizon_ms == NO_HORIZON else horizon_ms
         pieces = _retime(section, sifted, None, max_timestamp - base_timestamp)
@@ -97,7 +97,7 @@ def empty_batch(header: BatchHeader) -> bytes:
 
 
 def convert_messages(records: Sequence[Record], codec: int, horizon_ms: int) -> bytes:
-    """Convert the messages kept from a set of magic 0 or 1, at least one, to a batch of magic 2."""
+    """Convert the kept messages (at least one) of a set of magic 0 or 1 to a batch of magic 2."""
     first, last = records[0], records[-1]
     base_timestamp = first.timestamp if horizon_ms == NO_HORIZON else horizon_ms
     is_stamped = first.timestamp_type == LOG_APPEND_TIME_TYPE

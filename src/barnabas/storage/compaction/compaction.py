@@ -5,9 +5,9 @@
         obsolete, it is rewritten without them; small segments are merged
 
 A pass reads files and writes files with the suffix `.cleaned`; it does not change the log. It is a
-generator: its caller may do other work between steps and may close it at any time. A finished
-group of segments is swapped in while the next group is written, so a pass that ends early has
-cleaned part of the log, and the next pass starts at the same offset.
+generator: its caller may do other work between steps, and may close it at any time. A finished
+group of segments is swapped in while the next group is written. A pass that ends early has
+therefore cleaned part of the log; the next pass starts at the same offset.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Compaction:
         first_offset = self._job.first_dirty_offset
         transactions = Transactions(each for each in aborted if each.last_offset >= first_offset)
         for source in self._job.sources:
-            # A clean segment cannot have a newer record for a key than the dirty part.
+            # A clean segment has no newer record of a key than the dirty part.
             if source.end_offset > first_offset:
                 if not (yield from self._map_source(source, transactions)):
                     return
@@ -155,7 +155,7 @@ class Compaction:
                     transactions.end(header, read_marker(stored.data, stored.at, header))
                 # An aborted record does not supersede other records with its key.
                 elif not transactions.is_aborted(header) and header.last_offset >= first_offset:
-                    # The pass ends here, and the next pass starts at this point.
+                    # The next pass starts at this batch.
                     if not key_map.has_room(header):
                         return False
                     add_keys(stored, key_map)
@@ -170,7 +170,7 @@ class Compaction:
         """Merge several segments into one.
 
         A single segment is rewritten only from its first change on. If nothing changes, which is
-        common after an earlier cleaning, it is not rewritten at all.
+        common in cleaned segments, it is not rewritten at all.
         """
         rewritten = self._begin(group[0]) if len(group) > 1 else None
         indexed: list[Aborted] = []
@@ -192,8 +192,8 @@ class Compaction:
             finally:
                 segment.release()
         if rewritten is not None:
-            # Do this after the last batch, because the entry belongs in the new segment's index,
-            # which replaces the old ones.
+            # Only after the last batch is it certain that there is a new segment, whose index
+            # replaces the old ones.
             for aborted in indexed:
                 rewritten.index_aborted(aborted)
             sizes = rewritten.finish()
@@ -224,7 +224,7 @@ class Compaction:
 
     def _append(self, cleaned: CleanedSegment, segment: Segment, kept: bytes) -> None:
         written = read_header(kept)
-        # Groups are formed so that offsets fit; therefore, a segment must be damaged.
+        # Groups are formed so that offsets fit, so a segment must be damaged.
         if not cleaned.fits(written.last_offset):
             raise CorruptData(
                 f"{segment.path(LOG_SUFFIX)} reaches to offset {written.last_offset}, which its "
@@ -248,7 +248,7 @@ class CleanedSegment(Segment):
     def create(cls, files: Files, directory: Path, base_offset: int) -> CleanedSegment:
         """Create a segment in new files.
 
-        Old files may still be in use by a cleaner whose broker was killed.
+        The cleaner of a killed broker may still be using the old ones.
         """
         segment = cls(files, directory, base_offset, Sizes(0, 0, 0))
         segment.remove()

@@ -19,7 +19,7 @@ _MOST_SOURCES = 64  # in a group
 
 
 class Source(NamedTuple):
-    """A closed segment that is to be cleaned."""
+    """A closed segment to clean."""
 
     base_offset: int
     end_offset: int
@@ -32,8 +32,7 @@ class LastRecord(NamedTuple):
 
     producer_epoch: int
     last_offset: int
-    """The last offset of its last data batch. -1 if it has no data batch, so its marker must be
-    kept.
+    """The last offset of its last data batch; -1 if it has none, so that its marker must be kept.
     """
 
 
@@ -56,9 +55,9 @@ class Job(NamedTuple):
     read_bytes: int
     """The number of bytes to read at a time."""
     bytes_per_second: float
-    """The limit on the sum of reading and writing."""
+    """The limit on reading and writing together."""
     load_factor: float
-    """The fraction of the memory for the keys that may be filled."""
+    """The fraction of `buffer_bytes` that may be filled."""
 
     @property
     def end_offset(self) -> int:
@@ -72,7 +71,7 @@ class Progress(NamedTuple):
 
 
 class Replacement(NamedTuple):
-    """A finished group of segments, whose replacement is in files with the suffix `.cleaned`."""
+    """A finished group of segments and its replacement, in files with the suffix `.cleaned`."""
 
     replaced: tuple[int, ...]
     """Base offsets of the replaced segments; the first is also the new segment's base offset."""
@@ -83,8 +82,7 @@ class Finished(NamedTuple):
     """The end of the pass."""
 
     first_dirty_offset: int
-    """Where the next pass starts: below the end of the sources if their keys did not fit into the
-    map.
+    """Where the next pass starts; below the end of the sources if the map cannot hold their keys.
     """
     bytes_read: int
     bytes_kept: int
@@ -95,7 +93,7 @@ class Finished(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """The failure of a pass, which cannot continue."""
+    """The failure of a pass, which ends it."""
 
     reason: str
     is_corrupt: bool
@@ -158,13 +156,11 @@ def _line(value: object) -> bytes:
 
 
 def group_sources(job: Job, end_offset: int) -> list[list[Source]]:
-    """Group the sources that begin below the offset, in order; each group is merged into one
-    segment.
+    """Group the sources below the offset, in order; each group is merged into one segment.
 
-    Without this, small segments would accumulate. As in Kafka, the sizes of the log and of each
-    index before the cleaning are used. A group also ends where offsets would not fit into the
-    index's 31 bits and, unlike in Kafka, at 64 segments, because the swap of a group is one step of
-    the event loop.
+    Without this, small segments would accumulate. As in Kafka, the log and index sizes before the
+    cleaning count. A group also ends where offsets would not fit into the index's 31 bits and,
+    unlike in Kafka, at 64 segments, because the swap of a group is one step of the event loop.
     """
     groups: list[list[Source]] = []
     log = index = time_index = 0
@@ -192,9 +188,9 @@ def group_sources(job: Job, end_offset: int) -> list[list[Source]]:
 
 
 def _fits(source: Source, group: Sequence[Source]) -> bool:
-    """Return whether the source may join the group.
+    """Return whether the source fits into the group.
 
-    An empty segment always fits; otherwise, one would be left every 2^31 offsets.
+    An empty segment always does; otherwise, one would be left every 2^31 offsets.
     """
     # The index of the merged segment counts from the first segment's base.
     reach = source.end_offset - 1 - group[0].base_offset

@@ -1,7 +1,7 @@
 """Maps each key to its latest offset, which determines the records that compaction keeps.
 
-Like Kafka's map, it needs 24 bytes for a key: two 64-bit hashes, which represent the key, and the
-offset. A log with more keys than fit into `log.cleaner.dedupe.buffer.size` needs several passes.
+Like Kafka's map, it needs 24 bytes for a key: two 64-bit hashes for the key itself, and the offset.
+A log with more keys than fit into `log.cleaner.dedupe.buffer.size` needs several passes.
 
     adding      an entry is added to one of 256 parts, by its first hash; nothing is looked up,
                 because each record would then miss every cache
@@ -9,12 +9,12 @@ offset. A log with more keys than fit into `log.cleaner.dedupe.buffer.size` need
                 when a sample of the entries has too many obsolete ones, and at the end
     looking up  splits the parts into regions of a few dozen entries, which one call can search
 
-The hashes are Python's own hashes of bytes (SipHash with a secret of the process). A client
-therefore cannot construct two keys for which both hashes collide and so delete another key's
-record, as is possible with Kafka's MD5.
+The hashes are Python's own hashes of bytes (SipHash with a per-process secret). A client therefore
+cannot construct two keys with the same hashes, and so delete another key's record, as it can with
+Kafka's MD5.
 
-When all keys are in the map, the result is spread over the offsets, one byte each (`marks`). A
-batch then need not be read again if all of its records are kept, or none:
+When all keys are in the map, each offset is given a one-byte mark (`marks`). With the marks, a
+batch need not be read again if all of its records are kept, or none:
 
     bit 0    the newest of its key            bit 1    a tombstone
 """
@@ -41,11 +41,11 @@ _TAG_BYTES = 16
 _OFFSET = Struct("q")
 
 _MOST_REPEATED = 1.18  # entries per key above which the map is thinned
-_LOOK_EVERY = 1.02  # the entries must have grown at least by this factor since the last look
+_LOOK_EVERY = 1.02  # the minimum growth of the entries between two samples
 _SAMPLE_PARTS = 4
-_UNTHINNED = 700_000  # entries (16 MiB); fewer are not thinned before the end
+_UNTHINNED = 700_000  # entries (16 MiB); fewer are thinned only at the end
 
-_SHORT_KEY_BYTES = 63  # the length of a key up to this size takes one byte in its record
+_SHORT_KEY_BYTES = 63  # in a record, the length of a key up to this size takes one byte
 _SHORT = [bytes((2 * size,)) for size in range(_SHORT_KEY_BYTES + 1)]
 _LONG = b"\xff"
 
@@ -56,14 +56,14 @@ UNKNOWN = -(2**63)
 def fold(key: bytes) -> tuple[int, int]:
     """Return the two hashes that represent a key.
 
-    The first hash covers only the key. The second also covers the byte of its length that precedes
-    it in a record, or a fixed byte if the length takes more than one byte.
+    The first hash covers only the key. The second also covers the preceding byte of the record,
+    which is the key's length, or a fixed byte if the length takes more than one byte.
     """
     return hash(key), hash((_SHORT[len(key)] if len(key) <= _SHORT_KEY_BYTES else _LONG) + key)
 
 
 class KeyMap:
-    """The newest offsets, by folded keys, of a log from `first_offset` to `latest_offset`.
+    """The newest offset of each folded key in a log, from `first_offset` to `latest_offset`.
 
     Call `finish` after the last `add` and before the first `newest`.
     """
@@ -98,7 +98,7 @@ class KeyMap:
         self.latest_offset = first_offset - 1
         """Every record up to this offset is in the map. All later records are kept."""
         self.marks: bytearray | None = bytearray()
-        """The marks from the first offset on; None if they would have taken too much memory."""
+        """The marks from the first offset on; None if they would take too much memory."""
         self.unopened: set[int] = set()
         """The base offsets of batches that are too large to be opened, whose keys are unknown."""
 
@@ -109,7 +109,7 @@ class KeyMap:
         indefinitely.
         """
         most = self._most_entries - header.record_count
-        # Reducing each key to one entry may make room, but is slow, so do it rarely.
+        # Thinning may make room, but it is slow, so do it rarely.
         if self._entries > most and self._added > self._most_entries // _MARKS_SHARE:
             self._thin()
         return not self._entries or self._entries <= most
@@ -117,7 +117,7 @@ class KeyMap:
     def add(self, words: Sequence[int]) -> None:
         """Add keys, each as two hashes and an offset.
 
-        Offsets are relative to the first offset of the map. Offsets of a key must increase from
+        Offsets are relative to the first offset of the map. The offsets of a key must increase from
         call to call.
         """
         parts = self._parts
@@ -131,7 +131,7 @@ class KeyMap:
             self._look()
 
     def _look(self) -> None:
-        """Thin the entries if a sample of the parts has too many entries for its keys."""
+        """Thin the entries if a sample of the parts contains too many entries per key."""
         sample = b"".join(self._parts[:_SAMPLE_PARTS])
         keys = len(set(iter_unpack("16s8x", sample)))
         repeated = len(sample) / BYTES_PER_KEY / keys if keys else 1.0
@@ -163,7 +163,7 @@ class KeyMap:
         return marks
 
     def finish(self) -> None:
-        """Complete the map once all keys are in it."""
+        """Prepare the map for lookups, once all keys are in it."""
         self._thin()
         marks = self.marks
         if marks is not None:
@@ -183,7 +183,7 @@ class KeyMap:
         return self.marks[begin:end]
 
     def newest(self, words: Sequence[int]) -> list[int]:
-        """Return the newest offset of each key, given by two hashes; UNKNOWN if it has none.
+        """Return the newest offset of each key (two hashes), or UNKNOWN for a key not in the map.
 
         Offsets count from the first offset of the map.
         """
@@ -197,7 +197,7 @@ class KeyMap:
             region = regions[first & mask]
             at = region.find(tag)
             while at >= 0 and at % BYTES_PER_KEY:
-                at = region.find(tag, at + 1)  # the match spanned two entries, so search on
+                at = region.find(tag, at + 1)  # the match spans two entries, so search on
             if at >= 0:
                 found.append(_OFFSET.unpack_from(region, at + _TAG_BYTES)[0])
             else:
@@ -205,12 +205,12 @@ class KeyMap:
         return found
 
     def _split(self) -> None:
-        """Split the parts into regions. Afterwards, no entries can be added.
+        """Split the parts into regions, after which no entries can be added.
 
         Parts are chosen by the first hash's last eight bits, regions by the next bits.
         """
         shares = 1
-        # The size is chosen so that searching a region takes as long as a few comparisons.
+        # At this size, searching a region takes as long as a few comparisons.
         while shares * _PARTS * _REGION_ENTRIES < self._entries:
             shares *= 2
         self._mask = shares * _PARTS - 1

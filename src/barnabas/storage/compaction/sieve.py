@@ -1,8 +1,8 @@
-"""Iterates over the records of a batch, to read their keys and to select the records to keep.
+"""Iterates over a batch's records, to read their keys and to select the records to keep.
 
-Both steps read every record of a log, so compaction spends most of its time here. Nearly every
-varint has one or two bytes and is decoded inline, and only the necessary fields are read. Records
-are not decoded; only their positions are returned.
+Both steps read every record of a log, so compaction spends most of its time in this module. Nearly
+every varint has one or two bytes and is decoded inline, and only the necessary fields are read.
+Records are not decoded; only their positions are returned.
 
     length varint | attributes int8 | timestamp delta varlong | offset delta varint
     | key length varint (-1: null), key | value length varint (-1: null), value | headers
@@ -36,7 +36,7 @@ class Section(NamedTuple):
 
 
 class Sifted(NamedTuple):
-    """The part of a batch that is kept."""
+    """The part of a batch to keep."""
 
     runs: list[tuple[int, int]]
     """The start and end positions of kept records; adjacent records form one run."""
@@ -49,7 +49,7 @@ class Sifted(NamedTuple):
 
 
 def note_keys(section: Section, key_map: KeyMap) -> None:
-    """Put the keys of a batch into the map. Raises CorruptData if a record is malformed."""
+    """Add the keys of a batch to the map. Raises CorruptData if a record is malformed."""
     header, _, at, end = section
     tombstones: list[int] = []
     try:
@@ -70,7 +70,7 @@ def note_keys(section: Section, key_map: KeyMap) -> None:
 
 
 def _note_some(section: Section, count: int, key_map: KeyMap, tombstones: list[int]) -> int:
-    """Put the keys of the first `count` records into the map; return the next record's position.
+    """Add the keys of the first `count` records to the map; return the next record's position.
 
     Raises IndexError if a record does not match the header.
     """
@@ -122,7 +122,7 @@ def _note_some(section: Section, count: int, key_map: KeyMap, tombstones: list[i
 
 
 def sift(section: Section, key_map: KeyMap, *, drops_tombstones: bool) -> Sifted:
-    """Return the records of a batch that are kept. Raises CorruptData if a record is malformed.
+    """Select the records of a batch to keep. Raises CorruptData if a record is malformed.
 
     A record is kept if the map has no newer one for its key and it is not an expired tombstone. All
     records above the map's end are kept; a compacted log has no records without keys.
@@ -210,8 +210,8 @@ def _walk(
 ) -> Iterator[tuple[int, int, int, int, bool, bool]]:
     """Yield the positions and fields of each record that selection needs.
 
-    They are start, end, timestamp delta, offset delta, whether it has a key, and whether its value
-    is null. The two hashes of its key are appended to `hashes`.
+    They are the start, the end, the timestamp delta, the offset delta, whether it has a key, and
+    whether its value is null. The two hashes of its key are appended to `hashes`.
     """
     try:
         for _ in range(header.record_count):

@@ -25,12 +25,11 @@ class Stored(NamedTuple):
 def stored_batches(
     segment: Segment, position: int, read_bytes: int, bound: int
 ) -> Iterator[Stored]:
-    """Yield the batches from `position` on, where a batch begins. Raises CorruptData with the
-    position.
+    """Yield the batches from `position` on, where one begins. Raises CorruptData with the position.
 
-    No checksum covers base offsets. A batch whose offsets overlap those of its neighbours, or
-    exceed the segment's `bound`, would make an old record the latest one of its key, so it is
-    rejected.
+    No checksum covers base offsets. A batch is therefore rejected if its offsets overlap those of
+    its neighbours or exceed the segment's `bound`; it would make an old record the latest one of
+    its key.
     """
     next_offset = segment.base_offset
     file = segment.open_file()
@@ -41,7 +40,7 @@ def stored_batches(
         wanted = max(read_bytes, HEADER_BYTES)
         at = 0
         while at < len(data):
-            # A header spans two reads, so the next read starts with it.
+            # The header spans two reads, so start the next read with it.
             if len(data) - at < HEADER_BYTES and position + len(data) < end:
                 break
             try:
@@ -52,7 +51,7 @@ def stored_batches(
             if size > end - position - at:
                 raise CorruptData(f"{_place(segment, position + at)}: the batch is truncated")
             if size > len(data) - at:
-                # The batch is larger than one read, so the next read is for the whole batch.
+                # The batch is larger than one read, so read the whole batch next.
                 wanted = max(wanted, size)
                 break
             if not verify_crc(data, at, header):

@@ -31,11 +31,11 @@ _LAST_MS = 2**63 - 1
 _NO_KEYS = KeyMap(0)
 
 PLAIN_LIMIT_BYTES = DEFAULT_LIMIT_BYTES
-"""The maximum decompressed size of a batch that is opened."""
+"""Batches with a larger decompressed size are not opened."""
 
 
 def add_keys(stored: Stored, key_map: KeyMap) -> None:
-    """Put the keys of a batch of data into the map. Raises CorruptData if a record is malformed."""
+    """Add the keys of a data batch to the map. Raises CorruptData if a record is malformed."""
     try:
         _add_keys(stored, key_map)
     except PlainTooLarge:
@@ -54,7 +54,7 @@ def _add_keys(stored: Stored, key_map: KeyMap) -> None:
 
 
 def section_of(stored: Stored) -> Section:
-    """Return the batch's records, decompressed. Raises PlainTooLarge."""
+    """Decompress the batch's records. Raises PlainTooLarge."""
     header, data, at = stored
     begin, end = at + HEADER_BYTES, at + header.size_bytes
     if header.codec == NONE:
@@ -91,7 +91,7 @@ class Survival:
         self._now_ms = now_ms
         self._horizon_ms = min(now_ms + delete_retention_ms, _LAST_MS)
         self.to_index: Aborted | None = None
-        """The index entry of a transaction that the last batch in `of` ended, if still needed."""
+        """The index entry, if still needed, of a transaction that the last batch in `of` ended."""
         self.records_kept = 0
         self.unopened = 0
         """The number of batches kept because they are too large to open."""
@@ -116,12 +116,11 @@ class Survival:
             return self._of_messages(stored)
         if header.is_control:
             return self._of_marker(stored)
-        # Consumers with read_committed already skip this batch; as in Kafka, other readers lose it
-        # here.
+        # read_committed consumers skip this batch anyway; as in Kafka, other consumers lose it.
         if self._transactions.is_aborted(header) or header.record_count == 0:
             return self._nothing(header)
-        # A tombstone in a batch with a horizon may be dropped, which the marks of this pass do not
-        # show.
+        # Marks do not show which tombstones may be dropped because their batch's horizon has
+        # passed.
         marks = None if header.has_delete_horizon else self._key_map.marks_of(header)
         if marks is not None:
             newest = marks.count(NEWEST)
@@ -136,7 +135,7 @@ class Survival:
         if sifted.kept == 0:
             return self._nothing(header)
         self.records_kept += sifted.kept
-        # KIP-534: `delete.retention.ms` starts now, for all later passes.
+        # KIP-534: `delete.retention.ms` counts from this pass on.
         is_first_seen = sifted.has_tombstone and not header.has_delete_horizon
         if sifted.kept == header.record_count and not is_first_seen:
             return stored.raw
@@ -145,8 +144,7 @@ class Survival:
     def _sift(self, section: Section) -> Sifted:
         header = section.header
         is_over = header.has_delete_horizon and header.base_timestamp <= self._now_ms
-        # A batch that was not decompressed may contain an older value of the key, which would
-        # reappear without the tombstone.
+        # Without the tombstone, an older value in a batch that was not decompressed would reappear.
         drops_tombstones = is_over and not self.unopened
         return sift(section, self._key_map, drops_tombstones=drops_tombstones)
 
@@ -163,8 +161,7 @@ class Survival:
         if is_over and header.has_delete_horizon and header.base_timestamp <= self._now_ms:
             return self._nothing(header)
         self.records_kept += header.record_count
-        # The pass has found data of the transaction, or the horizon has not passed, so consumers
-        # still need the marker.
+        # Consumers still need the marker: its transaction has data, or its horizon has not passed.
         if not is_over or header.has_delete_horizon:
             return stored.raw
         section = section_of(stored)
@@ -192,7 +189,7 @@ class Survival:
         return record.offset - key_map.first_offset >= key_map.newest(fold(record.key))[0]
 
     def _nothing(self, header: BatchHeader) -> bytes | None:
-        """Return the empty batch if it must be kept without any of its records, otherwise None."""
+        """Return the emptied batch if it must be kept, otherwise None."""
         last = self._producers.get(header.producer_id) if header.producer_id >= 0 else None
         if last is None:
             return None

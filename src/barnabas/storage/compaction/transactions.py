@@ -16,7 +16,7 @@ from barnabas.storage.transaction_index import Aborted
 
 
 class Transactions:
-    """The transactions at the cleaner's position. Pass the batches in their order."""
+    """The transactions at the cleaner's position. Pass the batches in order."""
 
     __slots__ = ("_ahead", "_committing", "_going", "_met")
 
@@ -24,11 +24,11 @@ class Transactions:
         """Start at the beginning of the log, whose aborted transactions are `aborted`."""
         self._ahead = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
         self._going: dict[int, Aborted] = {}  # aborted transactions that have begun, by producer
-        self._met: set[int] = set()  # those of their producers whose data was found
+        self._met: set[int] = set()  # their producers whose data was found
         self._committing: set[int] = set()
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Note a data batch, and return whether it belongs to an aborted transaction."""
+        """Record a data batch, and return whether it belongs to an aborted transaction."""
         self._begin_up_to(header.last_offset)
         # A batch outside a transaction is never aborted.
         if not header.is_transactional:
@@ -49,8 +49,7 @@ class Transactions:
         producer_id = header.producer_id
         if marker is None:
             return True, None
-        # A commit marker is kept too while its data exists, because it ends the transaction on
-        # replay.
+        # Keep a commit marker while its data exists: on replay, it ends the transaction.
         if marker.type != ABORT:
             was_met = producer_id in self._committing
             self._committing.discard(producer_id)

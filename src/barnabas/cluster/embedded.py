@@ -51,7 +51,7 @@ class EmbeddedStore(MetadataStore):
     """A process's own metadata tree, in memory and optionally in directories."""
 
     def __init__(self, journal: Journal | None = None, snapshot_at_bytes: int = 1 << 20) -> None:
-        """Create a store whose tree is kept in `journal`; without one, it is lost with the process.
+        """Create a store that writes to `journal`; without one, the tree is lost with the process.
 
         A snapshot replaces the journal when the journal exceeds both `snapshot_at_bytes` and twice
         the previous snapshot, so snapshots add work in proportion to the commits.

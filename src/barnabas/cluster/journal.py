@@ -70,15 +70,15 @@ class Journal:
         self.frames = [each.payload for each in found.frames]
         self.is_new = found.is_new
         self.proven_zxid = min(found.proven_zxid, found.end_zxid)
-        """The number of the last commit that is known to be on disk, with all earlier ones."""
+        """The last commit that is known to be on disk, with all earlier ones."""
 
     @property
     def size_bytes(self) -> int:
-        """The size of the largest copy's journal."""
+        """The size of the largest journal."""
         return max(each.size_bytes for each in self._files)
 
     def append(self, payload: bytes, unsynced: int = 0) -> None:
-        """Append a commit. The commit is on disk once all `syncs` that start later have returned.
+        """Append a commit. It is on disk once all `syncs` that start later have returned.
 
         `unsynced` is the number of earlier commits that may not be on disk. Raises OSError if the
         last copy fails.
@@ -87,9 +87,9 @@ class Journal:
         self._each(lambda file: file.append(whole))
 
     def syncs(self) -> list[tuple[Callable[[], None], Callable[[OSError], None]]]:
-        """Return two functions for each copy. One forces it to disk; call the other if that fails.
+        """Return two functions for each copy: the first syncs it; call the second if that fails.
 
-        The first functions may run in threads, simultaneously.
+        The syncs may run concurrently, in threads.
         """
         return [(each.sync, self._failure_of(each)) for each in self._files]
 
@@ -104,13 +104,13 @@ class Journal:
     def replace(self, snapshot: bytes) -> None:
         """Replace the journal with a snapshot of the whole tree.
 
-        If the process has no file descriptors left, some copies may be unchanged.
+        If the process runs out of file descriptors, some copies may stay unchanged.
         """
         zxid = zxid_of(snapshot)
         self._each(lambda file: file.replace(snapshot, zxid))
 
     def close(self) -> None:
-        """Close the files without writing anything more, like a process that dies."""
+        """Close the files without further writes, like a process that dies."""
         for file in self._files:
             file.close()
 
@@ -128,7 +128,7 @@ class Journal:
             raise failure
 
     def _repair(self, copies: Sequence[Copy], found: Merged) -> None:
-        """Bring each copy to the end of the history that the copies contain together."""
+        """Bring each copy up to the end of their combined history."""
         for file, copy in zip(list(self._files), copies, strict=True):
             try:
                 self._bring_up_to_date(file, copy, found)
@@ -139,7 +139,7 @@ class Journal:
 
     def _bring_up_to_date(self, file: JournalFile, copy: Copy, found: Merged) -> None:
         if is_behind(copy, found):
-            # Keep a copy of the damaged files, which may be the only evidence of the cause.
+            # Save the damaged files: they may be the only evidence of the cause.
             if is_damaged(copy, found):
                 kept = file.keep_damaged()
                 self.kept += kept
@@ -171,7 +171,7 @@ class Journal:
             file.sync_names()  # the file may be new
 
     def _each(self, action: Callable[[JournalFile], None]) -> None:
-        """Apply the action to each copy; a copy that fails is no longer used.
+        """Apply the action to each copy; copies that fail are no longer used.
 
         Raises OSError if the last copy fails.
         """
@@ -180,7 +180,7 @@ class Journal:
             try:
                 action(file)
             except OSError as error:
-                # This is not a failure of the disk: the copy is as good as before.
+                # This is no disk failure: the copy is as good as before.
                 if is_out_of_descriptors(error):
                     scarcity = error
                 else:
@@ -192,7 +192,7 @@ class Journal:
         return lambda error: self._drop(file, error)
 
     def _drop(self, file: JournalFile, error: OSError) -> None:
-        """Stop writing this copy. Raises the error if there is no other copy."""
+        """Stop writing this copy. Raises the error if it is the last one."""
         if self._files == [file]:
             raise error
         if file in self._files:
@@ -203,10 +203,10 @@ class Journal:
 
 
 def read_files(*directories: Path) -> tuple[bytes | None, list[bytes]]:
-    """Return the snapshot and commits of a store that may be running. Changes and locks nothing.
+    """Return the snapshot and commits of a store that may be in use. Changes and locks nothing.
 
-    A commit that a writer is appending is ignored. Raises ConfigError if there is no store,
-    CorruptData if something was destroyed, or OSError.
+    A commit that is being appended is ignored. Raises ConfigError if there is no store, CorruptData
+    if something was destroyed, or OSError.
     """
     copies = read_copies(directories)
     if all(each.journal is None for each in copies):

@@ -1,13 +1,13 @@
-"""Determines which commits the copies of a metadata tree contain together, and which are lost.
+"""Determines which commits the copies of a metadata tree jointly contain, and which are lost.
 
     barnabas-metadata.journal      frames, one per commit, and a seal
     barnabas-metadata.snapshot     one frame: the whole tree as of some commit
 
-Each log directory has both. The tree is the newest snapshot plus each later commit that any copy
-has, so data damaged in one copy is read from another. The history ends before the first commit that
-no copy has. Later commits, which a crash may have left, were never acknowledged and are cut.
-However, if a frame proves that a missing commit was on disk, the commit was destroyed, and only the
-operator may accept that.
+Each log directory contains both. The tree is the newest snapshot plus each later commit that any
+copy contains, so data damaged in one copy is read from another. The history ends before the first
+commit missing from all copies. Later commits, which a crash may have left, were never acknowledged
+and are cut off. However, if a frame proves that a missing commit was on disk, the commit was
+destroyed, and only the operator may accept that.
 
 This module only reads files.
 """
@@ -27,7 +27,7 @@ SNAPSHOT_NAME = "barnabas-metadata.snapshot"
 
 
 def accept_loss(directories: Iterable[Path]) -> str:
-    """Return the command with which an operator continues without the destroyed commits."""
+    """Return the command that lets an operator continue without the destroyed commits."""
     return " ".join(
         ["barnabas metadata repair --accept-loss", *(f"--dir {d}" for d in directories)]
     )
@@ -44,17 +44,17 @@ class Copy(NamedTuple):
 
     @property
     def is_absent(self) -> bool:
-        """Is true if there are no files, because the directory is new or was emptied."""
+        """Is true if there are no files: the directory is new or was emptied."""
         return self.snapshot is None and not self.journal
 
     @property
     def fault(self) -> str | None:
-        """Return what is wrong with this copy itself, apart from missing commits, or None."""
+        """Return any fault of the copy itself, other than missing commits."""
         if self.snapshot is not None and self.tree is None:
             return f"{self.directory / SNAPSHOT_NAME} is damaged"
         if self.snapshot is None and self.frames.begins_late:
             return f"{self.directory / SNAPSHOT_NAME} is missing"
-        # A journal of the current kind is never empty: it has at least a seal.
+        # A journal in the current format is never empty: it contains at least a seal.
         if self.tree is not None and (
             self.journal is None or not (self.journal or self.tree.is_earlier)
         ):
@@ -64,26 +64,26 @@ class Copy(NamedTuple):
 
     @property
     def newest_zxid(self) -> int:
-        """The number of the last commit that the copy has or is known to have had."""
+        """The last commit that the copy contains, or is known to have contained."""
         return max([self.tree_zxid, *(each.zxid for each in self.frames.whole)])
 
     @property
     def tree_zxid(self) -> int:
-        """The number of the last commit in its snapshot; 0 without a usable snapshot."""
+        """The last commit in its snapshot; 0 without a usable snapshot."""
         return 0 if self.tree is None else self.tree.zxid
 
 
 class Merged(NamedTuple):
-    """The tree and the commits that the copies contain together."""
+    """The tree and the commits that the copies jointly contain."""
 
     snapshot: bytes | None
     snapshot_zxid: int
     frames: tuple[Frame, ...]
     """The commits after the snapshot, in order."""
     proven_zxid: int
-    """The number of the last commit that is known to have been on disk."""
+    """The last commit that is known to have been on disk."""
     loss: str | None
-    """The location of destroyed data that no copy has; None if there is none."""
+    """Where data was destroyed in all copies; None if there is none."""
 
     @property
     def end_zxid(self) -> int:
@@ -95,9 +95,9 @@ class Merged(NamedTuple):
 
 
 def read_copies(directories: Sequence[Path], disk: JournalDisk = OS_DISK) -> list[Copy]:
-    """Read the copies in these directories, which a broker may be writing. Raises OSError."""
-    # Read the journals first: a journal is emptied only once a snapshot contains all of it, so that
-    # snapshot is found afterwards.
+    """Read the copies in these directories. A broker may be writing them. Raises OSError."""
+    # Read the journals first: a journal is emptied only after a snapshot with its content exists,
+    # so that snapshot is then found.
     journals = [disk.read(directory / JOURNAL_NAME) for directory in directories]
     return [
         copy_of(directory, journal, disk)
@@ -106,7 +106,7 @@ def read_copies(directories: Sequence[Path], disk: JournalDisk = OS_DISK) -> lis
 
 
 def copy_of(directory: Path, journal: bytes | None, disk: JournalDisk) -> Copy:
-    """Return the copy with this journal, and read its snapshot. Raises OSError."""
+    """Build the copy with this journal, and read its snapshot. Raises OSError."""
     snapshot = disk.read(directory / SNAPSHOT_NAME)
     tree = None
     if snapshot is not None:
@@ -118,15 +118,13 @@ def copy_of(directory: Path, journal: bytes | None, disk: JournalDisk) -> Copy:
 
 
 def merge(copies: Sequence[Copy]) -> Merged:
-    """Merge the commits of all copies. Raises ConfigError if the copies have two different
-    histories.
-    """
+    """Merge the commits of all copies. Raises ConfigError if their histories conflict."""
     trees = [each.tree for each in copies if each.tree is not None]
     tree = max(trees, key=lambda each: each.zxid, default=None)
     snapshot_zxid = 0 if tree is None else tree.zxid
     commits = _commits(copies, snapshot_zxid)
     chain: list[Frame] = []
-    # Stop at a gap, because the commits after a missing commit were based on it.
+    # Stop at a gap: the commits after a missing commit were based on it.
     while (following := commits.get(snapshot_zxid + len(chain) + 1)) is not None:
         chain.append(following)
     proven_zxid = max(
@@ -143,7 +141,7 @@ def merge(copies: Sequence[Copy]) -> Merged:
 
 
 def merge_without_loss(copies: Sequence[Copy]) -> Merged:
-    """Merge the copies; raise CorruptData if a commit was destroyed in every copy that had it."""
+    """Merge the copies; raise CorruptData if a commit was destroyed in all copies of it."""
     found = merge(copies)
     if found.loss is not None:
         command = accept_loss([each.directory for each in copies])
@@ -156,7 +154,7 @@ def merge_without_loss(copies: Sequence[Copy]) -> Merged:
 
 
 def is_behind(copy: Copy, found: Merged) -> bool:
-    """Return whether the copy must be rewritten because it is damaged or lacks some commit."""
+    """Return whether the copy must be rewritten because it is damaged or incomplete."""
     if copy.fault is not None or copy.tree_zxid != found.snapshot_zxid:
         return True
     own = [each for each in copy.frames.whole if not each.is_seal]
@@ -168,7 +166,7 @@ def is_damaged(copy: Copy, found: Merged) -> bool:
     """Return whether something other than a crash has changed the copy."""
     if copy.fault is not None:
         return True
-    # After a seal that a crash has damaged, there may be commits that the snapshot contains.
+    # A seal that a crash damaged may be followed by commits that the snapshot contains.
     return copy.frames.damaged_at is not None and any(
         each.zxid > found.snapshot_zxid for each in copy.frames.whole
     )
@@ -195,7 +193,7 @@ def _commits(copies: Sequence[Copy], snapshot_zxid: int) -> dict[int, Frame]:
 
 
 def _loss(copies: Sequence[Copy], found: Merged) -> str | None:
-    """Return the location of destroyed data that no copy has, or None."""
+    """Return where data was destroyed in all copies, or None."""
     faults = [each.fault for each in copies if each.fault is not None]
     if found.proven_zxid > found.end_zxid:
         places = faults or [
@@ -203,7 +201,7 @@ def _loss(copies: Sequence[Copy], found: Merged) -> str | None:
             for each in copies
             if each.frames.damaged_at is not None
         ]
-        # The start of a journal, or a snapshot, may be missing without any other sign.
+        # The start of a journal, or a snapshot, may be missing without a trace.
         places = places or [
             f"{each.directory} lacks part of its {JOURNAL_NAME} or {SNAPSHOT_NAME}"
             for each in copies
@@ -213,8 +211,8 @@ def _loss(copies: Sequence[Copy], found: Merged) -> str | None:
             f"{'; '.join(places)}: the metadata can be read up to commit {found.end_zxid}, but "
             f"at least {found.proven_zxid} commits were written"
         )
-    # Only a copy with a whole journal knows where the commits end. Its own snapshot may be missing,
-    # because reading starts with another copy's snapshot.
+    # Only a copy with a whole journal shows where the commits end. Its own snapshot may be missing:
+    # reading starts with another copy's snapshot.
     knows_end = any(
         (each.fault is None or each.journal) and 0 < each.newest_zxid >= found.snapshot_zxid
         for each in copies

@@ -1,7 +1,7 @@
 """Makes all operating-system calls on the embedded store's files.
 
-This is the embedded store's part of the files seam, which is separate from the logs'. Only the
-owner can read the files created here, because journals contain password hashes.
+This is the embedded store's part of the files seam; the logs have their own. Only the owner can
+read the files that it creates, because journals contain password hashes.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _OWNER_ONLY = 0o600
 
 
 class LockedFile(Protocol):
-    """A file that is open for reading and writing and is locked until `close`."""
+    """A file that is open for reading and writing, and locked until `close`."""
 
     def read(self) -> bytes:
         """Read the whole file."""
         ...
 
     def write(self, position: int, data: bytes) -> None:
-        """Write all of `data`. After an OSError, any part of it may have been written."""
+        """Write all of `data`. After an OSError, any part may have been written."""
         ...
 
     def truncate(self, size: int) -> None: ...
@@ -40,15 +40,15 @@ class JournalDisk(Protocol):
 
     @property
     def snapshot_at_bytes(self) -> int:
-        """The minimum size of a journal before a snapshot replaces it."""
+        """The journal size from which a snapshot replaces it."""
         ...
 
     def open_locked(self, path: Path) -> LockedFile:
-        """Open a file, and create it if necessary. Raises BlockingIOError if it is locked."""
+        """Open a file, creating it if necessary. Raises BlockingIOError if it is locked."""
         ...
 
     def read(self, path: Path) -> bytes | None:
-        """Return the content of a file; None if there is no such file."""
+        """Return the content of a file; None if it does not exist."""
         ...
 
     def write(self, path: Path, data: bytes, *, sync: bool = True) -> None:
@@ -58,16 +58,16 @@ class JournalDisk(Protocol):
     def replace(self, source: Path, target: Path) -> None: ...
 
     def remove(self, path: Path) -> None:
-        """Remove a file, if there is one."""
+        """Remove a file if it exists."""
         ...
 
     def sync_directory(self, path: Path) -> None:
-        """Ensure that a directory's file names survive a power failure."""
+        """Make a directory's file names durable."""
         ...
 
 
 class OsLockedFile:
-    """A file locked per open file, which also excludes a second store in the same process."""
+    """A file with a lock per open file, which also excludes a second store in the process."""
 
     __slots__ = ("_fd",)
 

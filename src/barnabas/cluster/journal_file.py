@@ -1,8 +1,8 @@
-"""Writes one copy of the metadata, which is a journal and its snapshot in a directory.
+"""Writes one copy of the metadata: a journal and its snapshot in a directory.
 
-Appended frames overwrite the seal at the journal's end; when all of them are on disk, the next seal
-is written. The snapshot replaces its predecessor atomically, before the journal is emptied. In
-between, the journal contains commits that are also in the snapshot; a reader skips them.
+Appended frames overwrite the seal at the end of the journal; when all of them are on disk, the next
+seal is written. A snapshot replaces its predecessor atomically, before the journal is emptied. In
+between, the journal contains commits that are also in the snapshot; readers skip them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ _TEMPORARY = ".tmp"
 class JournalFile:
     """A copy that is locked from `lock` to `close`. Reading needs no lock.
 
-    Two processes never write one copy, regardless of log directories.
+    No two processes write the same copy, regardless of log directories.
     """
 
     __slots__ = ("_disk", "_file", "_is_sealed", "directory", "size_bytes")
 
     def __init__(self, directory: Path, disk: JournalDisk) -> None:
-        """Create or open the journal and lock it. Raises ConfigError if another process has it, or
-        OSError.
+        """Open or create the journal, and lock it.
+
+        Raises ConfigError if another process holds it, or OSError.
         """
         self._disk = disk
         self.directory = directory
@@ -45,7 +46,7 @@ class JournalFile:
         return self._file.read()
 
     def append_after(self, copy: Copy) -> int:
-        """Append after the last commit from now on, and return the number of torn bytes cut off."""
+        """Prepare to append after the last commit, and return the number of torn bytes cut off."""
         commits = [each for each in copy.frames.whole if not each.is_seal]
         # the rest of a journal that the snapshot replaced
         is_rest = copy.frames.damaged_at is not None
@@ -53,17 +54,17 @@ class JournalFile:
         content = copy.journal or b""
         torn = content[copy.frames.end :] if not is_rest else b""
         if torn:
-            # As far as can be determined, this is part of a commit that a crash interrupted.
+            # This is probably part of a commit that a crash interrupted.
             kept = self.path.with_name(self.path.name + _TORN)
             self._disk.write(kept, torn, sync=False)
             self._file.truncate(copy.frames.end)
         return len(torn)
 
     def rewrite(self, snapshot: bytes | None, frames: Sequence[Frame]) -> None:
-        """Replace the files, atomically and durably, by this snapshot and these commits."""
+        """Replace the files, atomically and durably, with this snapshot and these commits."""
         temporary = self.path.with_name(self.path.name + _TEMPORARY)
         self._disk.remove(temporary)
-        # Lock the file before it gets its name, so that no other process can lock it in between.
+        # Lock the file before renaming it, so that no other process can lock it first.
         file = self._open_locked(temporary)
         try:
             content = b"".join(frame(each.payload, each.unsynced) for each in frames)
@@ -83,7 +84,7 @@ class JournalFile:
         self._file, self.size_bytes, self._is_sealed = file, len(content), False
 
     def append(self, whole: bytes) -> None:
-        """Append a frame. It is on disk once a `sync` that begins later has returned."""
+        """Append a frame. It is on disk once any `sync` that begins later has returned."""
         self._file.write(self.size_bytes, whole)
         self.size_bytes += len(whole)
         self._is_sealed = False
@@ -99,21 +100,21 @@ class JournalFile:
         self._file.sync()
 
     def replace(self, snapshot: bytes, zxid: int) -> None:
-        """Replace the journal with a snapshot of the whole tree, as of this commit."""
+        """Replace the journal with a snapshot of the whole tree as of this commit."""
         self._write_snapshot(snapshot)
         self.sync_names()
-        # The journal is never empty; any old frames left in it are also in the snapshot.
+        # The journal is never empty. Any old frames left in it are in the snapshot too.
         whole = seal(zxid)
         self._file.write(0, whole)
         self._file.truncate(len(whole))
         self.size_bytes, self._is_sealed = 0, True
 
     def sync_names(self) -> None:
-        """Ensure that the names of both files survive a power failure."""
+        """Make the names of both files durable."""
         self._disk.sync_directory(self.directory)
 
     def keep_damaged(self) -> list[Path]:
-        """Copy both files unchanged, under names that nothing reads, and return the copies."""
+        """Copy both files unchanged, to names that nothing reads, and return the copies' paths."""
         kept = []
         for path in (self.path, self.directory / SNAPSHOT_NAME):
             content = self._disk.read(path)

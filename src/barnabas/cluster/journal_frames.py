@@ -1,4 +1,4 @@
-"""Encodes and reads the frames of the embedded store's files, even those after damage.
+"""Encodes and reads the frames in the embedded store's files, including those after damage.
 
     frame:    u32 1 << 31 | length of the payload
               u32 CRC-32 of everything else in the frame
@@ -9,12 +9,12 @@
 
     earlier:  u32 length of the payload | u32 CRC-32 of the payload | payload
 
-Frames of the earlier kind are read but no longer written. They do not record which commits were on
-disk, so each is treated as written after all earlier commits had been synced.
+Frames in the earlier format are read, but no longer written. They do not record which commits were
+on disk, so each is assumed to have been written after all earlier commits had been synced.
 
-The count distinguishes a crash from damage. A power failure may lose any part of the data that was
-not synced, possibly an earlier frame but not a later one. However, if a frame is missing although a
-later frame proves that it was on disk, something else destroyed it.
+The count distinguishes a crash from damage. A power failure may lose any part of the unsynced data,
+possibly an earlier frame but not a later one. However, if a later frame proves that a missing frame
+was on disk, something else destroyed it.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ class Frame(NamedTuple):
 
     @property
     def proven_zxid(self) -> int:
-        """The number of the last commit known to have been on disk when the frame was written."""
+        """The last commit that was certainly on disk when the frame was written."""
         return self.zxid if self.is_seal else self.zxid - 1 - self.unsynced
 
 
 class Frames(NamedTuple):
-    """The frames that can be read from a file."""
+    """The readable frames in a file."""
 
     whole: tuple[Frame, ...]
     damaged_at: int | None
-    """The first position outside any whole frame that is followed by a whole frame, or None."""
+    """The first position outside whole frames that precedes a whole frame, or None."""
     end: int
-    """The position after the last whole frame. The bytes from there on are torn."""
+    """The position after the last whole frame; all later bytes are torn."""
 
     @property
     def begins_late(self) -> bool:
@@ -73,7 +73,7 @@ class Frames(NamedTuple):
 
 
 def zxid_of(payload: bytes) -> int:
-    """Return the number of a commit, or of a tree's last commit."""
+    """Return a commit's number, or that of a tree's last commit."""
     zxid: int = _ZXID.unpack_from(payload)[0]
     return zxid
 
@@ -85,20 +85,19 @@ def frame(payload: bytes, unsynced: int = 0) -> bytes:
 
 
 def seal(zxid: int) -> bytes:
-    """Return a frame that distinguishes a crash from damage in the frame before it."""
+    """Return a frame that shows whether a crash or damage destroyed the frame before it."""
     return frame(_ZXID.pack(zxid))
 
 
 def read_frames(content: bytes) -> Frames:
-    """Read every whole frame of a file, including those after damage."""
+    """Read every whole frame in a file, including those after damage."""
     whole: list[Frame] = []
     damaged_at: int | None = None
     position = end = 0
     while position < len(content):
         found = _read(content, position)
         if found is None:
-            # Damage in the middle must not hide the commits after it: another copy may have the
-            # damaged ones.
+            # Damage must not hide the commits after it: another copy may contain the damaged ones.
             last_zxid = whole[-1].zxid if whole else 0
             found = _search(content, position + 1, last_zxid)
             if found is None:
@@ -111,9 +110,9 @@ def read_frames(content: bytes) -> Frames:
 
 
 def _search(content: bytes, position: int, last_zxid: int) -> Frame | None:
-    """Find the next whole frame of a commit later than `last_zxid`.
+    """Find the next whole frame with a commit later than `last_zxid`.
 
-    Frames of earlier commits are left over from a journal that a snapshot has replaced.
+    Frames with earlier commits are left over from a journal that a snapshot has replaced.
     """
     # No commit is as short as one byte, so there cannot be more commits than bytes.
     most = last_zxid + len(content) if last_zxid else _MOST_COMMITS
@@ -122,7 +121,7 @@ def _search(content: bytes, position: int, last_zxid: int) -> Frame | None:
         if at + header.size + _ZXID.size > len(content):
             continue
         (zxid,) = _ZXID.unpack_from(content, at + header.size)
-        # Do not compute the checksum of all following bytes where no frame can begin.
+        # Where no frame can begin, do not checksum all following bytes.
         if last_zxid < zxid <= most:
             found = _read(content, at)
             if found is not None and found.zxid > last_zxid:
@@ -131,7 +130,7 @@ def _search(content: bytes, position: int, last_zxid: int) -> Frame | None:
 
 
 def _read(content: bytes, position: int) -> Frame | None:
-    """Return the frame at this position, if there is a whole one."""
+    """Return the whole frame at this position, if any."""
     left = len(content) - position
     if left < _EARLIER_HEADER.size + _ZXID.size:
         return None
@@ -144,7 +143,8 @@ def _read(content: bytes, position: int) -> Frame | None:
     start = position + header.size
     payload = content[start : start + length]
     unsynced = 0
-    # The older form has no number of unsynced commits, and its checksum covers only the payload.
+    # The older format lacks the number of unsynced commits, and its checksum covers only the
+    # payload.
     if is_counted:
         unsynced = _HEADER.unpack_from(content, position)[2]
         expected = zlib.crc32(payload, zlib.crc32(_CHECKED.pack(word, unsynced)))

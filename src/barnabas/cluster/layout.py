@@ -1,4 +1,4 @@
-"""Defines the layout of the metadata tree, which is the paths and payloads of Kafka 3.9's znodes.
+"""Defines the layout of the metadata tree: the paths and payloads of Kafka 3.9's znodes.
 
     /cluster/id                                    {"version":"1","id":"<22 characters>"}
     /controller              ephemeral             {"version":2,"brokerid":0,"timestamp":...}
@@ -11,8 +11,8 @@
     /isr_change_notification/isr_change_<n>        partitions whose ISR a leader has written
     /latest_producer_id_block                      the last allocated block of producer ids
 
-Payloads are compact JSON with keys in Kafka 3.9's order; reading ignores the order and unknown
-keys. A malformed payload raises CorruptData, which contains the path.
+Payloads are compact JSON with keys in Kafka 3.9's order; readers ignore the order and unknown keys.
+A malformed payload raises CorruptData with the path.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ BASE_PATHS = (
     "/config/ips",
     "/cluster",
 )
-"""Nodes without data, parents first, that each broker creates at startup if they are missing."""
+"""Nodes without data, parents first, that each broker creates at startup if missing."""
 
 FEATURE_NODE = b'{"features":{},"version":2,"status":1}'
-"""The finalized features of a ZooKeeper-mode controller of 3.9, which has none."""
+"""The finalized features of a 3.9 controller in ZooKeeper mode: none."""
 
 T = TypeVar("T")
 
 _SUBPROTOCOLS = "listener_security_protocol_map"
 _MAY_HAVE_LOST = "suffix_may_be_lost"
-"""Our own key, which Kafka does not write and ignores like any unknown key."""
+"""Our own key. Kafka ignores it, like any unknown key."""
 
 
 Replicas = Mapping[int, Sequence[int]]
@@ -80,7 +80,7 @@ _NONE_MOVE: Replicas = MappingProxyType({})
 
 
 class TopicNode(NamedTuple):
-    """The node `/brokers/topics/<t>`. Topics from before Kafka 2.8 have no id (None).
+    """The node `/brokers/topics/<t>`. Topics created before Kafka 2.8 have no id (None).
 
     `adding` and `removing` contain only partitions that are being reassigned (KIP-455).
     """
@@ -101,7 +101,7 @@ class StateNode(NamedTuple):
 
 
 class ProducerIdBlock(NamedTuple):
-    """The node `/latest_producer_id_block`: ids from `first` to `last`, both included."""
+    """The node `/latest_producer_id_block`: ids from `first` to `last` inclusive."""
 
     broker_id: int
     first: int
@@ -167,7 +167,7 @@ def encode_controller(broker_id: int, timestamp_ms: int) -> bytes:
 
 
 def decode_controller(data: bytes | None) -> int:
-    """Return the id of the broker that is controller."""
+    """Return the controller's broker id."""
     return _decode(CONTROLLER, data, lambda node: int(node["brokerid"]))
 
 
@@ -183,9 +183,9 @@ def decode_epoch(data: bytes | None) -> int:
 
 
 def encode_broker(broker: BrokerImage, timestamp_ms: int) -> bytes:
-    """Encode the registration, version 5. `host` and `port` are for old readers."""
-    # As in Kafka, use a plaintext endpoint, because readers of host and port, such as the consumers
-    # of 0.8, support no other protocol.
+    """Encode the registration in version 5. `host` and `port` are for old readers."""
+    # As in Kafka, use a plaintext endpoint: readers of host and port, such as the 0.8 consumers,
+    # support no other protocol.
     plain = next((e for e in broker.endpoints if e.security_protocol == "PLAINTEXT"), None)
     node: dict[str, Any] = {
         "features": {},
@@ -209,7 +209,7 @@ def decode_broker(broker_id: int, data: bytes | None, epoch: int) -> BrokerImage
 
     def read(node: Mapping[str, Any]) -> BrokerImage:
         protocols = node.get(_SUBPROTOCOLS, {})
-        # Version 1, from Kafka 0.8, has only a host and a port.
+        # Version 1, from Kafka 0.8, contains only a host and a port.
         texts = node.get("endpoints") or [f"PLAINTEXT://{node['host']}:{node['port']}"]
         endpoints = tuple(_endpoint(text, protocols) for text in texts)
         may_have_lost = node.get(_MAY_HAVE_LOST) is True
@@ -224,7 +224,7 @@ def encode_topic(topic_id: bytes, replicas: Replicas) -> bytes:
 
 
 def encode_topic_node(node: TopicNode) -> bytes:
-    """Encode a topic's node in version 3, which has a topic id."""
+    """Encode a topic's node in version 3, which includes a topic id."""
     assert node.topic_id is not None
     return _encode(
         {
@@ -245,7 +245,7 @@ def decode_topic(topic: str, data: bytes | None) -> TopicNode:
     """Decode a topic's node of version 1, 2 or 3."""
 
     def read(node: Mapping[str, Any]) -> TopicNode:
-        # Topics from before Kafka 2.8 get their id from the first controller that supports ids
+        # The first controller that supports ids assigns them to topics from before Kafka 2.8
         # (KIP-516).
         text = node.get("topic_id")
         return TopicNode(
@@ -315,7 +315,7 @@ def encode_config(config: Mapping[str, str]) -> bytes:
 
 
 def decode_config(path: str, data: bytes | None) -> dict[str, str]:
-    """Decode the configs in a config node of any kind; a node without data has none."""
+    """Decode the configs in a config node of any kind; a node without data contains none."""
     if not data:
         return {}
     return _decode(path, data, lambda node: {str(k): str(v) for k, v in node["config"].items()})

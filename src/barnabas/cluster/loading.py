@@ -1,10 +1,10 @@
-"""Loads the metadata tree, as a whole for a new controller, and in parts otherwise.
+"""Loads the metadata tree: all of it for a new controller, otherwise parts of it.
 
 Nodes are read in bulk, because every request to a server takes a round trip.
 
-A malformed node raises CorruptData with its path, except that a malformed topic config is ignored.
-Nodes that are missing after an interrupted creation or deletion are not an error: a partition
-without a state node is loaded as never led, but with the epochs of its log.
+A malformed node raises CorruptData with its path, except for topic configs, which are ignored if
+malformed. Nodes that an interrupted creation or deletion left missing are no error: a partition
+without a state node is loaded as never led, but with its log's epochs.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from barnabas.types import TopicPartition
 _log = logging.getLogger(__name__)
 
 LatestEpochOf = Callable[[TopicPartition], int]
-"""Returns the newest leader epoch in a partition's log; -1 without a log, or without epochs."""
+"""Returns the newest leader epoch in a partition's log; -1 without a log or without epochs."""
 
 
 def no_log(topic_partition: TopicPartition) -> int:
-    """Return the epoch of a partition without a log here."""
+    """Return the epoch of a partition without a local log."""
     return NEVER_LED
 
 
@@ -36,7 +36,7 @@ async def load_brokers(store: MetadataStore) -> dict[int, BrokerImage]:
     for name in await children(store, layout.BROKER_IDS):
         broker_id = int(name)
         node = await store.read(layout.broker_path(broker_id))
-        if node is not None:  # otherwise it was removed between the two reads
+        if node is not None:  # else it was removed between the two reads
             brokers[broker_id] = layout.decode_broker(broker_id, node.data, node.czxid)
     return dict(sorted(brokers.items()))
 
@@ -44,7 +44,7 @@ async def load_brokers(store: MetadataStore) -> dict[int, BrokerImage]:
 async def images_of(
     store: MetadataStore, topics: Mapping[str, TopicNode], latest_epoch_of: LatestEpochOf
 ) -> dict[str, TopicImage]:
-    """Load the topics of these nodes, with their partitions and configs."""
+    """Load these nodes' topics, with their partitions and configs."""
     wanted = {
         TopicPartition(name, number): (topic, replicas)
         for name, topic in topics.items()
@@ -64,7 +64,7 @@ async def load_partitions(
     wanted: Mapping[TopicPartition, tuple[TopicNode, Sequence[int]]],
     latest_epoch_of: LatestEpochOf,
 ) -> dict[TopicPartition, PartitionImage]:
-    """Load these partitions, each given with its topic's node and its replicas."""
+    """Load partitions, given their topics' nodes and their replicas."""
     nodes = await store.read_many([layout.state_path(*name) for name in wanted])
     return {
         name: _partition(name, topic, replicas, node, latest_epoch_of)
@@ -99,9 +99,9 @@ def _partition(
 async def load_configs_of(
     store: MetadataStore, names: Iterable[str]
 ) -> dict[str, Mapping[str, str]]:
-    """Load these topics' own configs, which are empty if the node is missing or malformed.
+    """Load these topics' own configs, empty if the node is missing or malformed.
 
-    A malformed node is logged, and does not prevent the controller from leading the cluster.
+    A malformed node is logged; it does not stop the controller.
     """
     paths = {name: layout.topic_config_path(name) for name in names}
     nodes = await store.read_many(list(paths.values()))
@@ -116,13 +116,13 @@ async def load_configs_of(
 
 
 async def load_topic_config(store: MetadataStore, name: str) -> Mapping[str, str]:
-    """Load a topic's own configs, which are empty without a node. Raises CorruptData."""
+    """Load a topic's own configs, empty without a node. Raises CorruptData."""
     path = layout.topic_config_path(name)
     node = await store.read(path)
     return {} if node is None else layout.decode_config(path, node.data)
 
 
 async def children(store: MetadataStore, path: str) -> tuple[str, ...]:
-    """Return the names directly under a path, sorted; return none if the path is missing."""
+    """Return the sorted names of a path's children; none if the path is missing."""
     node = await store.read(path)
     return () if node is None else tuple(sorted(node.children))

@@ -7,7 +7,7 @@
     snapshot:  i64 zxid | entries, up to the end, parents before their children
     entry:     i32 version | i32 children created | i64 czxid | node                  (big-endian)
 
-The frame has the checksum. Bytes that pass it but are malformed are caused by a bug, and raise
+The frame contains the checksum. Bytes that pass it but are malformed come from a bug, and raise
 CorruptData.
 """
 
@@ -82,7 +82,7 @@ def _node_to_bytes(path: str, owner: int, data: bytes | None) -> bytes:
 
 
 class _Reader:
-    """Reads the fields of a payload one after the other."""
+    """Reads a payload field by field."""
 
     __slots__ = ("_payload", "_position")
 

@@ -1,12 +1,12 @@
 """Implements the tree of nodes in memory, and the effects of commits on it.
 
-A commit is staged first: its operations are checked one after the other against copies of the nodes
-that they touch. If all operations are possible, the copies replace the nodes (`merge`); otherwise,
-they are dropped. Therefore, nothing ever has to be undone. The journal stores the effects, which
-need no more checks, and a replay stages and merges them.
+A commit is staged first: its operations are checked in order, against copies of the nodes that they
+touch. If all operations are possible, the copies replace the nodes (`merge`); otherwise, they are
+dropped. Nothing ever has to be undone. The journal stores the effects, which need no further
+checks; a replay stages and merges them.
 
-Invariant: a commit is staged on the tree as of the last commit. Sessions, watches and the disk are
-the responsibility of the stores; here, an owner is only a number.
+Invariant: a commit is staged on the tree as of the last commit. The stores are responsible for
+sessions, watches and the disk; in this module, an owner is only a number.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LAST_NUMBER = 0x7FFFFFFF
 
 
 class Effect(NamedTuple):
-    """One change of the tree; `owner` is the session of an ephemeral node that is created."""
+    """One change to the tree; `owner` is the session of a newly created ephemeral node."""
 
     kind: int
     path: str
@@ -43,10 +43,10 @@ class Effect(NamedTuple):
 
 
 class Node:
-    """A node. `children_created` counts all children that the node ever had, for sequential names.
+    """A node. `children_created` counts all children ever created, for sequential names.
 
-    It is larger if a child with a number was imported from another tree, because the next number
-    must exceed that one.
+    It is larger if a numbered child was imported from another tree: the next number must exceed
+    that one.
     """
 
     __slots__ = ("children", "children_created", "czxid", "data", "owner", "version")
@@ -92,7 +92,7 @@ class Tree:
         return stage
 
     def merge(self, stage: Stage) -> None:
-        """Apply a staged commit. No other commit may have been merged since it was begun."""
+        """Apply a staged commit. No other commit may have been merged since it was staged."""
         assert stage.zxid > self.zxid, f"commit {stage.zxid} after {self.zxid}"
         for path, node in stage.nodes.items():
             if node is None:
@@ -102,7 +102,7 @@ class Tree:
         self.zxid = stage.zxid
 
     def ephemeral_paths(self, session_id: int | None = None) -> list[str]:
-        """Return the paths of the ephemeral nodes of one session, or of all sessions."""
+        """Return the paths of one session's ephemeral nodes, or of all ephemeral nodes."""
         return [
             path
             for path, node in self.nodes.items()
@@ -113,7 +113,7 @@ class Tree:
 class Stage:
     """A commit being staged: copies of its nodes (None if deleted), effects, and results.
 
-    The watches on the paths in `nodes` fire. These include the parents of changed nodes.
+    Watches on the paths in `nodes` fire; these include the parents of changed nodes.
     """
 
     __slots__ = ("_tree", "effects", "nodes", "results", "zxid")
@@ -126,7 +126,7 @@ class Stage:
         self.results: list[str | int] = []
 
     def add(self, operation: Operation, session_id: int) -> None:
-        """Check the operation after the earlier ones, and stage its effects."""
+        """Check the operation against the result of the earlier ones, and stage its effects."""
         path = operation.path
         if isinstance(operation, Create):
             path = self._path_to_create(operation)
@@ -147,7 +147,7 @@ class Stage:
             self.do(Effect(DELETE, path))
 
     def do(self, effect: Effect) -> None:
-        """Stage an effect that is known to be possible: just checked, or replayed."""
+        """Stage an effect that has just been checked, or that is replayed."""
         self.effects.append(effect)
         path = effect.path
         if effect.kind == SET:
@@ -172,11 +172,11 @@ class Stage:
         parent = self._find(parent_path)
         if parent is None:
             raise NoNode(path, f"its parent {parent_path} does not exist")
-        # ZooKeeper forbids this, because the children would have to be removed with the session.
+        # ZooKeeper forbids this: the children would have to be removed with the session.
         if parent.owner:
             raise NoNode(path, f"its parent {parent_path} is ephemeral and has no children")
         if operation.sequential:
-            # Never use a number twice, even after its node has been deleted.
+            # Never reuse a number, even after its node has been deleted.
             path = f"{path}{parent.children_created:0{_SEQUENCE_DIGITS}d}"
         if self._find(path) is not None:
             raise NodeExists(path, "already exists")
@@ -203,8 +203,8 @@ class Stage:
 
 
 def _number_of(name: str) -> int:
-    """Return the int32 in the ten digits that end a sequential name; -1 for any other name."""
-    # A number that would make the counter overflow an int32 is considered part of the name.
+    """Return the ten digits that end a sequential name, as an int32; -1 for any other name."""
+    # A number that would overflow the counter (int32) is considered part of the name.
     digits = name[-_SEQUENCE_DIGITS:]
     if len(digits) == _SEQUENCE_DIGITS and digits.isascii() and digits.isdecimal():
         number = int(digits)

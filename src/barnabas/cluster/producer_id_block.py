@@ -1,7 +1,7 @@
 """Allocates blocks of producer ids from the metadata store (`/latest_producer_id_block`).
 
-A conditional write takes a block before its first id is used, so no id is ever given out twice in a
-cluster.
+A conditional write reserves a block before its first id is used, so a cluster never assigns an id
+twice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _IDS_PER_BLOCK = 1000
 async def take_block(store: MetadataStore, broker_id: int) -> tuple[int, int]:
     """Allocate a block of a thousand producer ids; return the first and the last.
 
-    Raises NotController if the store does not answer, so that the caller tries again.
+    Raises NotController, so that the caller tries again, if the store does not answer.
     """
     while True:
         try:

@@ -1,8 +1,8 @@
-"""Implements the common part of metadata stores on servers, which are used in successive sessions.
+"""Implements the common part of metadata stores on servers, with successive sessions.
 
-Reads are retried until there is a response, as long as the session is alive. EXPIRED reports the
-end of a session once. The next session begins automatically, and CONNECTED reports it. The
-subclasses communicate with the servers.
+Reads are retried until a response arrives, as long as the session is alive. EXPIRED reports the end
+of a session, once. The next session begins automatically, and CONNECTED reports it. Subclasses
+communicate with the servers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NODES_PER_READ = 500  # a request is at most 1 MiB, and a path 300 bytes
 
 
 class RemoteStore(SessionStore):
-    """Provides sessions, and reads and watches that wait for a connection."""
+    """Provides sessions; its reads and watches wait for a connection."""
 
     def __init__(self, state: SessionState) -> None:
         super().__init__(0, state)
@@ -44,14 +44,15 @@ class RemoteStore(SessionStore):
 
     @abstractmethod
     def give_up(self) -> None:
-        """End the session, and do not start another one. Callable from any thread.
+        """End the session, without starting another one.
 
-        The loop may be blocked, but the ephemeral nodes must be removed nevertheless.
+        Callable from any thread, because the ephemeral nodes must be removed even if the loop is
+        blocked.
         """
 
     @abstractmethod
     async def _read(self, paths: Sequence[str], session_id: int) -> list[Znode | None]:
-        """Read nodes that fit into one request, retrying until there is a response."""
+        """Read nodes that fit into one request, retrying until a response arrives."""
 
     @abstractmethod
     def _set_watch(self, path: str, is_set: Callable[[object], None]) -> None:
@@ -62,8 +63,8 @@ class RemoteStore(SessionStore):
         while True:
             if self._is_closed:
                 raise SessionExpired(path, "the metadata store is closed")
-            # Operations begun in one session must not take effect in the next, because their
-            # ephemeral nodes would belong to the wrong session.
+            # Operations begun in one session must not take effect in the next: their ephemeral
+            # nodes would belong to the wrong session.
             if self._state is SessionState.EXPIRED or session_id != self._session_id:
                 raise SessionExpired(path, "the session has expired")
             if self._state is SessionState.CONNECTED:
@@ -71,7 +72,7 @@ class RemoteStore(SessionStore):
             await shielded(self._changed)
 
     def _end(self) -> None:
-        """Reject any further use."""
+        """Reject all further use."""
         self._is_closed = True
         self._state = SessionState.EXPIRED
         self._wake()

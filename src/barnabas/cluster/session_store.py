@@ -1,4 +1,4 @@
-"""Provides the base of metadata stores whose sessions may end before the store is closed."""
+"""Provides the base class of metadata stores whose sessions may end before the store is closed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from barnabas.cluster.store import MetadataStore, SessionState
 
 
 class SessionStore(MetadataStore):
-    """Holds the current session, and the listeners for its states."""
+    """Holds the current session and the listeners to its state."""
 
     def __init__(self, session_id: int, state: SessionState) -> None:
         self._session_id = session_id

@@ -1,11 +1,11 @@
 """Defines the metadata seam, a small tree of nodes, in ZooKeeper's terms.
 
-A node has data, a data version that grows by one with each write, and children. Every commit has a
-number (zxid), larger than all earlier ones; the number of a node's creation is its czxid. A node
-may be ephemeral: it belongs to a session and is removed with it. A commit performs either all of
-its operations or none. A watch fires once, even for several changes, and only means "read again".
-If the response to a commit is lost, the outcome is unknown: read before doing anything else. After
-a session has expired, no operation begun in it takes effect; a new session begins by reading.
+A node has data, a data version that each write increments, and children. Every commit has a number
+(zxid), larger than all earlier ones; a node's czxid is that of its creation. A node may be
+ephemeral: it belongs to a session and is removed with it. A commit performs either all of its
+operations or none. A watch fires once, even for several changes, and only means "read again". If
+the response to a commit is lost, the outcome is unknown: read before doing anything else. Once a
+session has expired, no operation begun in it takes effect; a new session begins with reads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ANY_VERSION = -1
 
 
 class Znode(NamedTuple):
-    """A node as it was read. `owner` is the session of an ephemeral node, otherwise 0."""
+    """A node, as read. `owner` is the session of an ephemeral node, otherwise 0."""
 
     data: bytes | None
     version: int
@@ -49,7 +49,7 @@ class Set(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Removes a node that has no children. Result: its last version.
+    """Removes a node without children. Result: its last version.
 
     For ANY_VERSION, a store on a server returns ANY_VERSION, because the server does not return the
     real version.
@@ -73,7 +73,7 @@ Operation = Create | Set | Delete | Check
 
 
 class MetadataError(BarnabasError):
-    """A commit that failed (with OutcomeUnknown, it may have succeeded)."""
+    """Raised if a commit failed (with OutcomeUnknown, it may have succeeded)."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -85,7 +85,7 @@ class NodeExists(MetadataError):
 
 
 class NoNode(MetadataError):
-    """The node does not exist, or neither does the parent of the node to create."""
+    """The node, or the parent of the node to create, does not exist."""
 
 
 class BadVersion(MetadataError):
@@ -97,8 +97,7 @@ class NotEmpty(MetadataError):
 
 
 class OutcomeUnknown(MetadataError):
-    """The connection broke before the response arrived, so the commit may or may not have
-    succeeded.
+    """The connection broke before the response arrived; the commit may or may not have succeeded.
     """
 
 
@@ -110,7 +109,7 @@ class SessionState(Enum):
     """The state of the session with the store."""
 
     CONNECTED = "connected"
-    SUSPENDED = "suspended"  # disconnected: the session may continue, or have expired already
+    SUSPENDED = "suspended"  # disconnected: the session may continue, or may have expired
     EXPIRED = "expired"
 
 
@@ -126,10 +125,10 @@ class MetadataStore(Protocol):
     def session_state(self) -> SessionState: ...
 
     def on_session(self, callback: Callable[[SessionState], None]) -> None:
-        """Call `callback` with each new state of the session, as long as the store is open.
+        """Call `callback` with each new session state, as long as the store is open.
 
-        EXPIRED is followed by CONNECTED, with another session id. EXPIRED is reported before
-        anything can be begun in the next session.
+        EXPIRED is followed by CONNECTED, with another session id. EXPIRED is reported before any
+        operation of the next session can begin.
         """
         ...
 
@@ -138,9 +137,9 @@ class MetadataStore(Protocol):
         ...
 
     async def read_many(self, paths: Sequence[str]) -> list[Znode | None]:
-        """Read each path, in order, but not atomically.
+        """Read the paths in order, but not atomically.
 
-        On a server this takes one request for hundreds of nodes.
+        A server is sent one request for hundreds of nodes.
         """
         return [await self.read(path) for path in paths]
 
@@ -154,9 +153,9 @@ class MetadataStore(Protocol):
     def watch(self, path: str, callback: Callable[[], None]) -> None:
         """Call `callback` once after the node's data, existence or set of children has changed.
 
-        The same callback is kept once per path. It is called when `read` shows the change, which
-        may be before the commit is on disk and answered, or when the session ends, if that comes
-        first. It may be called without a change.
+        A callback is registered only once per path. It is called when `read` shows the change,
+        possibly before the commit is on disk and acknowledged, or at the end of the session, if
+        that comes first. It may be called without a change.
         """
         ...
 

@@ -1,10 +1,9 @@
-"""Encodes and decodes the nodes of delegation tokens (KIP-48), in the format of Kafka 3.9.
+"""Encodes and decodes delegation token nodes (KIP-48), in the format of Kafka 3.9.
 
     /delegation_token/tokens/<id>                   {"version":3,"owner":"User%3Aalice",...}
     /delegation_token/token_changes/token_change_n  the id of a token that has changed
 
-A token's secret is not stored, because it is computed from the token's id and a key that all
-brokers have.
+A token's secret is not stored: it is computed from the token's id and a key that all brokers share.
 """
 
 from __future__ import annotations
@@ -54,15 +53,15 @@ def encode_token(token: TokenNode) -> bytes:
 
 
 def decode_token(path: str, data: bytes | None) -> TokenNode:
-    """Decode a token's node. Raises CorruptData, which contains the path, if it is malformed."""
+    """Decode a token's node. Raises CorruptData with the path if it is malformed."""
     try:
         node = json.loads(data or b"")
         owner = unquote(node["owner"])
         return TokenNode(
             str(node["tokenId"]),
             owner,
-            # Version 3 introduced the requester (KIP-373); before, users could request tokens only
-            # for themselves.
+            # Version 3 introduced the requester (KIP-373). Until then, users could request tokens
+            # only for themselves.
             unquote(node["tokenRequester"]) if "tokenRequester" in node else owner,
             tuple(map(unquote, node["renewers"])),
             int(node["issueTimestamp"]),

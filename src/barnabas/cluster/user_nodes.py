@@ -1,12 +1,12 @@
-"""Encodes and decodes the nodes of users, which contain quotas and SCRAM credentials.
+"""Encodes and decodes user nodes, which contain quotas and SCRAM credentials.
 
     /config/users              {"version":1,"decoy_key":"..."}, in Kafka without data
     /config/users/<user>       {"version":1,"config":{"SCRAM-SHA-256":"salt=...,stored_key=..."}}
     /config/users/<default>    quotas of all other users
 
-A name is URL-encoded as in Java, with %20 for a space, so that a user may have any name. The decoy
-key, in base64, determines which salt a client sees for a user that does not exist. It must be the
-same on each broker and after each restart; otherwise, clients could find out which users exist.
+User names are URL-encoded as in Java, with %20 for a space, so any name is possible. The decoy key,
+in base64, determines the salt that a client receives for a user that does not exist. It must be the
+same on all brokers and after a restart; otherwise, clients could find out which users exist.
 """
 
 from __future__ import annotations
@@ -28,10 +28,7 @@ def encode_decoy_key(key: bytes) -> bytes:
 
 
 def decode_decoy_key(data: bytes | None) -> bytes | None:
-    """Return the decoy key in the data of /config/users; None if there is none.
-
-    Raises CorruptData.
-    """
+    """Return the decoy key in the data of /config/users, or None. Raises CorruptData."""
     if not data:
         return None
     try:
@@ -42,14 +39,13 @@ def decode_decoy_key(data: bytes | None) -> bytes | None:
 
 def encoded_user(name: str) -> str:
     """Return the name of a user's node."""
-    # Java leaves `*` unchanged and encodes `~`, while Python does the opposite; Kafka itself
-    # encodes `*`.
+    # Java leaves `*` unchanged and encodes `~`; Python does the opposite. Kafka itself encodes `*`.
     return quote(name, safe=_AS_IT_IS).replace("*", "%2A").replace("~", "%7E")
 
 
 def decoded_user(node: str) -> str | None:
-    """Return the user of a node; None for the node of all other users."""
-    # `<default>` cannot be a user, because its brackets would be encoded.
+    """Return a node's user; None for the node for all other users."""
+    # `<default>` cannot be a user name: its brackets would be encoded.
     return None if node == DEFAULT else unquote(node)
 
 

@@ -1,10 +1,10 @@
-"""Keeps the watched paths on a server, and their state at the time each watch was set.
+"""Stores the watched paths on a server, and each path's state when its watch was set.
 
 A server's own watches end with the connection. They are therefore set again on the next connection,
-where a different state reveals a change in the meantime.
+where a different state reveals a missed change.
 
 Invariant: each callback is called once, after a change or at the end of the session. It may be
-called without a change and does not learn what has changed.
+called without a change, and is not told what has changed.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _UNKNOWN = object()  # not equal to any state from a server
 
 class SetWatch(Protocol):
     def __call__(self, path: str, is_set: Callable[[object], None]) -> None:
-        """Request a watch from the server; `is_set` gets the state at the time it was set.
+        """Request a watch from the server; `is_set` is called with the state at that time.
 
-        If the connection is lost before that, it is not called: the next connection tries again.
+        If the connection is lost first, it is not called: the next connection tries again.
         """
         ...
 
 
 class _Watched:
-    """A watched path. `seen` is its last state from the server; None if there is none yet."""
+    """A watched path. `seen` is its last state from the server, if any."""
 
     __slots__ = ("callbacks", "seen")
 
@@ -45,7 +45,7 @@ class Watches:
         self._watched: dict[str, _Watched] = {}
 
     def add(self, path: str, callback: Callback, *, is_connected: bool) -> None:
-        """Add a watch, which is set immediately or with the next connection."""
+        """Add a watch. It is set immediately, or with the next connection."""
         watched = self._watched.get(path)
         if watched is None:
             watched = self._watched[path] = _Watched()
@@ -55,18 +55,17 @@ class Watches:
         watched.callbacks[callback] = None
 
     def on_reconnected(self) -> None:
-        """Set all watches again, in the same session or in the next one.
+        """Set all watches again, in the same session or the next one.
 
-        A path whose former state is unknown counts as changed.
+        A path counts as changed if its former state is unknown.
         """
         for path, watched in self._watched.items():
-            # The connection was lost before the response, so the state may have changed since the
-            # request.
+            # The connection was lost before the response, so the state may have changed.
             watched.seen = _UNKNOWN if watched.seen is None else watched.seen
             self._set(path, watched)
 
     def fire(self, path: str) -> None:
-        """Fire a path's callbacks, because the server has reported a change."""
+        """Fire a path's callbacks: the server has reported a change."""
         watched = self._watched.pop(path, None)
         for callback in () if watched is None else watched.callbacks:
             callback()

@@ -1,12 +1,12 @@
-"""Implements the metadata store of a cluster with ZooKeeper, through kazoo.
+"""Implements the metadata store of a ZooKeeper cluster, with kazoo.
 
-A commit is sent once. If it has not left this process, it waits for the next connection; if it was
-sent but not answered, it raises OutcomeUnknown. Operations begun before EXPIRED raise
-SessionExpired or OutcomeUnknown, and change nothing in the next session. Each connection begins
-with a sync, so that a read after an unknown outcome shows the result.
+A commit is sent once. If it cannot be sent, it waits for the next connection; if it was sent but
+not answered, it raises OutcomeUnknown. Operations begun before EXPIRED raise SessionExpired or
+OutcomeUnknown, and change nothing in the next session. Each connection begins with a sync, so that
+a read after an unknown outcome shows the result.
 
-A watch is set by two requests, one for existence and data and one for children. The server executes
-requests of one connection in order, so a read that is sent later misses nothing.
+Two requests set a watch: one for existence and data, and one for children. The server executes a
+connection's requests in order, so a read that is sent later misses nothing.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ZooKeeperStore(RemoteStore):
     """A store in one ZooKeeper ensemble, with successive sessions; used on one loop."""
 
     def __init__(self, settings: Settings) -> None:
-        """Create an unconnected store; use `open` instead, which returns a connected one."""
+        """Create an unconnected store. Call `open` for a connected one."""
         super().__init__(SessionState.SUSPENDED)
         self._settings = settings
         self._hosts, self._chroot = hosts_and_chroot(settings.connect)
@@ -134,7 +134,7 @@ class ZooKeeperStore(RemoteStore):
         return store
 
     def _report_waiting(self) -> None:
-        """Log early that startup is waiting for ZooKeeper, because the address may be wrong."""
+        """Log early that startup is waiting for ZooKeeper: the address may be wrong."""
         _log.warning(
             "zookeeper.connect=%s: no response from ZooKeeper yet (%s); will keep trying for up "
             "to %d ms (zookeeper.connection.timeout.ms)",
@@ -146,7 +146,7 @@ class ZooKeeperStore(RemoteStore):
     async def _report_open_root(self) -> None:
         """Warn if the root is open to everyone, which makes the nodes' ACLs useless.
 
-        Deleting /controller requires a right on its parent, not on the node itself.
+        The right to delete /controller is granted by its parent, not by the node itself.
         """
         if self._settings.is_protected and await self.is_open_to_all("/"):
             _log.warning(
@@ -229,8 +229,7 @@ class ZooKeeperStore(RemoteStore):
                 break
             except ZookeeperError as error:
                 raise metadata_error(path, error) from error
-            # The session ended while the request was queued, so its assumptions may no longer be
-            # true.
+            # The session ended while the request was queued, so its assumptions may be outdated.
             if commit.is_void:
                 break
             return commit.results(answers)
@@ -245,7 +244,8 @@ class ZooKeeperStore(RemoteStore):
         def on_answer(answer: asyncio.Future[Any]) -> None:
             if not answer.cancelled() and answer.exception() is None:
                 stat = answer.result()
-                # The zxids of the node's creation, its last write and its last change of children.
+                # The zxids of the node's creation, of its last write and of its children's last
+                # change.
                 is_set(_NO_NODE if stat is None else (stat.czxid, stat.mzxid, stat.pzxid))
 
         whole = under(self._chroot, path)
@@ -259,8 +259,8 @@ class ZooKeeperStore(RemoteStore):
         if state is SessionState.CONNECTED:
             self._log_connected(session_id)
             self._session_id = session_id
-            # This connection's server may be behind the previous one, so without a sync, a read
-            # could return an older tree.
+            # This connection's server may be behind the previous one. Without a sync, a read could
+            # return an older tree.
             self._connection.send(wire.Sync("/")).add_done_callback(retrieve_error)
             self._watches.on_reconnected()
         elif state is SessionState.SUSPENDED:
@@ -303,13 +303,13 @@ class ZooKeeperStore(RemoteStore):
         for depth in range(1, len(names) + 1):
             path = "/" + "/".join(names[:depth])
             try:
-                # Do not use the chroot here, because it is just being created.
+                # Do not use the chroot: this creates it.
                 await self._commit([Create(path)], "", self._session_id)
             except NodeExists:
                 continue
 
     async def is_open_to_all(self, path: str) -> bool:
-        """Return whether every client may create and delete nodes directly under this one.
+        """Return whether any client may create and delete nodes directly under this one.
 
         Raises MetadataError or OutcomeUnknown.
         """
@@ -323,7 +323,7 @@ class ZooKeeperStore(RemoteStore):
         return _let_all_change(rights)
 
     async def set_rights(self, path: str, *, is_protected: bool) -> bool:
-        """Set an existing node's ACL to the one with which `zookeeper.set.acl` creates such a node.
+        """Set an existing node's ACL to the one that `zookeeper.set.acl` gives to a new node.
 
         Returns whether the node exists. Without `is_protected`, the node becomes open to everyone.
         Raises OutcomeUnknown, or MetadataError, for example if this connection may not change the
@@ -350,7 +350,7 @@ async def _answer_or_error(answer: asyncio.Future[Any]) -> Any:
 
 
 def rights_of(path: str, *, is_protected: bool) -> list[ACL]:
-    """Return the ACL of a path under the chroot, as Kafka sets it for `zookeeper.set.acl` (SE-6).
+    """Return the ACL that Kafka sets for a path under the chroot with `zookeeper.set.acl` (SE-6).
 
         /consumers and everything under it                       everyone may do everything
         /config/users, /config/brokers, the delegation tokens    only the brokers have access
@@ -366,7 +366,7 @@ def rights_of(path: str, *, is_protected: bool) -> list[ACL]:
 
 
 def _let_all_change(rights: Iterable[ACL]) -> bool:
-    # Check only whether every client can create or delete child nodes.
+    # Only check whether any client can create or delete child nodes.
     changes = Permissions.CREATE | Permissions.DELETE
     return any(each.id == ANYONE_ID_UNSAFE and each.perms & changes for each in rights)
 

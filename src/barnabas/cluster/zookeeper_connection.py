@@ -1,4 +1,4 @@
-"""Wraps kazoo's client and its only thread, and passes its events to the event loop.
+"""Wraps kazoo's client and its single thread, and passes its events to the event loop.
 
 kazoo finds a server, keeps the session alive, and always begins the next session after an expiry.
 Its thread calls nothing but `_Inbox.put`. Events are handled in the loop's thread, in order: a
@@ -55,7 +55,7 @@ OnState = Callable[[SessionState, int], None]
 
 
 class _Inbox:
-    """A queue of calls for the loop, which is woken once for all pending calls."""
+    """A queue of calls for the loop; all pending calls wake it once."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -73,7 +73,7 @@ class _Inbox:
                 _log.debug("the event loop is closed: dropping an event from ZooKeeper")
 
     def _empty(self) -> None:
-        # set before the first call is taken, so that later calls wake it again
+        # set before taking the first call, so that later calls wake it again
         self._is_waking = False
         while self._calls:
             call, arguments = self._calls.popleft()
@@ -97,7 +97,7 @@ class _Reply:
         self._inbox.put(self._on_answer, value)
 
     def set_exception(self, error: Exception) -> None:
-        # This may be, for example, a struct.error in kazoo; the request may have taken effect.
+        # This may be a struct.error in kazoo, for example; the request may have taken effect.
         if not isinstance(error, ZookeeperError):
             error = NotUnderstood(str(error))
         self._inbox.put(self._on_failure, error)
@@ -112,10 +112,10 @@ class _Reply:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's threads, without the two that only call callbacks, because ours are trivial."""
+    """kazoo's threads, without the two that only call callbacks: ours are trivial."""
 
     def __init__(self, host_timeout_s: float, tls: TlsSettings | None) -> None:
-        """Create the handler. Raises ConfigError if TLS is requested but not possible."""
+        """Create the handler. Raises ConfigError if TLS is requested, but not possible."""
         super().__init__()
         self._host_timeout_s = host_timeout_s
         self._tls = tls
@@ -138,12 +138,12 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     ) -> Any:
         """Limit the wait for a silent server, so that it delays neither the stop nor the session.
 
-        A starting server accepts connections and then drops them, and kazoo would wait for the
-        first response for the length of a session.
+        A starting server accepts connections and then drops them; kazoo would wait a whole session
+        for the first response.
         """
         left_s = _UNBOUNDED_S if timeout is None else timeout
-        # kazoo waits on two sockets if it can be woken. If it waits on one, it cannot be woken,
-        # because it is in the middle of a request or a response.
+        # kazoo waits on two sockets if it can be woken, but on one in the middle of a request or a
+        # response.
         is_held_up = len(reading) + len(writing) == 1
         if is_held_up:
             left_s = min(left_s, self._host_timeout_s)
@@ -157,9 +157,9 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     def create_connection(
         self, address: tuple[str, int], hostname: str | None = None, **_: Any
     ) -> Any:
-        """Limit the time for a host that does not answer.
+        """Limit the wait for a host that does not answer.
 
-        Use our TLS, as kazoo's supports only PEM files.
+        Use our TLS: kazoo's supports only PEM files.
         """
         plain = super().create_connection(address, timeout=self._host_timeout_s)
         if self._tls is None:
@@ -171,7 +171,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
             raise
 
     def _fresh_context(self, tls: TlsSettings) -> ssl.SSLContext:
-        """Create a context from the current files; if they cannot be used, keep the last one."""
+        """Create a context from the current files; if they are unusable, keep the last one."""
         assert self._context is not None
         try:
             self._context = _context(tls)
@@ -181,7 +181,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
 
 
 def _context(tls: TlsSettings) -> ssl.SSLContext:
-    from barnabas.security.tls import client_context  # imported here, because few clusters need it
+    from barnabas.security.tls import client_context  # few clusters need it
 
     try:
         return client_context(tls)
@@ -192,12 +192,12 @@ def _context(tls: TlsSettings) -> ssl.SSLContext:
 def _survive(func: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     try:
         func(*args, **kwargs)
-    except Exception as error:  # kazoo would log it with its traceback
+    except Exception as error:  # kazoo would log it with a traceback
         _log.error("the ZooKeeper client failed (%s); restarting it", error)
 
 
 class _LastWords(logging.Handler):
-    """Keeps kazoo's last message, and passes on only messages that should never occur.
+    """Keeps kazoo's last message, and only passes on messages that should never occur.
 
     kazoo logs every attempt. Messages below WARNING, which may contain passwords, are dropped.
     """
@@ -214,7 +214,7 @@ class _LastWords(logging.Handler):
 
 
 class _Watcher:
-    """The callback passed to kazoo for a watched path; kazoo keeps equal callbacks only once."""
+    """kazoo's callback for a watched path; kazoo keeps only one of several equal callbacks."""
 
     __slots__ = ("_inbox", "_on_change", "_path")
 
@@ -224,7 +224,7 @@ class _Watcher:
         self._on_change = on_change
 
     def __call__(self, event: Any) -> None:
-        if event.type != EventType.NONE:  # otherwise, the connection was lost without a change
+        if event.type != EventType.NONE:  # else the connection was lost without a change
             self._inbox.put(self._on_change, self._path)
 
     def __eq__(self, other: object) -> bool:
@@ -235,10 +235,10 @@ class _Watcher:
 
 
 class Connection:
-    """A connection that sends requests, after a reconnect if necessary; all paths are absolute."""
+    """A connection that sends requests, reconnecting if necessary; all paths are absolute."""
 
     def __init__(self, settings: Settings, on_state: OnState) -> None:
-        """Create it. `on_state` gets each new state and session id, in the loop's thread."""
+        """Create it. `on_state` is called with new states and session ids, in the loop's thread."""
         hosts, _ = hosts_and_chroot(settings.connect)
         self._inbox = _Inbox(asyncio.get_running_loop())
         self._on_state = on_state
@@ -250,12 +250,12 @@ class Connection:
 
     @property
     def last_words(self) -> str:
-        """The reason why the last attempt failed."""
+        """Why the last attempt failed."""
         return self._last_words.text
 
     @property
     def has_given_up(self) -> bool:
-        """Is true if kazoo's thread has ended, as after a malformed response.
+        """Is true if a malformed response, for example, has ended kazoo's thread.
 
         Then call `restart`.
         """
@@ -266,7 +266,7 @@ class Connection:
         self._client.start_async()
 
     async def restart(self) -> None:
-        """Start over with another session."""
+        """Start again, with another session."""
         await asyncio.get_running_loop().run_in_executor(None, self._client.start_async)
 
     async def stop(self) -> None:
@@ -276,7 +276,7 @@ class Connection:
         await asyncio.get_running_loop().run_in_executor(None, self._stop)
 
     def end_session(self) -> None:
-        """End the session now, from any thread, even if the event loop is blocked."""
+        """End the session immediately, from any thread, even if the event loop is blocked."""
         self._stop()
 
     def give_up_waiting(self) -> None:
@@ -293,19 +293,19 @@ class Connection:
             _log.debug("kazoo is still waiting for a server; its thread ends after this attempt")
 
     def is_in_session(self, session_id: int) -> bool:
-        """Return whether a request would be sent in this session. Called in kazoo's thread."""
+        """Return whether this session is the current one. Called in kazoo's thread."""
         client_id = self._client.client_id
         return client_id is not None and client_id[0] == session_id
 
     def send(self, request: Any) -> asyncio.Future[Any]:
-        """Send a request. The future gets the response or kazoo's error.
+        """Send a request, and return a future for the response or kazoo's error.
 
         Requests are executed in the order of these calls.
         """
         reply = _Reply(self._inbox, asyncio.get_running_loop().create_future())
         self._waiting[reply.future] = None
         reply.future.add_done_callback(self._waiting.pop)
-        # kazoo's own methods do the same, but their results need two more threads.
+        # kazoo's own methods do the same, but need two more threads for the results.
         self._client._call(request, reply)
         return reply.future
 
@@ -320,7 +320,7 @@ class Connection:
         self._inbox.put(self._notify, _STATES[state], session_id)
 
     def _notify(self, state: SessionState, session_id: int) -> None:
-        # After `stop` the listener may be gone.
+        # After `stop`, the listener may no longer exist.
         if not self._is_stopping:
             self._on_state(state, session_id)
 
@@ -337,11 +337,11 @@ def _identity(settings: Settings) -> dict[str, Any]:
 
 
 def _client(settings: Settings, hosts: str, last_words: logging.Handler) -> KazooClient:
-    # A logger without a parent is not affected by the logging configuration.
+    # The logging configuration does not affect a logger without a parent.
     logger = logging.Logger("kazoo", logging.WARNING)
     logger.addHandler(last_words)
     session_s = settings.session_timeout_ms / 1000
-    # As in ZooKeeper's own client, each server is tried before the session is over.
+    # As in ZooKeeper's own client, try each server before the session expires.
     host_timeout_s = min(session_s / len(hosts.split(",")), _LONGEST_SILENCE_S)
     handler = _Handler(host_timeout_s, settings.tls)
     retry = KazooRetry(

@@ -1,9 +1,9 @@
-"""Implements requests that kazoo lacks: commits within one session, and bulk reads.
+"""Implements requests that kazoo lacks: commits bound to a session, and bulk reads.
 
-They have the interface of kazoo's own requests: kazoo's thread encodes them when they are sent. A
-commit then checks whether its session is still the current one; if not, it sends nothing that could
-have an effect. This is needed because kazoo opens the next session on its own, and sends queued
-requests in that session.
+They have the interface of kazoo's own requests: kazoo's thread encodes them when it sends them. At
+that point, a commit checks whether its session is still the current one; if not, it sends nothing
+that could have an effect. This is necessary because kazoo opens the next session on its own, and
+sends queued requests in it.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ AclOf = Callable[[str], list[ACL]]
 
 
 class Commit:
-    """A commit of all operations or none, in only one session.
+    """A commit of all operations or none, bound to one session.
 
     `was_sent` means that the commit may have taken effect, even without a response. `is_void` means
-    that it was not sent, because its session had expired.
+    that it was not sent because its session had expired.
     """
 
     type = wire.Transaction.type
@@ -100,9 +100,9 @@ class Commit:
         return results
 
     def results(self, answers: Sequence[Any]) -> list[str | int]:
-        """Return the store's results. Raises the MetadataError of the operation that failed."""
+        """Return the store's results. Raises the failed operation's MetadataError."""
         for operation, answer in zip(self.operations, answers, strict=True):
-            # Operations that did not fail themselves have one of these two errors.
+            # Operations that did not fail themselves report one of these two errors.
             if isinstance(answer, Exception) and not isinstance(
                 answer, RolledBackError | RuntimeInconsistency
             ):
@@ -140,7 +140,7 @@ class MultiRead:
     type = _MULTI_READ
 
     def __init__(self, paths: Sequence[str]) -> None:
-        """Create a read of `paths`, which are absolute and include the chroot."""
+        """Create a read of `paths`: absolute, including the chroot."""
         self._paths = paths
 
     def serialize(self) -> bytes:
@@ -174,12 +174,12 @@ class MultiRead:
 
 
 def single_reads(path: str) -> tuple[Any, Any]:
-    """Return the two requests, for older servers, whose responses `znode` combines."""
+    """Return two requests for older servers; `znode` combines the responses."""
     return wire.GetData(path, None), wire.GetChildren(path, None)
 
 
 def znode(data: Any, children: Any) -> Znode | None:
-    """Build the node from two responses; None if there is none. Raises any other error.
+    """Build the node from two responses, or None if it does not exist. Raises any other error.
 
     The node may have been removed between the two responses.
     """
@@ -193,7 +193,7 @@ def znode(data: Any, children: Any) -> Znode | None:
 
 
 def metadata_error(path: str, error: Exception) -> MetadataError:
-    """Return the store's error that corresponds to ZooKeeper's."""
+    """Convert ZooKeeper's error to the store's."""
     for theirs, ours, reason in _ERRORS:
         if isinstance(error, theirs):
             return ours(path, reason)

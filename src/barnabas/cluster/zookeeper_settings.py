@@ -1,4 +1,4 @@
-"""Reads and checks the settings of the connection to ZooKeeper, before the first attempt."""
+"""Reads and checks the ZooKeeper settings before the first connection."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _VERSIONS = "TLSv1.2,TLSv1.3"
 
 
 class Settings(NamedTuple):
-    """The address of a cluster's metadata, with timeouts and credentials."""
+    """The address of a cluster's metadata, plus timeouts and credentials."""
 
     connect: str
     session_timeout_ms: int = 18_000
-    # the limit for the first connection; None: the session's
+    # the limit for the first connection; None: the session timeout
     connection_timeout_ms: int | None = None
     credentials: str = ""  # user:password
     # whether credentials are sent by SASL DIGEST-MD5, not the digest scheme
@@ -29,11 +29,11 @@ class Settings(NamedTuple):
 
     @property
     def has_identity(self) -> bool:
-        """Is true if ZooKeeper can distinguish this client from others, which lets it own nodes."""
+        """Is true if ZooKeeper can tell this client from others, so that it can own nodes."""
         return bool(self.credentials or (self.tls is not None and self.tls.keystore_location))
 
     def __repr__(self) -> str:
-        """Return the settings as text, without secrets, so that they can be logged."""
+        """Return the settings without secrets, for logs."""
         return f"Settings({self.connect})"
 
     @property
@@ -82,7 +82,7 @@ def _check_sasl(credentials: str) -> None:
             "barnabas.zookeeper.credentials.scheme=sasl needs "
             "barnabas.zookeeper.credentials=user:password"
         )
-    from importlib.util import find_spec  # imported here, because few clusters need it
+    from importlib.util import find_spec  # few clusters need it
 
     if find_spec("puresasl") is None:
         raise ConfigError(
@@ -99,7 +99,7 @@ def _tls_from(config: BrokerConfig) -> TlsSettings:
         config, "zookeeper.ssl.truststore.location", "zookeeper.ssl.truststore.type"
     )
     password = config.str("zookeeper.ssl.keystore.password")
-    is_pem = key_type == "PEM"  # a PEM store's password is the password of its key
+    is_pem = key_type == "PEM"  # a PEM store's password is that of its key
     versions = config.list("zookeeper.ssl.enabled.protocols")
     if not versions and config.is_set("zookeeper.ssl.protocol"):
         versions = [config.str("zookeeper.ssl.protocol")]
@@ -120,10 +120,7 @@ def _tls_from(config: BrokerConfig) -> TlsSettings:
 
 
 def _store(config: BrokerConfig, location: str, kind: str) -> tuple[str, str]:
-    """Return a store's file and type.
-
-    As in ZooKeeper, the file's ending determines an unset type.
-    """
+    """Return a store's file and type. As in ZooKeeper, the file extension is the default type."""
     path, given = config.str(location), config.str(kind).upper()
     known = given or _TYPES.get(Path(path).suffix.lower(), "")
     if path and not known:

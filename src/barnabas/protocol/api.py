@@ -1,7 +1,7 @@
 """Defines the table of APIs.
 
-It contains the key, the name, and the implemented and advertised versions of each API, and what a
-broker needs to know about a request before decoding it.
+It contains each API's key, name, and implemented and advertised versions, and what a broker needs
+to know about a request before decoding it.
 
 Each API uses one stem everywhere: `protocol/messages/<stem>.py` contains its messages, and
 `broker/handlers/<stem>.py` its handler. The ranges are those that Kafka 3.9.1 with ZooKeeper
@@ -21,11 +21,11 @@ from barnabas.protocol.wire import ANY_ENTRIES
 NEVER: Final = 1_000
 
 _FEW: Final = 1_000
-"""The limit for lists that have only a few entries in normal use."""
+"""The limit for lists that normally have few entries."""
 
 
 class Api:
-    """A row of the table. The module with the messages is imported on first use."""
+    """A row of the table. The message module is imported on first use."""
 
     __slots__ = (
         "_request",
@@ -65,29 +65,30 @@ class Api:
         has them.
         """
         self.keeps_buffer = keeps_buffer
-        """Whether the records of a request are used in the receive buffer.
+        """Whether a request's records are used in place, in the receive buffer.
 
-        Other requests are copied, because parts that are kept (such as a member's subscription)
-        must not keep the buffer alive.
+        Other requests are copied: any part that is kept, such as a member's subscription, would
+        keep the buffer alive.
         """
         self.overlaps = overlaps
-        """True if a request may start while earlier overlapping requests on its connection are
-        unanswered. Any other request waits until all earlier ones are answered, and holds back all
-        later ones, as in Kafka, which handles one request per connection at a time. The overlapping
-        APIs append in order, and wait only for replicas.
+        """Whether a request may overlap earlier unanswered requests, if these may overlap too.
+
+        Any other request waits until all earlier ones are answered, and holds back all later ones,
+        as in Kafka, which handles one request per connection at a time. The overlapping APIs append
+        in order, and only wait for replicas.
         """
         self.is_cached = is_cached
-        """Whether encoded responses are cached and sent again to clients with the same request."""
+        """Whether encoded responses are cached and reused for identical requests."""
         self.max_entries = max_entries
         """The limit on the total number of entries in all lists of a request.
 
-        It is below the broker's own limit (`barnabas.request.max.entries`), for lists that are
+        It is lower than the broker's own limit (`barnabas.request.max.entries`) if lists are
         processed without a pause or compared pairwise.
         """
         self.oldest_served = oldest_served
         """The lowest version that is served.
 
-        A request below it closes the connection, although that version is advertised.
+        Lower versions may be advertised, but a request in one closes the connection.
         """
         self._request: type[Message] | None = None
         self._response: type[Message] | None = None
@@ -111,8 +112,8 @@ class Api:
 
 
 # Produce below 3 would need message formats 0 and 1, which producers may no longer send. It is
-# still advertised, because librdkafka before 2.11.1 interprets a minimum above 0 as a lack of gzip
-# support (KAFKA-18659). Fetch below 4 also gets UNSUPPORTED_VERSION.
+# still advertised, because librdkafka before 2.11.1 takes a minimum above 0 for a lack of gzip
+# support (KAFKA-18659). Fetch below 4 also returns UNSUPPORTED_VERSION.
 PRODUCE: Final = Api(
     0,
     "Produce",
@@ -120,7 +121,7 @@ PRODUCE: Final = Api(
     9,
     keeps_buffer=True,
     overlaps=True,
-    max_entries=8_000,  # 4,000 partitions, each of another topic, the maximum that a broker leads
+    max_entries=8_000,  # 4,000 partitions (a broker's maximum), each in a different topic
     oldest_served=3,
 )
 FETCH: Final = Api(1, "Fetch", (0, 17), 12)

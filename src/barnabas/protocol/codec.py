@@ -4,10 +4,10 @@
     decode(cls, data, version) -> message, whose byte fields are views of `data`
 
 For each (class, version), a straight-line function is compiled at first use (`encoder`, `decoder`)
-and kept with the class. `interpreter` does the same slowly, so that tests can compare the results.
+and stored with the class. `interpreter` is a slow equivalent, with which tests compare the results.
 
-Any bytes yield a message or CorruptData. The codec does not check whether a message makes sense: an
-absurd value of a valid type is accepted.
+Any bytes yield a message or CorruptData. The codec does not check whether a message makes sense:
+absurd values of a valid type are accepted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ M_co = TypeVar("M_co", bound=Message, covariant=True)
 
 
 def encode(message: Message, version: int) -> list[Part]:
-    """Return the message's bytes as parts, none of which is empty.
+    """Return the message's bytes as non-empty parts.
 
     Raises ValueError for a value that the version cannot represent.
     """
@@ -44,7 +44,7 @@ def encode(message: Message, version: int) -> list[Part]:
 
 
 def encode_after(head: bytearray, message: Message, version: int) -> list[Part]:
-    """Encode a message after `head`, which becomes the first part. Raises like `encode`."""
+    """Encode a message after `head`, the first part. Raises the errors of `encode`."""
     compiled = message.codecs.get(("encode", version))
     if compiled is None:
         compiled = _compile(type(message), version, "encode")
@@ -58,17 +58,16 @@ def encode_after(head: bytearray, message: Message, version: int) -> list[Part]:
 
 
 def decode(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> M:
-    """Decode the message in exactly `data`. Raises only CorruptData."""
+    """Decode the message that fills `data` exactly. Raises only CorruptData."""
     message, end = decoder(cls, version)(memoryview(data))
-    # Use this for responses and for data on disk, where leftover bytes mean that something was
-    # misread.
+    # In responses and in data on disk, leftover bytes mean that something was misread.
     if end != len(data):
         raise CorruptData(f"{cls.__name__} version {version}: {len(data) - end} bytes follow it")
     return message
 
 
 def decode_prefix(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> M:
-    """Decode the message at the beginning of `data`; the rest is ignored. Raises CorruptData.
+    """Decode the message at the start of `data`; the rest is ignored. Raises CorruptData.
 
     Kafka reads requests in this way, and librdkafka relies on it: its Metadata requests in versions
     above 10 end in three bytes that belong to older versions.
@@ -80,7 +79,7 @@ class Decoder(Protocol[M_co]):
     """Decodes messages of one class and version."""
 
     def __call__(self, data: memoryview, most_entries: int = ANY_ENTRIES) -> tuple[M_co, int]:
-        """Return the message and its end. `most_entries` limits the total entries of its arrays.
+        """Return the message and its end. `most_entries` limits the total entries in its arrays.
 
         Raises only CorruptData or, for too many entries, its subclass TooManyEntries.
         """
@@ -109,7 +108,7 @@ def _compile(cls: type[Message], version: int, what: str) -> Any:
 
 
 def _guard(cls: type[M], version: int, compiled: Any) -> Decoder[M]:
-    """Wrap the straight-line function so that all of its errors are raised as CorruptData."""
+    """Wrap the straight-line function, so that all of its errors become CorruptData."""
 
     def decode_one(data: memoryview, most_entries: int = ANY_ENTRIES) -> tuple[M, int]:
         try:
@@ -124,7 +123,7 @@ def _guard(cls: type[M], version: int, compiled: Any) -> Decoder[M]:
             ) from error
         except (CorruptData, UnicodeDecodeError) as error:
             raise CorruptData(f"{cls.__name__} version {version}: {error}") from error
-        # Skipped bytes can extend past the end without a failing read.
+        # Skipped bytes can extend past the end without a failed read.
         if decoded[1] > len(data):
             raise CorruptData(f"{cls.__name__} version {version} is truncated at {len(data)} bytes")
         return decoded

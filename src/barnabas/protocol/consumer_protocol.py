@@ -2,9 +2,9 @@
 
     version int16 | body; newer versions only add fields at the end
 
-The broker passes these bytes between members without reading them. It decodes them only to find the
-topics to which a group is subscribed, and the partitions that a rebalance moved. Any bytes yield a
-message or `CorruptData`.
+The broker passes these bytes between members without reading them. It decodes them only to find a
+group's subscribed topics and the partitions that a rebalance moved. Any bytes yield a message or
+`CorruptData`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _NEWEST: dict[type[Message], int] = {
 
 
 def encode_consumer_protocol(message: Message) -> bytes:
-    """Encode a subscription or an assignment in the newest version of Kafka 3.9's consumer."""
+    """Encode a subscription or an assignment in Kafka 3.9's newest version."""
     version = _NEWEST[type(message)]
     out = bytearray(_VERSION.pack(version))
     encode_after(out, message, version)

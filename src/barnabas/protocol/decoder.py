@@ -1,4 +1,4 @@
-"""Compiles the decoder of one message in one version to straight-line code without lookups.
+"""Compiles a decoder for one message in one version: straight-line code without lookups.
 
 For example, this is the code for a list of FetchPartition in version 12:
 
@@ -10,7 +10,7 @@ For example, this is the code for a list of FetchPartition in version 12:
         if t_10: position = skip_tagged_fields(data, position, t_10)
         append_7(m_9)
 
-Consecutive fixed-size fields, with the first byte of the length that follows them, are one
+Consecutive fixed-size fields, with the first byte of the length that follows them, are read by one
 `struct.Struct.unpack_from`. Byte fields stay views of the frame. Nothing is trusted. Reads past the
 end raise struct.error or IndexError, which the caller converts to CorruptData; slices, which Python
 would cut silently, are compared with the size; and counts are compared with the number of bytes
@@ -59,13 +59,11 @@ def compile_decoder(cls: type[Message], version: int) -> Any:
 
 
 def least_bytes(wire_type: WireType, version: int, flexible: bool) -> int:
-    """Return the minimum number of bytes of a value of the type, which limits the count of an
-    array.
-    """
+    """Return the minimum size of a value of the type, which limits the length of an array."""
     if isinstance(wire_type, Primitive):
         if wire_type.size:
             return wire_type.size
-        # This is only the length, of an empty or null value.
+        # This is the length of an empty or null value.
         return 1 if flexible else 2 if wire_type is STRING else 4
     if isinstance(wire_type, Array):
         return 1 if flexible else 4
@@ -129,9 +127,7 @@ class _Decoder:
             self._tagged_fields(tagged, variable)
 
     def _new(self, cls: type[Message], variable: str) -> None:
-        """Create an instance with the defaults of fields that this version lacks or has as tagged
-        fields.
-        """
+        """Create an instance with the defaults for fields that this version lacks or tags."""
         name = self._source.constant(cls.__name__, cls)
         self._line(f"{variable} = new({name})")
         for made in cls.fields:
@@ -163,7 +159,7 @@ class _Decoder:
             self._run.append((wire_type.format, target))
 
     def _length(self, letter: str, rest: str) -> str:
-        """Emit reading a length or count; return its variable, which is negative for null."""
+        """Emit code that reads a length or count (negative for null); return its variable."""
         length = self._source.name("n")
         if self._flexible:
             self._run.append(("B", length))
@@ -208,7 +204,7 @@ class _Decoder:
         element = array.element
         least = least_bytes(element, self._version, self._flexible)
         assert least > 0, f"{element} takes no bytes: its count has no bound"
-        # Check the count before the loop, because a tiny frame can claim two billion entries.
+        # Check the count before the loop: a tiny frame can claim two billion entries.
         too_many = f"{count} * {least} > size - position"
         with self._source.block(
             f"if {too_many}:" if nullable else f"if {count} < 0 or {too_many}:"
@@ -223,7 +219,7 @@ class _Decoder:
             self._elements(element, target, count)
 
     def _count(self, count: str) -> None:
-        """Subtract this count from the remaining entries, before any of them is created."""
+        """Emit code that subtracts this count from the remaining entries, before creating any."""
         self._line(f"left -= {count}")
         with self._source.block("if left < 0:"):
             self._line("raise TooManyEntries")
@@ -231,7 +227,7 @@ class _Decoder:
     def _elements(self, element: Primitive | type[Message], target: str, count: str) -> None:
         self._count(count)
         if isinstance(element, Primitive) and len(element.format) == 1:
-            # Read all elements with one call, as in a list of partitions or replicas.
+            # Read all elements (for example, of a list of partitions or replicas) with one call.
             layout = f"f'>{{{count}}}{element.format}'"
             self._line(f"{target} = list(unpack_from({layout}, data, position))")
             self._line(f"position += {count} * {element.size}")
@@ -271,7 +267,7 @@ class _Decoder:
             with self._source.block(f"if {count} > 127:"):
                 self._line(f"{count}, position = rest_of_uvarint(data, position, {count})")
             self._count(count)
-            # KIP-482: unknown tags are skipped, because later versions add fields with them.
+            # KIP-482: skip unknown tags, with which later versions add fields.
             if not fields:
                 self._line(f"position = skip_tagged_fields(data, position, {count})")
                 return
@@ -286,7 +282,7 @@ class _Decoder:
                 self._one_of(fields, variable, tag, length)
 
     def _one_of(self, fields: list[Field], variable: str, tag: str, length: str) -> None:
-        """Branch to the field with this tag, or skip an unknown one."""
+        """Emit a branch for each known tag; other tags are skipped."""
         end = self._source.name("end")
         self._line(f"{end} = position + {length}")
         with self._source.block(f"if {end} > size:"):

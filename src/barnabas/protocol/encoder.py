@@ -1,4 +1,4 @@
-"""Compiles the encoder of one message in one version to straight-line code without lookups.
+"""Compiles an encoder for one message in one version: straight-line code without lookups.
 
 For example, this is the code for DescribeConfigsRequest version 4:
 
@@ -15,8 +15,8 @@ For example, this is the code for DescribeConfigsRequest version 4:
         out += pack_qqx(m.include_synonyms, m.include_documentation)
 
 Consecutive fixed-size fields (with following lengths, counts or an empty set of tagged fields,
-whose size is known) are one `struct.Struct.pack`. Record bytes are never copied: they are separate
-parts, between the bytes around them.
+whose size is known) are packed by one `struct.Struct.pack`. Record bytes are never copied: they are
+separate parts, between the surrounding bytes.
 """
 
 from __future__ import annotations
@@ -46,11 +46,9 @@ _RUNTIME: Final = {
 
 
 def compile_encoder(cls: type[Message], version: int) -> Any:
-    """Compile `encode(message, out: bytearray) -> list[Part]`, which appends to `out` and lists it
-    first.
+    """Compile `encode(message, out: bytearray) -> list[Part]`, whose first part is `out`, extended.
 
-    The function raises ValueError, struct.error, TypeError or AttributeError for values that do not
-    fit.
+    The function raises ValueError, struct.error, TypeError or AttributeError for unsuitable values.
     """
     return _Encoder(cls, version).compile()
 
@@ -142,13 +140,13 @@ class _Encoder:
         elif wire_type is RECORDS:
             self._records(value, nullable)
         else:
-            if wire_type is UUID:  # struct would silently pad or cut it
+            if wire_type is UUID:  # struct would silently pad or truncate it
                 with self._source.block(f"if len({value}) != 16:"):
                     self._line("raise ValueError('a UUID has 16 bytes')")
             self._run.append((wire_type.format, value))
 
     def _length(self, letter: str, length: str, append: str = "append_uvarint") -> None:
-        """Emit a length or count; `length` is an expression, and -1 means null."""
+        """Emit a length or count; `length` is an expression (-1 means null)."""
         if not self._flexible:
             self._run.append((letter, length))
             return
@@ -251,10 +249,7 @@ class _Encoder:
             self._flush()
 
     def _tagged_fields(self, fields: list[Field], variable: str) -> None:
-        """Emit tagged fields.
-
-        Nearly always, all have their defaults, which takes one byte and no loop.
-        """
+        """Emit tagged fields. Nearly always, all are defaults, which takes one byte and no loop."""
         self._flush()
         values = [(made, self._source.name("t")) for made in fields]
         for made, value in values:
@@ -274,7 +269,7 @@ class _Encoder:
             self._line(f"{self._out} += {section}")
 
     def _tagged_field(self, made: Field, value: str, section: str) -> None:
-        """Emit a tagged field, which is written to a buffer first, because its size precedes it."""
+        """Emit a tagged field. It is written to a buffer first, because its size precedes it."""
         outer, self._out = self._out, self._source.name("tagged")
         self._line(f"{self._out} = bytearray()")
         self._value(made.type, value, self._version in made.nullable)

@@ -1,4 +1,4 @@
-"""Encodes and decodes frames, which are messages preceded by a length and a header.
+"""Encodes and decodes frames: messages preceded by a length and a header.
 
     request    INT32 length | INT16 api key | INT16 version | INT32 correlation id
                | client id (INT16 length, -1 = null, UTF-8) | tagged fields, if flexible | message
@@ -6,8 +6,8 @@
 
 The client id keeps its INT16 length in flexible versions too (KIP-482), and the header of an
 ApiVersions response never has tagged fields (KIP-511): a client reads it before it knows what the
-broker supports. The header of ControlledShutdown version 0 has no client id at all. Frames arrive
-here without their length, which the connection has consumed.
+broker supports. The header of ControlledShutdown version 0 lacks a client id. The connection has
+consumed the length of the frames to be decoded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LENGTH = struct.Struct(">i")
 
 
 class RequestHeader(NamedTuple):
-    """The header of a request; `body` is the undecoded message, a view of the frame."""
+    """A request header; `body` is the undecoded message, a view of the frame."""
 
     api_key: int
     api_version: int
@@ -41,12 +41,12 @@ class RequestHeader(NamedTuple):
 def decode_request_header(frame: memoryview) -> RequestHeader:
     """Split a request frame. Raises CorruptData.
 
-    For an API that is not in the table, it is unknown whether the header ends with tagged fields,
-    so `body` starts where they would start.
+    For an API that is not in the table, the header may or may not end with tagged fields; `body`
+    starts where they would.
     """
     try:
         key, version, correlation_id, client_id_bytes = _REQUEST.unpack_from(frame)
-        # Brokers before 0.9 sent this header; Kafka also treats it separately.
+        # Brokers before 0.9 sent this header; Kafka handles it separately too.
         if version == 0 and key == CONTROLLED_SHUTDOWN.key:
             return RequestHeader(key, version, correlation_id, None, frame[8:])
         position = 10
@@ -61,7 +61,7 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
         if api is not None and version >= api.flexible_from:
             position = _after_tagged_fields(frame, position)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
-        # A length of 0 is valid for a frame, so the connection passes it on.
+        # A frame may have a length of 0, so the connection passes it on.
         if not frame:
             raise CorruptData(
                 "it sent an empty frame (length 0): it is not a Kafka client, or it mixed up the "
@@ -76,8 +76,7 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
 def encode_request(
     api: Api, version: int, correlation_id: int, client_id: str | None, message: Message
 ) -> list[Part]:
-    """Return a request frame with its length. Raises ValueError for values that the version
-    lacks.
+    """Encode a request frame with its length. Raises ValueError for values that the version lacks.
     """
     name = b"" if client_id is None else client_id.encode()
     name_bytes = -1 if client_id is None else len(name)
@@ -86,7 +85,7 @@ def encode_request(
     except struct.error as error:
         raise ValueError(f"request header: {error}") from error
     start = bytearray(head)
-    # This header also lacks the length of the client id.
+    # This header lacks even the length of the client id.
     if version == 0 and api is CONTROLLED_SHUTDOWN:
         del start[-2:]
     else:
@@ -97,7 +96,7 @@ def encode_request(
 
 
 def encode_response(api: Api, version: int, correlation_id: int, message: Message) -> list[Part]:
-    """Return a response frame with its length. Raises ValueError like `encode_request`."""
+    """Encode a response frame with its length. Raises ValueError like `encode_request`."""
     start = bytearray(_RESPONSE.pack(0, correlation_id))
     if version >= api.flexible_from and api is not API_VERSIONS:
         start.append(0)
@@ -105,7 +104,7 @@ def encode_response(api: Api, version: int, correlation_id: int, message: Messag
 
 
 def frame_response(api: Api, version: int, correlation_id: int, body: bytes) -> list[Part]:
-    """Return a response frame with its length, around an already encoded message."""
+    """Build a response frame, with its length, around an encoded message."""
     start = bytearray(_RESPONSE.pack(0, correlation_id))
     if version >= api.flexible_from and api is not API_VERSIONS:
         start.append(0)
@@ -113,7 +112,7 @@ def frame_response(api: Api, version: int, correlation_id: int, body: bytes) -> 
 
 
 def decode_response(api: Api, version: int, frame: memoryview) -> tuple[int, Message]:
-    """Return (correlation id, response). Raises CorruptData."""
+    """Decode a frame to (correlation id, response). Raises CorruptData."""
     try:
         (correlation_id,) = _LENGTH.unpack_from(frame)
         position = 4

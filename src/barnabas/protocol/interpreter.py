@@ -1,8 +1,8 @@
-"""Implements a second, slow codec for tests, which walks the fields of a message each time.
+"""Implements a second, slow codec for tests, which walks a message's fields each time.
 
-It shares only the classes with the compiled codec, so if the two agree, the notation is interpreted
-correctly. If both reject a value, both raise the same kind of error (CorruptData, or ValueError for
-values that cannot be sent).
+It shares only the classes with the compiled codec, so if the two agree, they interpret the notation
+correctly. They reject values with the same kind of error (CorruptData, or ValueError for values
+that cannot be sent).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ M = TypeVar("M", bound=Message)
 
 
 def encode(message: Message, version: int) -> bytes:
-    """Return all bytes of the message in one piece, including those of files.
+    """Encode the message in one piece, including bytes from files.
 
     Raises ValueError if the message does not fit the version.
     """
@@ -29,7 +29,7 @@ def encode(message: Message, version: int) -> bytes:
 
 
 def decode(cls: type[M], data: bytes | memoryview, version: int) -> M:
-    """Decode the message in exactly `data`. Raises CorruptData if that is impossible."""
+    """Decode the message that fills `data` exactly. Raises CorruptData if there is none."""
     reader = _Reader(bytes(data), version, version in cls.flexible)
     message = reader.struct(cls)
     if reader.left():
@@ -184,7 +184,7 @@ class _Reader:
         if count < 0:
             return None
         items = []
-        for _ in range(count):  # ends with the bytes, as every element takes at least one
+        for _ in range(count):  # bounded by the bytes: every element takes at least one
             items.append(self._value(array.element))
             if items[-1] is None:
                 raise CorruptData("an element cannot be null")

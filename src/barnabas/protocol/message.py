@@ -1,15 +1,15 @@
-"""Defines the notation of Kafka's messages, which is one annotated class per message.
+"""Defines the notation for Kafka's messages: one annotated class per message.
 
     class FetchPartition(Message):
         partition: int = field(INT32)
         current_leader_epoch: int = field(INT32, versions="9+", ignorable=True, default=-1)
     class FetchRequest(Message, flexible="12+"): ...
 
-A class covers all versions of its message; versions, nullability, tags and defaults are taken from
+A class covers all versions of its message. Versions, nullability, tags and defaults come from
 Kafka's published schemas. The codec is compiled from `fields` (see `codec`).
 
-Invariant: an instance has exactly the fields of its class as attributes. Values are checked when
-they are encoded, not when they are set.
+Invariant: an instance's attributes are exactly its class's fields. Values are checked when they are
+encoded, not when they are set.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Versions(NamedTuple):
 
 
 class Field:
-    """One field of a message, as in its schema."""
+    """One message field, as in its schema."""
 
     __slots__ = ("default", "ignorable", "name", "nullable", "tag", "type", "versions")
 
     def __init__(self, wire_type: WireType) -> None:
-        self.name = ""  # known once the class is created
+        self.name = ""  # set when the class is created
         self.type = wire_type
         self.versions = Versions.parse("0+")
         self.nullable = Versions.parse(None)
@@ -72,13 +72,13 @@ def field(
     ignorable: bool = False,
     tag: int | None = None,
 ) -> Any:
-    """Declare a field of `wire_type`, in the versions given, in the order of the class body.
+    """Declare a field of `wire_type` in these versions. The class body determines the field order.
 
     `nullable` are the versions in which None may be sent. `default` is the value in a new instance,
-    and in an instance decoded from a version without the field; if not given, it is 0, False, "",
-    [], or a struct of defaults. If `ignorable`, versions without the field silently drop any other
-    value instead of raising ValueError. A field with a `tag` is sent, in all its versions, as a
-    tagged field (KIP-482), and only if it differs from the default.
+    and in one decoded from a version without the field; by default, it is 0, False, "", [], or a
+    struct of defaults. If `ignorable`, versions without the field silently drop any other value
+    instead of raising ValueError. In all its versions, a field with a `tag` is sent as a tagged
+    field (KIP-482), and only if it differs from the default.
     """
     made = Field(wire_type)
     made.versions = Versions.parse(versions)
@@ -96,20 +96,20 @@ def field(
     return made
 
 
-# `field_specifiers` is omitted on purpose: type checkers then assume a default for every field,
-# which matches Kafka's schemas.
+# Without `field_specifiers`, type checkers assume a default for every field, which matches Kafka's
+# schemas.
 @dataclass_transform(kw_only_default=True, eq_default=True)
 class Message:
     """A message or a struct inside a message.
 
-    Create it with keyword arguments; other fields get their defaults.
+    Create it with keyword arguments; all other fields have their defaults.
     """
 
     fields: ClassVar[tuple[Field, ...]]
     flexible: ClassVar[Versions]
     """The versions with compact lengths and tagged fields.
 
-    They are set for whole messages, and structs use those of their message.
+    They are set on messages; structs use those of their message.
     """
     codecs: ClassVar[dict[tuple[str, int], Any]]
     """The compiled functions by ("encode" | "decode", version), which `codec` adds."""
@@ -120,13 +120,13 @@ class Message:
             if isinstance(made, Field):
                 made.name = name
                 own.append(made)
-                delattr(cls, name)  # otherwise it would hide a missing attribute of an instance
+                delattr(cls, name)  # it would hide a missing instance attribute
         cls.fields = tuple(own)
         cls.flexible = Versions.parse(flexible)
         cls.codecs = {}
 
     def __init__(self, **values: Any) -> None:
-        # Compile this for the first instance, because most processes never use most messages.
+        # Compile this for the first instance: most processes never use most messages.
         cls = type(self)
         compiled = _compile_init(cls)
         cls.__init__ = compiled  # type: ignore[method-assign]
@@ -157,11 +157,11 @@ def _refuse_change(instance: Message, name: str, value: Any) -> None:
 
 
 def _shared_default(cls: type[Message]) -> Message:
-    """Return the shared, immutable instance that represents structs that were not given.
+    """Return the shared, immutable instance that represents absent structs.
 
-    A fetch response has three such structs per partition, which are nearly always absent. New
-    instances would cost more than the rest of the decoding, and by identity, the encoder detects
-    immediately that there is nothing to send.
+    A fetch response has three structs per partition that are nearly always absent. Creating them
+    would cost more than the rest of the decoding; and because of the identity, the encoder can tell
+    that there is nothing to send.
     """
     default = cls.__new__(cls)
     for made in cls.fields:
@@ -176,8 +176,7 @@ def _shared_default(cls: type[Message]) -> Message:
 
 
 def _compile_init(cls: type[Message]) -> Any:
-    """Compile `__init__(self, *, <field>=<default>, ...)`, which makes a new list for each
-    instance.
+    """Compile `__init__(self, *, <field>=<default>, ...)`. It creates new lists for each instance.
     """
     constants: dict[str, Any] = {"UNSET": _UNSET}
     signature, body = ["self"], []

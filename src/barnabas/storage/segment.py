@@ -295,8 +295,7 @@ class Segment:
     def headers_in_order(
         self, entry: tuple[int, int] | None, bound: int, end: int | None = None
     ) -> Iterator[Located]:
-        """Yield the batches from an index entry on (None: all batches), if their offsets are
-        possible.
+        """Yield batches from an index entry on (None: all batches), if their offsets are possible.
 
         Nor does any checksum cover a base offset. Compaction leaves gaps, but batches never
         overlap. A batch after a gap is therefore accepted if it is consistent with the next batch

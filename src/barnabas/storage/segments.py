@@ -219,7 +219,7 @@ class Segments(Sequence[Segment]):
         return taken
 
     def take_from(self, offset: int) -> list[Segment]:
-        """Take out the segments that begin at or after the offset, but never the first segment."""
+        """Remove and return the segments at or after the offset, except the first one."""
         i = max(1, bisect_left(self._all, offset, key=_base_offset))
         taken = self._all[i:]
         del self._all[i:]

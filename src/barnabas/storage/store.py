@@ -242,7 +242,7 @@ class LogStore:
             self._checkpoints.write_in(directory, HIGH_WATERMARKS)
 
     def _is_complete(self) -> bool:
-        """Return whether every log of the broker is known; if so, a missing log does not exist."""
+        """Return whether all of the broker's logs are known, so that no others exist."""
         return not (self.directories.failed or self.damaged)
 
     # --- queries ---------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ class LogStore:
         return found
 
     def unknown_to(self, names: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Return and report the logs that are not among the cluster's partitions, but keep them."""
+        """Return and report the logs that belong to no partition of the cluster."""
         unknown = sorted(self._logs.keys() - set(names))
         for name in unknown:
             _log.warning(
@@ -401,7 +401,7 @@ class LogStore:
     # --- checkpoints -----------------------------------------------------------------------------
 
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write these high watermarks and the known ones of other logs. Waits for the disk."""
+        """Write these high watermarks and other logs' last known ones. Waits for the disk."""
         self.high_watermarks.update(high_watermarks)
         self._checkpoints.write(HIGH_WATERMARKS, self.directories)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def strays(files: Files, directory: Path) -> dict[str, int]:
-    """Return the stray directories and their sizes in bytes. Raises OSError."""
+    """Return the sizes (bytes) of the strays, by directory name. Raises OSError."""
     return {
         entry.name: sum(each.size_bytes for each in files.list(directory / entry.name))
         for entry in files.list(directory)

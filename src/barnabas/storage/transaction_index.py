@@ -31,9 +31,7 @@ ABORTED_ENTRY_BYTES = _ENTRY.size
 
 
 class AbortedTransaction(NamedTuple):
-    """An aborted transaction. read_committed consumers skip the producer's records from this offset
-    on.
-    """
+    """An aborted transaction: read_committed consumers skip its producer's records from here on."""
 
     producer_id: int
     first_offset: int

@@ -1,5 +1,5 @@
 """Contains one file per API, with its request and response in the notation of `..message`.
 
 Field and struct names are those of Kafka's published schemas, in Python's case. A class covers
-every version of Kafka 3.9's range; additions of later versions are omitted.
+every version in Kafka 3.9's range; later additions are omitted.
 """

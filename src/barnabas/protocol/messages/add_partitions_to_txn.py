@@ -1,7 +1,7 @@
 """AddPartitionsToTxn (key 24): adds partitions to a transaction before they are written to.
 
 Producers send versions 0 to 3, with one transaction. Brokers send version 4 and above, with many
-transactions, mostly only to verify that they include the partitions (KIP-890). Version 3 is
+transactions, usually just to verify that these include the partitions (KIP-890). Version 3 is
 flexible; 5 has the format of 4 and can return TRANSACTION_ABORTABLE.
 """
 

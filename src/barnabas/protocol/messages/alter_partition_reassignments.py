@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (key 45): starts or cancels reassignments of partitions (KIP-455)."""
+"""AlterPartitionReassignments (key 45): starts or cancels partition reassignments (KIP-455)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs (key 34): moves replicas to other log directories of a broker (KIP-113)."""
+"""AlterReplicaLogDirs (key 34): moves replicas between a broker's log directories (KIP-113)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials (key 51): sets and deletes SCRAM credentials of users (KIP-554).
+"""AlterUserScramCredentials (key 51): sets and deletes users' SCRAM credentials (KIP-554).
 
 The client sends the salted password, so that no broker learns the password itself.
 """

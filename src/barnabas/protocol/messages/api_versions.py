@@ -1,8 +1,8 @@
 """ApiVersions (key 18): returns the broker's API versions; most clients send it first.
 
-Version 3 is flexible and has the client's software (KIP-511) and the cluster's features (KIP-584),
-4 may list features whose minimum is 0 (KIP-1022; the bytes are those of 3). The response to a
-version that is too new has version 0, error 35 and this API's own range.
+Version 3 is flexible and adds the client's software (KIP-511) and the cluster's features (KIP-584);
+4 may list features whose minimum is 0 (KIP-1022; in the format of 3). The response to a version
+that is too new is in version 0, with error 35 and this API's own range.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from barnabas.protocol.wire import BOOLEAN, INT16, INT32, INT64, STRING, Array
 
 
 class ApiVersionsRequest(Message, flexible="3+"):
-    # KIP-511: this is used for metrics by client library.
+    # KIP-511: for metrics by client library.
     client_software_name: str = field(STRING, versions="3+", ignorable=True)
     client_software_version: str = field(STRING, versions="3+", ignorable=True)
 

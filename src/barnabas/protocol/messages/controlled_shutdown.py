@@ -1,6 +1,6 @@
 """ControlledShutdown (key 7): a stopping broker asks the controller to move its leaderships.
 
-Version 2 has the broker epoch (KIP-380), 3 is flexible.
+Version 2 adds the broker epoch (KIP-380), 3 is flexible.
 """
 
 from __future__ import annotations

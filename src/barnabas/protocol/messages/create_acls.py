@@ -1,6 +1,6 @@
 """CreateAcls (key 30): adds access control rules (KIP-140).
 
-Version 1 has pattern types (KIP-290), 2 is flexible, 3 supports rules about users (KIP-373).
+Version 1 adds pattern types (KIP-290), 2 is flexible, 3 supports rules about users (KIP-373).
 """
 
 from __future__ import annotations

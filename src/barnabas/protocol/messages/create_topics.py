@@ -1,7 +1,7 @@
 """CreateTopics (key 19): creates topics with partitions, replicas and configs.
 
-Version 1 can only validate, 4 lets the broker choose counts (KIP-464: -1), 5 is flexible and
-returns the configs (KIP-525), and 7 returns the topic's id (KIP-516).
+Version 1 adds validation without creation, 4 lets the broker choose counts (KIP-464: -1), 5 is
+flexible and returns the configs (KIP-525), and 7 returns the topic id (KIP-516).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CreatableTopic(Message):
 class CreateTopicsRequest(Message, flexible="5+"):
     topics: list[CreatableTopic] = field(Array(CreatableTopic))
     timeout_ms: int = field(INT32, default=60000)
-    # KIP-4: if set, topics are checked but not created.
+    # KIP-4: if set, topics are checked, but not created.
     validate_only: bool = field(BOOLEAN, versions="1+")
 
 

@@ -1,6 +1,6 @@
-"""DeleteAcls (key 31): removes the access control rules that match filters (KIP-140).
+"""DeleteAcls (key 31): removes access control rules that match filters (KIP-140).
 
-Version 1 has pattern types (KIP-290), 2 is flexible, 3 supports rules about users (KIP-373).
+Version 1 adds pattern types (KIP-290), 2 is flexible, 3 supports rules about users (KIP-373).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DescribeAcls (key 29): returns the access control rules that match a filter (KIP-140).
 
-Version 1 has pattern types (KIP-290), 2 is flexible, 3 supports rules about users (KIP-373).
+Version 1 adds pattern types (KIP-290), 2 is flexible, 3 supports rules about users (KIP-373).
 """
 
 from __future__ import annotations

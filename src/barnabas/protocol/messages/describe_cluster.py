@@ -1,10 +1,10 @@
 """DescribeCluster (key 60): returns the cluster's id, controller and brokers, without topics.
 
-Version 1 can request controllers instead (KIP-919), which a cluster with ZooKeeper rejects.
+Version 1 can request controllers instead (KIP-919), which a ZooKeeper-mode cluster rejects.
 
-Ours: a request with the tagged field 10000 gets the events of the broker that answers. Other
-clients are not sent them, and other brokers skip the field (KIP-482); numbers from 10000 up do not
-collide with Kafka's, which start at 0 (decision 38).
+Barnabas's extension: with the tagged field 10000, a request also asks for the events of the broker
+that answers. Other clients are not sent any, and other brokers skip the field (KIP-482). Numbers
+from 10000 up do not collide with Kafka's, which start at 0 (decision 38).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class DescribeClusterRequest(Message, flexible="0+"):
     include_cluster_authorized_operations: bool = field(BOOLEAN)
     endpoint_type: int = field(INT8, versions="1+", default=1)
     events_after: int = field(INT64, default=NO_EVENTS, tag=EVENTS_TAG, ignorable=True)
-    """The sequence number of the last event that the client has; 0: it has none."""
+    """The sequence number of the last event that the client has received; 0: none."""
 
 
 class DescribeClusterBroker(Message):
@@ -34,7 +34,7 @@ class DescribeClusterBroker(Message):
 
 
 class ClusterEvent(Message):
-    """One decision of the broker that clients can see, with its cause."""
+    """A broker decision that is visible to clients, with its cause."""
 
     sequence: int = field(INT64)
     at_ms: int = field(INT64)
@@ -45,7 +45,7 @@ class ClusterEvent(Message):
     group: str = field(STRING)
     broker: int = field(INT32, default=-1)
     text: str = field(STRING)
-    """The line in the broker's log."""
+    """The corresponding line in the broker's log."""
     cause: str = field(STRING)
     harm: int = field(INT8, default=-1)
     """0: harmless; 1: clients notice it; -1: unknown."""
@@ -63,7 +63,7 @@ class DescribeClusterResponse(Message, flexible="0+"):
     cluster_authorized_operations: int = field(INT32, default=-0x80000000)
     events: list[ClusterEvent] = field(Array(ClusterEvent), tag=EVENTS_TAG, ignorable=True)
     first_event: int = field(INT64, default=NO_EVENTS, tag=EVENTS_TAG + 1, ignorable=True)
-    """The sequence number of the oldest event that the broker still has."""
+    """The sequence number of the oldest event that the broker retains."""
     last_event: int = field(INT64, default=NO_EVENTS, tag=EVENTS_TAG + 2, ignorable=True)
     events_error: int = field(INT16, default=NO_EVENTS, tag=EVENTS_TAG + 3, ignorable=True)
-    """-1: the broker reports no events, like Kafka's brokers; otherwise, an error code or 0."""
+    """-1: the broker, like Kafka's, reports no events; otherwise, an error code or 0."""

@@ -1,6 +1,6 @@
 """DescribeConfigs (key 32): returns configs of topics, brokers and loggers, with their sources.
 
-Version 1 has sources and synonyms (KIP-226), 3 types and documentation (KIP-569); 4 is flexible.
+Version 1 adds sources and synonyms (KIP-226), 3 types and documentation (KIP-569); 4 is flexible.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ class DescribeConfigsResource(Message):
 
 class DescribeConfigsRequest(Message, flexible="4+"):
     resources: list[DescribeConfigsResource] = field(Array(DescribeConfigsResource))
-    # KIP-226: synonyms are all places that set a value, not just the one that applies.
+    # KIP-226: synonyms are all sources that set a value, not just the one that applies.
     include_synonyms: bool = field(BOOLEAN, versions="1+")
-    # KIP-569: this requests a description of each config.
+    # KIP-569: requests a description of each config.
     include_documentation: bool = field(BOOLEAN, versions="3+")
 
 
@@ -33,7 +33,7 @@ class DescribeConfigsResourceResult(Message):
     name: str = field(STRING)
     value: str | None = field(STRING, nullable="0+")
     read_only: bool = field(BOOLEAN)
-    # KIP-226; before version 1 there was only `is_default`.
+    # KIP-226; version 0 only has `is_default`.
     config_source: int = field(INT8, versions="1+", ignorable=True, default=-1)
     is_default: bool = field(BOOLEAN, versions="0")
     is_sensitive: bool = field(BOOLEAN)

@@ -1,10 +1,9 @@
 """DescribeGroups (key 15): returns the state, members and assignments of groups.
 
-Version 3 has the authorized operations (KIP-430), 4 static members (KIP-345), 5 is flexible.
-
-Barnabas extends version 5: a request with the tagged field 10000 gets the group's last rebalances
-in another tagged field. It is not sent to other clients, and other brokers skip it (KIP-482).
-Numbers from 10000 on do not collide with Kafka's, which start at 0.
+Version 3 adds the authorized operations (KIP-430), 4 static members (KIP-345); 5 is flexible.
+Barnabas extends version 5: a request with the tagged field 10000 is answered with the group's last
+rebalances in another tagged field. That is not sent to other clients, and other brokers skip the
+request's field (KIP-482). Numbers from 10000 up do not collide with Kafka's, which start at 0.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from barnabas.protocol.wire import BOOLEAN, BYTES, INT16, INT32, INT64, STRING, 
 
 EVENTS_TAG: Final = 10000
 EVENTS_FROM: Final = 5
-"""The first version with tagged fields, which contain the events."""
+"""The first version with tagged fields, and so with events."""
 
 
 class DescribeGroupsRequest(Message, flexible="5+"):
     groups: list[str] = field(Array(STRING))
-    # KIP-430: the operations that the client may perform on each group.
+    # KIP-430: requests the operations that the client may perform on each group.
     include_authorized_operations: bool = field(BOOLEAN, versions="3+")
     include_events: bool = field(BOOLEAN, versions="5+", tag=EVENTS_TAG, ignorable=True)
 
@@ -39,7 +38,7 @@ class DescribedGroupMember(Message):
 
 
 class RebalanceEvent(Message):
-    """A completed rebalance. Times are in milliseconds; the end is since the epoch."""
+    """A completed rebalance. Times are in milliseconds; the end counts from the Unix epoch."""
 
     ended_at_ms: int = field(INT64, versions="5+", default=-1)
     duration_ms: int = field(INT64, versions="5+")

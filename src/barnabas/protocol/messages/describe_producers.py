@@ -1,4 +1,4 @@
-"""DescribeProducers (key 61): returns a partition's producers, with open transactions."""
+"""DescribeProducers (key 61): returns a partition's producers and their open transactions."""
 
 from __future__ import annotations
 

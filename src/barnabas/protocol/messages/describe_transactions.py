@@ -1,4 +1,4 @@
-"""DescribeTransactions (key 65): returns the state of transactional ids at their coordinator."""
+"""DescribeTransactions (key 65): returns the states of transactional ids from their coordinator."""
 
 from __future__ import annotations
 

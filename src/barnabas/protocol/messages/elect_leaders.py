@@ -1,6 +1,6 @@
 """ElectLeaders (key 43): elects preferred or any live replicas as leaders.
 
-Version 1 has unclean elections (KIP-460), 2 is flexible.
+Version 1 adds unclean elections (KIP-460), 2 is flexible.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """EndTxn (key 26): a producer commits or aborts its transaction.
 
 Version 2 can return PRODUCER_FENCED, 3 is flexible, 4 can return TRANSACTION_ABORTABLE. Version 5
-belongs to transactions of version 2 (KIP-890), which require a feature that is not offered.
+is for transaction version 2 (KIP-890), which requires a feature that is not offered.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Version 4 introduced magic 2 and isolation levels, 7 sessions (KIP-227), 9 leader epochs (KIP-320),
 and 11 the rack (KIP-392). Version 12 is flexible and detects diverging logs (KIP-595), 13
-identifies topics by id (KIP-516), 15 moves the replica id to a tagged field (KIP-903), 16 has the
-current leader (KIP-951), and 17 the log directory (KIP-853). Versions below 4 are defined here but
-not served.
+identifies topics by id (KIP-516), 15 moves the replica id to a tagged field (KIP-903), 16 adds the
+current leader (KIP-951), and 17 the log directory (KIP-853). Versions below 4 are defined, but not
+served.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import INT8, INT16, INT32, INT64, RECORDS, STRING, UUID, Array, Records
 
 
-# KIP-903: a follower sends the epoch of its broker's registration. If it has since restarted, and
-# may have lost records, it is not credited with its earlier records.
+# KIP-903: a follower sends its broker epoch. If it has since restarted and may have lost records,
+# its earlier records do not count.
 class ReplicaState(Message):
     replica_id: int = field(INT32, versions="15+", default=-1)
     replica_epoch: int = field(INT64, versions="15+", default=-1)
@@ -25,8 +25,7 @@ class FetchPartition(Message):
     # KIP-320: the leader epoch known to the sender.
     current_leader_epoch: int = field(INT32, versions="9+", ignorable=True, default=-1)
     fetch_offset: int = field(INT64)
-    # KIP-595: the epoch of the follower's last record, which shows the leader whether the logs have
-    # diverged.
+    # KIP-595: the epoch of the follower's last record, from which the leader detects diverged logs.
     last_fetched_epoch: int = field(INT32, versions="12+", default=-1)
     log_start_offset: int = field(INT64, versions="5+", ignorable=True, default=-1)
     partition_max_bytes: int = field(INT32)
@@ -34,7 +33,7 @@ class FetchPartition(Message):
     replica_directory_id: bytes = field(UUID, versions="17+", ignorable=True, tag=0)
 
 
-# KIP-516: from version 13 on, a topic has an id instead of a name.
+# KIP-516: from version 13 on, topics are identified by id instead of by name.
 class FetchTopic(Message):
     topic: str = field(STRING, versions="0-12", ignorable=True)
     topic_id: bytes = field(UUID, versions="13+", ignorable=True)
@@ -65,7 +64,7 @@ class FetchRequest(Message, flexible="12+"):
     session_epoch: int = field(INT32, versions="7+", ignorable=True, default=-1)
     topics: list[FetchTopic] = field(Array(FetchTopic))
     forgotten_topics_data: list[ForgottenTopic] = field(Array(ForgottenTopic), versions="7+")
-    # KIP-392: the rack for choosing a replica near the consumer.
+    # KIP-392: the consumer's rack, to choose a nearby replica.
     rack_id: str = field(STRING, versions="11+", ignorable=True)
 
 

@@ -1,7 +1,7 @@
 """FindCoordinator (key 10): returns the coordinator of a group or a transactional id.
 
-Version 1 distinguishes groups and transactional ids, 3 is flexible, 4 has many keys (KIP-699), and
-6 supports share groups (KIP-932), in the format of 4.
+Version 1 distinguishes groups from transactional ids, 3 is flexible, 4 accepts many keys (KIP-699),
+and 6 supports share groups (KIP-932) in the format of 4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (key 44): changes single configs of a resource (KIP-339).
+"""IncrementalAlterConfigs (key 44): changes individual configs of a resource (KIP-339).
 
 Version 1 is flexible. The operations are 0 SET, 1 DELETE, 2 APPEND and 3 SUBTRACT; the last two
 are for lists.

@@ -13,8 +13,8 @@ from barnabas.protocol.wire import INT16, INT32, INT64, STRING
 class InitProducerIdRequest(Message, flexible="2+"):
     transactional_id: str | None = field(STRING, nullable="0+")
     transaction_timeout_ms: int = field(INT32)
-    # KIP-360: a producer that continues after an error sends its current id and epoch, and gets the
-    # next epoch.
+    # KIP-360: to continue after an error, a producer sends its id and epoch, and receives the next
+    # epoch.
     producer_id: int = field(INT64, versions="3+", default=-1)
     producer_epoch: int = field(INT16, versions="3+", default=-1)
 

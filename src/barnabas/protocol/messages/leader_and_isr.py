@@ -1,7 +1,7 @@
 """LeaderAndIsr (key 4): the controller makes a broker lead or follow partitions.
 
-Version 1 marks new partitions, 2 groups partitions by topic and has the broker epoch (KIP-380), 3
-has reassignments (KIP-455), 4 is flexible, and 5 has topic ids (KIP-516). Version 6 marks
+Version 1 marks new partitions, 2 groups partitions by topic and adds the broker epoch (KIP-380), 3
+adds reassignments (KIP-455), 4 is flexible, and 5 adds topic ids (KIP-516). Version 6 marks
 partitions that recover from an unclean election (KIP-704), and 7 a KRaft controller.
 """
 
@@ -45,16 +45,14 @@ class LeaderAndIsrRequest(Message, flexible="4+"):
     # KIP-866: set while a cluster moves from ZooKeeper to KRaft.
     is_kraft_controller: bool = field(BOOLEAN, versions="7+")
     controller_epoch: int = field(INT32)
-    # KIP-380: the registration for which the request is meant; -1 means any registration.
+    # KIP-380: the broker registration that the request is for; -1 means any.
     broker_epoch: int = field(INT64, versions="2+", ignorable=True, default=-1)
-    # KIP-516: if the request covers all replicas, a broker can detect replicas that it should not
-    # have.
+    # KIP-516: if the request covers all replicas, a broker can detect any that it should not host.
     type: int = field(INT8, versions="5+")  # 1: some of the partitions, 2: all of them
     ungrouped_partition_states: list[LeaderAndIsrPartitionState] = field(
         Array(LeaderAndIsrPartitionState), versions="0-1"
     )
-    # KIP-380 grouped the partitions by topic, which makes the request of a large cluster far
-    # smaller.
+    # KIP-380: grouping the partitions by topic makes the requests of a large cluster far smaller.
     topic_states: list[LeaderAndIsrTopicState] = field(Array(LeaderAndIsrTopicState), versions="2+")
     live_leaders: list[LeaderAndIsrLiveLeader] = field(Array(LeaderAndIsrLiveLeader))
 

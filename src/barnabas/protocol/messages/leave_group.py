@@ -1,7 +1,7 @@
 """LeaveGroup (key 13): members leave, or an administrator removes them by instance id.
 
-Version 3 has several members and a result for each (KIP-345), 4 is flexible, and 5 has the reason
-(KIP-800).
+Version 3 accepts several members, with a result for each (KIP-345), 4 is flexible, and 5 adds the
+reason (KIP-800).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class MemberIdentity(Message):
 class LeaveGroupRequest(Message, flexible="4+"):
     group_id: str = field(STRING)
     member_id: str = field(STRING, versions="0-2")
-    # KIP-345: several members at once, for an administrator who removes static members.
+    # KIP-345: several members at once, so that administrators can remove static members.
     members: list[MemberIdentity] = field(Array(MemberIdentity), versions="3+")
 
 

@@ -1,6 +1,6 @@
 """ListGroups (key 16): returns the groups that this broker coordinates.
 
-Version 3 is flexible, 4 filters by state and returns it (KIP-518), and 5 does so for types
+Version 3 is flexible, 4 filters by state and returns it (KIP-518), and 5 does the same for types
 (KIP-848).
 """
 
@@ -11,9 +11,9 @@ from barnabas.protocol.wire import INT16, INT32, STRING, Array
 
 
 class ListGroupsRequest(Message, flexible="3+"):
-    # KIP-518: names of states; an empty list means all.
+    # KIP-518: state names; an empty list means all.
     states_filter: list[str] = field(Array(STRING), versions="4+")
-    # KIP-848: names of types, such as classic; an empty list means all.
+    # KIP-848: type names, such as classic; an empty list means all.
     types_filter: list[str] = field(Array(STRING), versions="5+")
 
 

@@ -1,5 +1,4 @@
-"""ListOffsets (key 2): returns the offset for a timestamp or, for special values, an end of the
-log.
+"""ListOffsets (key 2): returns the offset for a timestamp, or the start or end of the log.
 
 Version 1 returns one offset instead of a list, 2 introduced isolation levels, and 4 leader epochs
 (KIP-320). Version 6 is flexible, 7 supports the largest timestamp (KIP-734), and 8 and 9 the ends
@@ -17,7 +16,7 @@ class ListOffsetsPartition(Message):
     # KIP-320: the leader epoch known to the sender.
     current_leader_epoch: int = field(INT32, versions="4+", ignorable=True, default=-1)
     timestamp: int = field(INT64)
-    # Version 0 lists segments, at most this many.
+    # Version 0 lists up to this many segments.
     max_num_offsets: int = field(INT32, versions="0", default=1)
 
 

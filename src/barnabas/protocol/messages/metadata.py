@@ -1,9 +1,9 @@
-"""Metadata (key 3): returns the brokers, the controller, and the leaders of partitions.
+"""Metadata (key 3): returns the brokers, the controller, and the partition leaders.
 
 In version 0, an empty list requests all topics; from version 1 on, null does. Version 4 lets a
-client disable auto-creation, 5 has offline replicas, 7 leader epochs (KIP-320), and 8 to 10 the
-authorized operations. Version 9 is flexible, 10 has topic ids (KIP-516), and 12 allows requests
-only by id.
+client disable auto-creation, 5 adds offline replicas, 7 leader epochs (KIP-320), and 8 the
+authorized operations (the cluster's only up to version 10). Version 9 is flexible, 10 adds topic
+ids (KIP-516), and 12 allows requests only by id.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import BOOLEAN, INT16, INT32, STRING, UUID, Array
 
 NO_OPERATIONS = -0x80000000
-"""The authorized operations of a topic or cluster if they were not requested."""
+"""The authorized operations of a topic or cluster, if not requested."""
 
 
 class MetadataRequestTopic(Message):
@@ -41,11 +41,11 @@ class MetadataResponsePartition(Message):
     error_code: int = field(INT16)
     partition_index: int = field(INT32)
     leader_id: int = field(INT32)
-    # KIP-320: when the epoch changes, consumers check the records that they have read.
+    # KIP-320: when the epoch changes, consumers check that the records they have read still exist.
     leader_epoch: int = field(INT32, versions="7+", ignorable=True, default=-1)
     replica_nodes: list[int] = field(Array(INT32))
     isr_nodes: list[int] = field(Array(INT32))
-    # KIP-112: replicas in a failed log directory or on a broker that is down.
+    # KIP-112: replicas in failed log directories or on brokers that are down.
     offline_replicas: list[int] = field(Array(INT32), versions="5+", ignorable=True)
 
 

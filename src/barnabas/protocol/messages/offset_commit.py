@@ -1,9 +1,8 @@
-"""OffsetCommit (key 8): commits offsets of a group.
+"""OffsetCommit (key 8): commits a group's offsets.
 
-Version 1 has the committing member and its generation; in 2 to 4, a request may set the retention
-of its offsets. Version 6 has leader epochs (KIP-320), 7 has static members (KIP-345), 8 is
-flexible, and in 9 the generation may be a member epoch (KIP-848). Version 0 stored offsets in
-ZooKeeper.
+Version 1 adds the committing member and its generation; in 2 to 4, a request may set the retention
+of its offsets. Version 6 adds leader epochs (KIP-320), 7 static members (KIP-345), 8 is flexible,
+and in 9 the generation may be a member epoch (KIP-848). Version 0 stored offsets in ZooKeeper.
 """
 
 from __future__ import annotations
@@ -15,9 +14,10 @@ from barnabas.protocol.wire import INT16, INT32, INT64, STRING, Array
 class OffsetCommitPartition(Message):
     partition_index: int = field(INT32)
     committed_offset: int = field(INT64)
-    # KIP-320: the epoch of the last consumed record, by which the next owner detects a truncation.
+    # KIP-320: the epoch of the last consumed record, from which the next owner detects a
+    # truncation.
     committed_leader_epoch: int = field(INT32, versions="6+", default=-1, ignorable=True)
-    # Only in version 1.
+    # Version 1 only.
     commit_timestamp: int = field(INT64, versions="1", default=-1)
     committed_metadata: str | None = field(STRING, nullable="0+")
 
@@ -33,14 +33,14 @@ class OffsetCommitRequest(Message, flexible="8+"):
     member_id: str = field(STRING, versions="1+", ignorable=True)
     # KIP-345: the id of a static member.
     group_instance_id: str | None = field(STRING, versions="7+", nullable="7+", default=None)
-    # KIP-211: from version 5 on, a group's offsets expire some time after its last member has left
-    # instead of after the commit.
+    # KIP-211: from version 5 on, a group's offsets expire some time after its last member has left,
+    # not after the commit.
     retention_time_ms: int = field(INT64, versions="2-4", default=-1, ignorable=True)
     topics: list[OffsetCommitTopic] = field(Array(OffsetCommitTopic))
 
     @property
     def generation_id(self) -> int:
-        """The name for members of classic groups, also used in TxnOffsetCommit."""
+        """The name used for classic group members, and in TxnOffsetCommit."""
         return self.generation_id_or_member_epoch
 
 

@@ -1,6 +1,6 @@
 """Records where a log's offsets may have legitimate gaps, in `.barnabas_gaps.deleted`.
 
-    4711 the log has gaps only below this offset, and is on disk up to it; an empty file means 0
+    4711    the log has gaps only below this offset, and is on disk up to it; an empty file means 0
 
 Compaction removes whole batches, so a cleaned segment may end before the next segment begins. A
 segment that lost its end to a power failure looks the same. The cleaned part is therefore made

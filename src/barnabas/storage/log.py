@@ -491,7 +491,7 @@ class Log:
         return bool(self._segments.discards)
 
     def remove_discarded(self, now_ms: int) -> int:
-        """Remove files that were discarded long enough ago. Can run in a thread."""
+        """Remove files discarded long enough ago; return their number. Can run in a thread."""
         if self.health.is_abandoned:
             return 0  # another log's files may have these names
         return self._segments.discards.remove_due(now_ms)
@@ -514,7 +514,7 @@ class Log:
         self.gaps.on_renamed(directory)
 
     def take_over(self, other: Log) -> None:
-        """Replace a log with the same batches, and adopt its producers and epochs."""
+        """Take over from a log with the same batches, adopting its producers and epochs."""
         self.producer_state.take_over(other.producer_state)
         self.epochs.take_over(other.epochs)
         with self._failing():

@@ -3,7 +3,7 @@
 A follower whose logs have diverged truncates them on the loop (`begin`), for all partitions in a
 response. The other steps wait for the disk or take a long time, and are done for all logs together:
 
-    begin the log has its new end immediately, for readers too
+    begin    the log has its new end immediately, for readers too
     learn    on the loop, in steps: reads the log to find the producers at the new end
     settle   in a thread: cuts and syncs the files, and lowers the checkpoints that exceed the logs,
              once for each directory

@@ -2,7 +2,7 @@
 
 For each producer id, it stores the epoch, the last five data batches, the fields of the last
 marker, and the open transaction. A client has at most five batches in flight, so a retry always
-repeats one of the last five. It is answered with the offset of the first attempt.
+repeats one of the last five. The response to it contains the offset of the first attempt.
 
 Invariant: this state is a function of the batches below the log end. Only `apply` changes it, in
 the same way for new batches and for batches replayed at startup; `check` changes nothing.

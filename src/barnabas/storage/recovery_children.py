@@ -1,9 +1,9 @@
 """Recovers a directory's logs with several processes (`num.recovery.threads.per.data.dir`).
 
 A scan after a crash runs Python code for each batch, so one process uses only one core. With more
-processes, the children share a directory's largest logs, before this process opens any log. A log
-that a child has recovered is opened as after a clean stop. If a child fails in any way, this
-process recovers its logs. For little data, starting a process takes longer than the scan.
+processes, children recover a directory's largest logs before this process opens any. A log that a
+child has recovered is opened as after a clean stop. If a child fails in any way, this process
+recovers its logs. For little data, starting a process takes longer than the scan.
 """
 
 from __future__ import annotations

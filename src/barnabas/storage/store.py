@@ -268,7 +268,7 @@ class LogStore:
         return found
 
     def unknown_to(self, names: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Return and report the logs that belong to no partition of the cluster."""
+        """Return and report, but keep, the logs that belong to no partition of the cluster."""
         unknown = sorted(self._logs.keys() - set(names))
         for name in unknown:
             _log.warning(

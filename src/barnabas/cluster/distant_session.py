@@ -1,6 +1,6 @@
 """Provides an embedded-store session for a broker whose loop runs in another thread.
 
-A paused broker receives no events, as from a server. When it continues, it learns that its session
+As with a server, a paused broker receives no events. When it continues, it learns that its session
 has ended, and the events arrive in their original order.
 """
 

@@ -52,7 +52,7 @@ class Export(NamedTuple):
     others: tuple[str, ...]
     """The nodes of other programs, which were omitted."""
     changed: str | None
-    """A node that changed before the last pass; None if the tree is consistent."""
+    """A node that was still changing in the last pass; None if the tree is consistent."""
 
 
 async def export_tree(store: MetadataStore, *, has_others: bool) -> Export:

@@ -1,4 +1,4 @@
-"""Turns lines that are sent through a topic into tables and a page, with Spark.
+"""Turns log lines from a topic into tables and a page, with Spark.
 
     input, collector ─▶ topic ─▶ job ─▶ tables ─▶ snapshot, figures ─▶ report
 

@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_to_run(run: argparse.ArgumentParser) -> None:
-    """Add the options that `report` does not have."""
+    """Add the options that only a run with a topic has."""
     run.add_argument(
         "--input",
         type=Path,
@@ -187,7 +187,7 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
         try:
             return 0 if Run(application, options, workspace, stop).run() else 1
         except (PySparkException, Py4JError, BarnabasError, OSError) as error:
-            # A full disk causes many different errors; the remedy is the same.
+            # A full disk causes many different errors, all with the same remedy.
             if workspace.is_full():
                 raise ConfigError(
                     f"the disk of {workspace.directory} is full: make room and run again, or "
@@ -212,7 +212,7 @@ def _rules(path: Path | None) -> Rules | None:
 
 
 def _client_options(given: argparse.Namespace) -> dict[str, str]:
-    """Return the options from the --command-config file, which apply to every client.
+    """Return the client options from the --command-config file.
 
     Raises `ConfigError`.
     """
@@ -268,7 +268,7 @@ def _application(given: argparse.Namespace) -> Application:
 
 
 def _encoding(given: argparse.Namespace) -> str | None:
-    encoding: str | None = getattr(given, "encoding", None)  # `report` does not have it
+    encoding: str | None = getattr(given, "encoding", None)  # `report` lacks this option
     return encoding
 
 

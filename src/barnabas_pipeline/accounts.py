@@ -1,4 +1,4 @@
-"""Counts the records that a pipeline has read, and reads its dead letters."""
+"""Reads a pipeline's record counts and its dead letters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Accounts(NamedTuple):
 class DeadLetters(NamedTuple):
     reason: str
     lines: int
-    samples: list[tuple[str, str]]  # the place, and the beginning of the line
+    samples: list[tuple[str, str]]  # the place, and the start of the line
 
 
 def read_accounts(view: View) -> tuple[Accounts, list[tuple[str, Accounts]]]:
@@ -44,7 +44,7 @@ def read_accounts(view: View) -> tuple[Accounts, list[tuple[str, Accounts]]]:
     by_file: dict[str, Accounts] = {}
     for row in rows:
         name = row.pop("file") or "records without a file"
-        # Successive files with the same name, as after a rotation, are counted together.
+        # Successive files with the same name (after a rotation, for example) are counted together.
         by_file[name] = by_file.get(name, Accounts()).plus(Accounts(**row))
     total = Accounts()
     for accounts in by_file.values():
@@ -55,7 +55,7 @@ def read_accounts(view: View) -> tuple[Accounts, list[tuple[str, Accounts]]]:
 def read_dead_letters(view: View, mask: Callable[[str], str] = str) -> list[DeadLetters]:
     """Return the dead letters by reason, the most common reason first.
 
-    `mask`: a function that hides parts of texts and file names.
+    `mask`: a function that masks texts and file names.
     """
     letters = []
     for reason, count in view.reasons().most_common():
@@ -73,14 +73,13 @@ def _sample(row: dict[str, Any], mask: Callable[[str], str]) -> tuple[str, str]:
 
 
 def place_in_file(row: dict[str, Any], mask: Callable[[str], str]) -> str:
-    """Return a row's `file` and `line` as text, or an empty text if the line did not come from a
-    file."""
+    """Return a row's `file` and `line` as text, or "" if the line is not from a file."""
     return f"{mask(Path(row['file']).name)}, line {row['line']}" if row["file"] else ""
 
 
 def excerpt(text: str, mask: Callable[[str], str]) -> str:
-    """Return the beginning of a text, for display on a page."""
-    # More text is masked than is shown, so an address that is then cut off is also recognised.
+    """Return the start of a text, for display on a page."""
+    # Mask more text than is shown, to recognise an address that the excerpt would cut off.
     text = mask(text[:_LOOKED_AT])
     shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[:_EXCERPT_LENGTH])
     return shown + ("…" if len(text) > _EXCERPT_LENGTH else "")

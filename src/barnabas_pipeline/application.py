@@ -18,7 +18,7 @@ class Collecting(Protocol):
     """Collects the lines of an input into a topic."""
 
     def collect(self) -> str:
-        """Send the existing lines that have not been sent yet, and return a summary."""
+        """Send all existing lines not sent before, and return a summary."""
         ...
 
     def poll(self) -> None:
@@ -49,18 +49,18 @@ class Report(NamedTuple):
     """The figures in a few words, as (label, text) pairs."""
     dead_letters: list[DeadLetters]
     failure: str | None = None
-    """Why the run failed although its records are valid; None if it did not."""
+    """Why the run failed despite valid records, or None."""
 
 
 class Application(NamedTuple):
-    """Everything that differs between pipelines."""
+    """The parts of a run that differ between pipelines."""
 
     definition: Definition
     title: str
     topic: str
     partitions: int
     generate: Callable[[Path, int, int], None]
-    """Generates an input; the arguments are the path, the number of lines and the seed."""
+    """Generates an input, given the path, the number of lines and the seed."""
     generated: str
     """The name of the generated input, with {seed} and {lines}."""
     check_input: Callable[[Path], None]
@@ -69,9 +69,9 @@ class Application(NamedTuple):
     write_report: Callable[[View, Path, PageOptions], Report]
     """Writes a page about the state of the tables to this path."""
     counted: str
-    """The word for what is counted: lines, or records of one or more lines."""
+    """The unit of the counts: lines, or records of one or more lines."""
     expected: str
-    """Says which lines the pipeline understands, and what to do about other lines."""
+    """A text that tells the user which lines are understood, and what to do about others."""
 
     @property
     def dead_letter_topic(self) -> str:

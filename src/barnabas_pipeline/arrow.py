@@ -1,4 +1,4 @@
-"""Converts between Polars, for computing, and Arrow, for storing and sending rows."""
+"""Converts between Polars (for computation) and Arrow (for storing and sending rows)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Evaluates alert rules on a pipeline's tables and sends the incidents that they find."""
+"""Evaluates alert rules on a pipeline's tables and sends the resulting incidents."""

@@ -1,8 +1,8 @@
-"""Finds the incidents that rules describe in a pipeline's tables. Pure.
+"""Finds the incidents that match alert rules in a pipeline's tables. Pure.
 
-Time means the time in the lines: `now` is the time of the newest line, so a run over old logs finds
-the same incidents that a service found while the logs were being written. An incident lasts as long
-as its condition holds; interruptions shorter than the rule's window do not end it.
+Times are those in the lines, and `now` is the time of the newest line. A run over old logs
+therefore finds the incidents that a service found while the logs were being written. An incident
+lasts as long as its condition holds; interruptions shorter than the rule's window do not end it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def find_incidents(view: View, rules: Rules, now: datetime) -> list[Incident]:
 
 
 class _At(NamedTuple):
-    """A rule and the time for which it is evaluated."""
+    """A rule and the period for which it is evaluated."""
 
     rule: Rule
     now: datetime
@@ -83,7 +83,7 @@ class _Run(NamedTuple):
     most: int
     of: int
     worst: int
-    """The minute at whose end the window had `most` of `of`."""
+    """The minute at the end of which the window contained `most` of `of`."""
 
 
 def _rates(view: View, rule: Rule, now: datetime) -> list[Incident]:
@@ -97,7 +97,7 @@ def _rates(view: View, rule: Rule, now: datetime) -> list[Incident]:
     counts = view.frame("template_minutes").filter(pl.col("template").is_in(list(texts)))
     found = []
     for (template,), rows in counts.sort("template").group_by(["template"], maintain_order=True):
-        # The text may become more general, but the id does not change.
+        # A template's text may become more general; its id stays the same.
         shown = ("template", (str(template),))
         label = f'"{texts[template]}"'
         found += _rate_incidents(rows, _At(rule, now), f"template {template}", shown, label)
@@ -160,9 +160,8 @@ def _error_shares(view: View, rule: Rule, now: datetime) -> list[Incident]:
 def _funnels(view: View, at: _At, earliest: datetime) -> list[Incident]:
     """Return the incidents of a funnel that are ongoing, or ended after `earliest`.
 
-    No table contains the number of visits, so the hits are read, except old ones. The sums over the
-    first window are too small, so reading begins two windows earlier, and all sums that matter are
-    complete.
+    No table contains the number of visits, so the recent hits are read. Sums over the first window
+    are incomplete; reading begins two windows early to keep these out of the result.
     """
     rule, now = at
     begin = earliest - 2 * rule.window
@@ -203,7 +202,7 @@ def _funnel_incident(visits: pl.DataFrame, at: _At, run: _Run) -> Incident:
     incident = _incident(
         at, f"{rule.steps[0]} to {rule.steps[-1]}", run, summary, ("events", "client", (), None)
     )
-    # The last steps of visitors who did not go on.
+    # The last steps of visitors who went no further.
     lost = worst.filter(pl.col("lost") == 1).sort("end", "client").tail(LINES)
     times = lost["time"].to_list()
     example = incident.example._replace(
@@ -234,8 +233,8 @@ def _runs(
 ) -> list[_Run]:
     """Return the runs of minutes in which the sum over the preceding window meets a condition.
 
-    A minute's count enters the window at that minute and leaves it one window length later. Between
-    these events, the sums do not change, however far apart the events are.
+    A minute's count enters the window at that minute and leaves it one window length later. The sum
+    is constant between two such events.
     """
     if not len(counts.minutes):
         return []
@@ -248,7 +247,7 @@ def _runs(
     present = int(at.now.timestamp()) // _MINUTE_S + 1
     runs: list[_Run] = []
     for i in np.flatnonzero(is_met(lines, of)):
-        # After the last event, the window is empty, and no condition is met without lines.
+        # After the last event, the window is empty, and an empty window meets no condition.
         end = int(times[i + 1])
         each = _Run(int(times[i]), end, int(lines[i]), int(of[i]), int(times[i]))
         if runs and runs[-1].end == each.start:
@@ -279,7 +278,7 @@ def _incident(
 ) -> Incident:
     rule, now = at
     start, end = (datetime.fromtimestamp(each * _MINUTE_S, UTC) for each in (run.start, run.end))
-    # Until a window has passed, the incident may continue.
+    # The incident may continue until a whole window has passed.
     over = end if end + rule.window <= now else None
     example = Example(*shown, since=start - rule.window + MINUTE, until=over or now + _SECOND)
     return Incident(rule.name, rule.kind, subject, start, over, summary, example)
@@ -309,7 +308,7 @@ def _event(
     summary: str,
     example: Example,
 ) -> Incident:
-    """Return the incident for an event, which is over one window after the event's last time."""
+    """Return the incident for an event; it ends one window after the last occurrence."""
     rule, now = at
     first, last = times
     end = last + rule.window
@@ -355,7 +354,7 @@ def _break_ins(view: View, rule: Rule, now: datetime) -> list[Incident]:
         visits: list[list[tuple[datetime, datetime]]] = []
         for first, last in rows.select("first", "last").iter_rows():
             times = (first if first >= each.first else last, last)
-            # Later logins form a separate incident, because the earlier one was over by then.
+            # A login after the end of an incident starts a new one.
             if visits and times[0] < visits[-1][-1][1] + rule.window:
                 visits[-1].append(times)
             else:

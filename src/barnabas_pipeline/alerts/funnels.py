@@ -1,10 +1,10 @@
-"""Determines how far visitors get in a funnel, such as from the cart to the order.
+"""Determines how far visitors get in a funnel (from the cart to the order, for example).
 
     hits of people ─▶ visits, which begin with the first step ─▶ how many steps each visit reaches
 
-A visit ends when the visitor has not repeated the first step for as long as `within`. It counts
-only from then on, because until then the visitor may still continue. Therefore, later hits never
-change the result of a visit that counts.
+A visit ends when the visitor has not repeated the first step for as long as `within`. Until it
+ends, it does not count, because the visitor may still continue. Later hits therefore never change a
+visit that counts.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _ERROR: Final = 400
 def hits(events: Any, steps: Sequence[str], times: tuple[datetime, datetime]) -> pl.DataFrame:
     """Return people's hits on any step, sorted by visitor and by time.
 
-    `events`: the table as an Arrow dataset, or None if there is none. `steps`: paths, or beginnings
-    of paths followed by `*`. `times`: the first and the last time. A hit that was answered with an
-    error is not a step, because the visitor did not get the page.
+    `events`: the table as an Arrow dataset, or None if there is no such table. `steps`: paths, or
+    path prefixes followed by `*`. `times`: the first and the last time. A hit that was answered
+    with an error is not a step, because the visitor never saw the page.
     """
     import pyarrow.compute as pc  # type: ignore[import-untyped]
 
@@ -60,20 +60,19 @@ def visits(hits: pl.DataFrame, steps: Sequence[str], within: timedelta) -> pl.Da
     `end` is the time from which the visit counts, and `reached` is the number of steps that the
     visitor took in order. `client`, `path` and `time` are those of the last of these steps.
 
-    `hits`: the result of the function `hits`.
+    `hits`: the result of `hits()`.
     """
     begins = np.flatnonzero(_is_on(hits, steps[0]))
     if not len(begins):
         return _rows(hits, begins, begins, begins)
-    # Each visitor gets a number. A hit without a user agent has null, which also identifies a
-    # visitor.
+    # Number the visitors. A null user agent identifies a visitor like any other value.
     visitor = hits.select(pl.struct(_VISITOR).rle_id()).to_series().to_numpy()
     time = hits["time"].dt.epoch("us").to_numpy()
     within_us = within // timedelta(microseconds=1)
     is_new = np.ones(len(begins), dtype=bool)
     is_new[1:] = (np.diff(visitor[begins]) != 0) | (np.diff(time[begins]) >= within_us)
     first = begins[is_new]
-    # After the last hit on the first step, the visitor has `within` to continue.
+    # The visitor has `within` to continue after the last hit on the first step.
     ends = time[begins[np.append(np.flatnonzero(is_new)[1:], len(begins)) - 1]] + within_us
     last, reached = first.copy(), np.ones(len(first), dtype=np.int64)
     for number, step in enumerate(steps[1:], 1):

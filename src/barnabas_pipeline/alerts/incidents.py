@@ -1,4 +1,4 @@
-"""Defines an alert's incident, and finds the lines that show it."""
+"""Defines incidents, and finds example lines for them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ LINES = 3
 
 
 class Example(NamedTuple):
-    """Describes the rows that show an incident: those of a table with one of these values in a
-    column."""
+    """Selects the rows that show an incident, by a table, a column and its values."""
 
     table: str
     column: str | None = None
@@ -25,11 +24,11 @@ class Example(NamedTuple):
     since: datetime | None = None
     until: datetime | None = None  # exclusive
     paths: tuple[str, ...] = ()
-    """If there are any, only rows with one of these paths are shown."""
+    """If not empty, only rows with one of these paths are shown."""
 
 
 class Incident(NamedTuple):
-    """An incident that a rule found. `end` is None while it lasts."""
+    """An incident found by a rule. `end` is None while it lasts."""
 
     alert: str
     kind: str
@@ -41,12 +40,12 @@ class Incident(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The identity, which is the same after a restart and whenever the same tables are read."""
+        """The id, which stays the same after a restart and whenever the same tables are read."""
         parts = (self.alert, self.subject, self.start.isoformat())
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
     def is_of(self, other: Incident) -> bool:
-        """Return whether this is the other incident, whose start late lines may have moved."""
+        """Return whether both are the same incident, even if late lines have moved its start."""
         return (
             (self.alert, self.subject) == (other.alert, other.subject)
             and (other.end is None or self.start < other.end)
@@ -60,7 +59,7 @@ class Line(NamedTuple):
 
 
 def lines_of(incident: Incident, snapshot: Snapshot) -> list[Line]:
-    """Return up to `LINES` lines that show the incident, shortened as on a page."""
+    """Return up to `LINES` lines that show the incident, shortened for display."""
     import pyarrow.compute as pc  # type: ignore[import-untyped]
 
     wanted = incident.example
@@ -79,7 +78,7 @@ def lines_of(incident: Incident, snapshot: Snapshot) -> list[Line]:
     if wanted.until is not None:
         conditions.append(pc.field("time") < wanted.until)
     if wanted.containing is not None:
-        # The address must not match the beginning of a longer one.
+        # The address must not match the start of a longer one.
         word = f"(^|[^0-9A-Za-z.:]){re.escape(wanted.containing)}([^0-9A-Za-z]|$)"
         conditions.append(pc.match_substring_regex(pc.field("message"), word))
     condition = conditions[0]

@@ -1,5 +1,4 @@
-"""Decides what is sent: each incident is sent to each sink once, and once more when it is over.
-Pure.
+"""Decides what to send: each incident goes to each sink once, and once more when it ends. Pure.
 
 known before + found ─▶ known after ─▶ due: an incident, a sink, firing or resolved
                              ▲                            │
@@ -21,7 +20,7 @@ _log = logging.getLogger(__name__)
 FIRING: Final = "firing"
 RESOLVED: Final = "resolved"
 MOST_KNOWN: Final = 10_000
-"""The maximum number of incidents remembered; further ones wait until some are forgotten."""
+"""The maximum number of incidents remembered; others wait until some are forgotten."""
 
 
 class Known(NamedTuple):
@@ -34,10 +33,10 @@ class Known(NamedTuple):
         return self._replace(sent={**self.sent, sink: status})
 
     def due(self, sink: str) -> str | None:
-        """Return the status that must be sent to a sink, or None."""
+        """Return the status to send to a sink, or None."""
         sent = self.sent.get(sink)
-        # An incident that began and ended between two evaluations is news, so it is also sent as
-        # firing. An incident that late lines have continued is news again.
+        # An incident that began and ended between two evaluations is also sent as firing. So is one
+        # that late lines have continued.
         if sent is None or (sent == RESOLVED and self.incident.end is None):
             return FIRING
         return RESOLVED if sent == FIRING and self.incident.end is not None else None
@@ -46,8 +45,7 @@ class Known(NamedTuple):
 def recipients(known: Known, rules: Rules) -> tuple[str, ...]:
     """Return the sinks of an incident's alert.
 
-    If the alert was removed from the file, the sinks that received the incident are notified when
-    it ends.
+    If the alert was removed from the file, the incident's end goes to the sinks that received it.
     """
     for rule in rules.alerts:
         if rule.name == known.incident.alert:
@@ -76,13 +74,12 @@ def update(
         ended = each
         if each.incident.end is None:
             ended = each._replace(incident=each.incident._replace(end=now))
-        # Older incidents are not found again, so they can be forgotten unless a notice is still
-        # due.
+        # Older incidents are never found again, so forget them once no notice is due.
         is_due = any(ended.due(sink) is not None for sink in recipients(ended, rules))
         is_recent = ended.incident.end is not None and ended.incident.end >= now - rules.lookback
         if is_due or is_recent:
             result.append(ended)
-    # Known incidents are never left out, because they would be found and sent again.
+    # Never drop a known incident: it would be found and sent again.
     room = max(0, MOST_KNOWN - len(result))
     if len(new) > room:
         _log.warning(

@@ -1,4 +1,4 @@
-"""Reads alert rules, and the sinks to which incidents are sent, from a user's file.
+"""Reads alert rules and their sinks from a user's file.
 
 lookback = "1d"                 # incidents that ended earlier are not sent
 
@@ -41,14 +41,14 @@ _MOST_STEPS: Final = 20
 
 
 class Rule(NamedTuple):
-    """The rule of an alert; each kind of rule uses only some of the fields."""
+    """An alert rule; each kind of rule uses only some of the fields."""
 
     name: str
     kind: str
     sinks: tuple[str, ...]
     threshold: int = 0  # entries
     share: float = 0.0
-    minimum: int = 100  # the minimum number of lines, hits or visitors for a share
+    minimum: int = 100  # lines, hits or visitors below which a share is ignored
     window: timedelta = 5 * MINUTE
     hold: timedelta = _NOTHING
     learn: timedelta = timedelta(hours=1)
@@ -78,7 +78,7 @@ class Rules(NamedTuple):
 def read_rules(path: Path) -> Rules:
     """Return the rules in a user's file.
 
-    Raises `ConfigError`, which says where the error is, or `OSError`.
+    Raises `OSError`, or `ConfigError` with the place.
     """
     try:
         content = tomllib.loads(path.read_text("utf-8"))
@@ -156,7 +156,7 @@ def _sink(name: str, entry: Mapping[str, Any]) -> SinkOptions:
             except ConfigError as error:
                 raise ConfigError(f"{where}: {key}: {error}") from None
     for key in _SINKS_REQUIRE[kind]:
-        # A secret may come from elsewhere, as with url_env and url_file.
+        # A secret may come from elsewhere: `url_env` and `url_file` stand for `url`.
         if not options.keys() & {key, f"{key}_env", f"{key}_file"}:
             raise ConfigError(f"{where}: {key} is missing")
     return SinkOptions(name, kind, options)
@@ -173,8 +173,7 @@ def _kind(where: str, entry: Mapping[str, Any], kinds: Mapping[str, Any]) -> str
 
 
 def _unknown(names: Any, known: Any, there: str) -> str:
-    """Return a message that names an unknown key, and suggests the likely one or lists the known
-    ones."""
+    """Return a message about an unknown key that suggests a similar key or lists the known ones."""
     name = sorted(map(str, names))[0]
     near = did_you_mean(name, known)
     return f"{name!r} is unknown; " + (near or there)
@@ -241,7 +240,7 @@ def _flag(value: Any) -> bool:
 
 
 def _duration(value: Any) -> timedelta:
-    # The tables count by the minute.
+    # The tables contain counts per minute.
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if match is None or not int(match[1]):
         raise ConfigError("minutes, hours or days are expected, such as 5m, 2h or 1d")

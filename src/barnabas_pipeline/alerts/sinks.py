@@ -1,7 +1,7 @@
 """Sends incidents to a webhook, to Alertmanager, by mail, or to a topic.
 
 Each sink has a timeout, and raises `SinkFailed` if it fails; the text of this error contains no
-secrets. A receiver that gets an incident twice can recognise it by its id.
+secrets. A receiver can recognise a repeated incident by its id.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from barnabas_pipeline.alerts.rules import SinkOptions
 
 TIMEOUT_S: Final = 10.0
 _READ_BYTES: Final = 65_536
-# Alertmanager ends an alert after five minutes unless it is sent again or has an end.
+# Without an end, Alertmanager ends an alert after five minutes unless it is sent again.
 _OPEN: Final = timedelta(days=365)
-# If no later evaluation sends an incident's end, Alertmanager shows the incident for this long.
+# How long Alertmanager shows an incident if its end is never sent.
 _SHOWN: Final = timedelta(minutes=10)
 
 
@@ -70,14 +70,14 @@ class Notice(NamedTuple):
 
 
 class Sink(ABC):
-    """A receiver of incidents, with its name in the rules file."""
+    """A destination for incidents, named as in the rules file."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     @abstractmethod
     def send(self, notice: Notice) -> None:
-        """Send a notice, and wait until it is accepted. Raises `SinkFailed` or `SentInPart`."""
+        """Send a notice and wait for its acceptance. Raises `SinkFailed` or `SentInPart`."""
 
 
 def sink_of(given: SinkOptions) -> Sink:
@@ -89,7 +89,7 @@ def sink_of(given: SinkOptions) -> Sink:
 
 
 class Webhook(Sink):
-    """Posts an incident as JSON, with its id and its status in the header `Idempotency-Key`."""
+    """Posts an incident as JSON, with its id and status in the header `Idempotency-Key`."""
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         super().__init__(name)
@@ -131,7 +131,7 @@ class Alertmanager(Webhook):
 
 
 def _alert(notice: Notice, now: datetime) -> dict[str, Any]:
-    """Return an incident in the form of a `postableAlert` of Alertmanager's API."""
+    """Return an incident as a `postableAlert` for Alertmanager's API."""
     each = notice.incident
     # Alertmanager refuses an end before the start, and treats an alert with an end in the future as
     # firing.
@@ -158,7 +158,7 @@ def _alert(notice: Notice, now: datetime) -> dict[str, Any]:
 
 
 class Mail(Sink):
-    """Sends an incident by mail; the message about its end is a reply to the first one."""
+    """Sends an incident by mail, and its end as a reply to the first message."""
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         super().__init__(name)
@@ -185,7 +185,7 @@ class Mail(Sink):
                 if self._user is not None and self._password is not None:
                     server.login(self._user, self._password)
                 refused = server.send_message(message)
-        # A server's reply may repeat what was sent to it, so only its code is shown.
+        # A server's reply may quote the secrets sent to it, so show only its code.
         except smtplib.SMTPResponseException as error:
             raise SinkFailed(f"{self._where} answered {error.smtp_code}") from None
         except smtplib.SMTPRecipientsRefused as error:
@@ -204,7 +204,7 @@ class Mail(Sink):
         message = EmailMessage()
         message["From"], message["To"] = self._from, ", ".join(self._to)
         mark = "" if notice.status == FIRING else f" ({RESOLVED})"
-        # A component or a file may have any name, but a header is a single line.
+        # Component and file names may contain line breaks, which a header must not.
         message["Subject"] = printable(f"[barnabas] {each.alert}: {each.subject}{mark}")
         message["Date"] = datetime.now(UTC)
         first = f"<{each.id}@barnabas.invalid>"

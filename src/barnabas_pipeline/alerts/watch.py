@@ -1,10 +1,10 @@
-"""Evaluates the rules on the tables, sends the incidents that are due, and remembers what was sent.
+"""Evaluates the rules on the tables, sends due incidents, and records what was sent.
 
     tables/alerts.json   the incidents, and the status last sent to each sink
     tables/alerts.lock   held while an evaluation reads, sends and writes
 
-The state is written after each incident that a sink accepted, so after a crash, at most one
-incident is sent again, with the same id.
+The state is written each time a sink accepts an incident. After a crash, at most one incident is
+therefore sent again, with the same id.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from barnabas_pipeline.snapshot import Snapshot
 _log = logging.getLogger(__name__)
 
 _MOST_SENT: Final = 100
-"""The maximum number of incidents sent to a sink per evaluation; the rest are sent in later
-ones."""
+"""The maximum number of incidents sent to a sink per evaluation; the rest wait for the next."""
 
 
 class Evaluation(NamedTuple):
@@ -70,7 +69,7 @@ class Watch:
             return self._send(known, snapshot)
 
     def follow(self, snapshot: Snapshot, clock: datetime) -> Evaluation:
-        """Evaluate for a service, which continues after a failure and evaluates again later."""
+        """Evaluate for a service: log any failure instead of raising it, and retry next time."""
         try:
             found = self.evaluate(snapshot, clock)
         except (BarnabasError, OSError) as error:
@@ -82,8 +81,8 @@ class Watch:
     def _send(self, known: list[Known], snapshot: Snapshot) -> Evaluation:
         sent, failures, left = 0, [], False
         counts = dict.fromkeys(self._sinks, 0)
-        # If an incident has begun and ended, its end is sent at the next evaluation, so that a sink
-        # that briefly groups alerts shows both.
+        # If an incident has begun and ended, send its end at the next evaluation. A sink that
+        # groups alerts for a moment then shows both.
         for number, each in enumerate(known):
             lines = None
             for name in recipients(each, self._rules):
@@ -98,7 +97,7 @@ class Watch:
                     self._sinks[name].send(Notice(each.incident, status, lines))
                 except SinkFailed as error:
                     failures.append(f"sink {name!r}: {error}")
-                    # The other incidents of this evaluation would run into the same timeout.
+                    # This evaluation's other incidents would run into the same timeout.
                     counts[name] = _MOST_SENT
                     left = True
                     continue
@@ -128,7 +127,7 @@ class Watch:
 def time_of(snapshot: Snapshot, clock: datetime) -> datetime | None:
     """Return the time of the newest line, or None if there are no lines.
 
-    It is never later than the clock, because otherwise one line with a wrong date would make all
+    It is never later than the clock; otherwise, one line with a wrong date would make all
     components look silent.
     """
     if snapshot.newest_s is None:
@@ -155,7 +154,7 @@ def load_state(tables: Path) -> list[Known]:
 
 
 def save_state(tables: Path, known: list[Known]) -> None:
-    """Replace the file atomically, so that a reader finds either the old or the new incidents."""
+    """Replace the file atomically: a reader finds either the old or the new incidents."""
     path = tables / "alerts.json"
     rows = [{"incident": _row(each.incident), "sent": dict(each.sent)} for each in known]
     written = path.with_suffix(".new")
@@ -183,7 +182,7 @@ def _row(incident: Incident) -> dict[str, Any]:
 
 def _incident(row: Mapping[str, Any]) -> Incident:
     example = {**row["example"]}
-    # A file that an earlier version wrote has no `paths`.
+    # Files from earlier versions have no `paths`.
     for key in ("values", "paths"):
         example[key] = tuple(example.get(key, ()))
     for key in ("since", "until"):

@@ -1,6 +1,6 @@
-"""Parses a line of an access log, in any of the formats of the catalogue. Pure.
+"""Parses an access log line in any of the catalogue's formats. Pure.
 
-The beginning of a line determines its decoder, so no other decoder is tried:
+The start of a line determines its decoder; no other decoder is tried:
 
     {               objects of nginx, Caddy and Traefik      `json_line.py`
     #Fields:        directives of W3C's format               `w3c_line.py`
@@ -13,18 +13,18 @@ The beginning of a line determines its decoder, so no other decoder is tried:
     '------------- head ---------------------------'                    'answer -'
 
 `line_front.py` reads the columns before the time, which may include a virtual host. More columns
-may follow the agent, such as times or the address in `X-Forwarded-For`, which the format in nginx's
-own package includes. `line_tail.py` finds the response time among them. All other columns are
-ignored, provided that the columns before them are certainly the usual ones.
+may follow the agent, such as times or the address in `X-Forwarded-For`, which nginx's own package
+logs. `line_tail.py` finds the response time among them. All other columns are ignored, provided
+that the columns before them are unmistakably the usual ones.
 
 Inside quotes, a server writes `\\"` for a quote and `\\\\` for a backslash. Each of these pairs is
-masked by a control character, after which the line is simply split at its quotes. No pattern has to
-handle escapes, and none backtracks, however long or hostile a line is. The pieces are then split at
+masked by a control character, and the line is split at its remaining quotes. No pattern has to
+handle escapes, and none backtracks, however long or hostile the line. The pieces are then split at
 blanks, from both ends, because users and targets may contain blanks.
 
-A line is either valid or has a `reason`, which is the first one that applies. A malformed request
-does not make its line invalid: if the server could not parse the request, and answered with 4xx or
-5xx, the line is valid but has no method or path.
+An invalid line has a `reason`, the first one that applies. A malformed request does not make its
+line invalid: if the server could not parse the request, and answered with 4xx or 5xx, the line is
+valid but has no method or path.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ _COMMON_PIECES: Final = 3
 _COMBINED_PIECES: Final = 7
 
 URL: Final = r"^[A-Za-z][A-Za-z0-9+.-]*://"
-"""A referrer may begin like this; an agent hardly ever does."""
+"""The start of a referrer, but hardly ever of an agent."""
 _URL: Final = re.compile(URL)
 PRODUCT: Final = r"^[A-Za-z][A-Za-z0-9_.-]*/[0-9]"
-"""An agent usually begins like this; a referrer hardly ever does."""
+"""The usual start of an agent, but hardly ever of a referrer."""
 _PRODUCT: Final = re.compile(PRODUCT)
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PLAIN: Final = re.compile(r"(?:[-0-9A-Fa-f.:,; ]|unknown)*")
@@ -94,7 +94,7 @@ def parse_line(value: bytes | None, *, is_cut: bool = False) -> Fields | str:
     """Return the fields of a line without its line feed, or the reason (from `REASONS`) why it is
     invalid, or `DIRECTIVE`.
 
-    `is_cut`: whether the value is only the beginning of a longer line.
+    `is_cut`: whether the value is a truncated line.
     """
     if value is None:
         return NO_VALUE
@@ -122,7 +122,7 @@ def _decode(text: str) -> Fields | str:
     for fits, decode in _DECODERS:
         if fits(text):
             return decode(text)
-    # Pairs of backslashes are masked first, because a quote after such a pair is not escaped.
+    # Mask pairs of backslashes first: a quote after such a pair is not escaped.
     masked = text.replace("\\\\", _MASKED_BACKSLASH).replace('\\"', _MASKED_QUOTE)
     pieces = masked.split('"')
     # Quotes come in pairs, so the number of pieces is odd.
@@ -156,7 +156,7 @@ def _of_pieces(pieces: list[str]) -> Fields | str:
         return BAD_TIME
     status = status_of(status_text)
     request = request_of(pieces[1], _unmasked)
-    # A server answers a request that it cannot parse with an error; otherwise, the log is damaged.
+    # A server answers an unparsable request with an error; otherwise, the log is damaged.
     if request is None and status < 400:
         return BAD_REQUEST
     request = request or Request()
@@ -183,8 +183,7 @@ def _format(tail: Tail, *, has_host: bool, is_combined: bool) -> str:
 
 
 def _tail(pieces: list[str], answer: list[str], *, is_combined: bool) -> Tail | None:
-    """Return the columns after the usual ones, or None if it is unclear which columns are the usual
-    ones."""
+    """Return the columns after the usual ones, or None if it is unclear which those are."""
     if not is_combined:
         return tail_of(" ".join(["", *answer[3:]])) if _is_usual_answer(answer[3:]) else None
     if "".join(answer[3:]):
@@ -194,8 +193,7 @@ def _tail(pieces: list[str], answer: list[str], *, is_combined: bool) -> Tail | 
 
 
 def _with_plain_user(pieces: list[str]) -> list[str]:
-    """Return the pieces as if the line's user were not in quotes; Apache writes an empty user in
-    quotes."""
+    """Return the pieces with the user unquoted: Apache writes an empty user in quotes."""
     if len(pieces) < 5 or "[" in pieces[0] or not pieces[2].startswith(" ["):
         return pieces
     return [f"{pieces[0]}{pieces[1] or '-'}{pieces[2]}", *pieces[3:]]
@@ -205,8 +203,8 @@ def _is_usual_answer(more: list[str]) -> bool:
     """Return whether status and size are the first columns after the request, judging by the
     columns that follow.
 
-    If a fraction follows, the two columns are status and size. If a third whole number follows, it
-    might be the size, and the second number the size of the request.
+    If a fraction follows, they are. If a third whole number follows, it may be the size, and the
+    second number the size of the request.
     """
     return not more or more == [""] or all(map(_DURATION.fullmatch, more))
 
@@ -215,8 +213,8 @@ def _is_usual_end(pieces: list[str]) -> bool:
     """Return whether referrer and agent are the first quoted columns, judging by the columns that
     follow.
 
-    If a host precedes them, the referrer is in the agent's place, and the agent follows it. A site
-    may also write the agent first.
+    If a host precedes them, the referrer is where the agent should be, and the agent follows it. A
+    site may also write the agent first.
     """
     more = pieces[_COMBINED_PIECES - 1 :]
     if _PRODUCT.match(pieces[3]) and (pieces[5] in ("", "-") or _URL.match(pieces[5])):

@@ -1,7 +1,8 @@
-"""Parses many lines of access logs into columns, with Polars.
+"""Parses access log lines into columns, with Polars.
 
 A strict pattern matches lines in the usual form; `parse_line` parses all others, and returns the
-reason if a line is invalid. For matched lines, the results are the same as those of `parse_line`.
+reason if a line is invalid. The pattern and `parse_line` agree on every line that the pattern
+matches.
 """
 
 from __future__ import annotations
@@ -86,11 +87,11 @@ def parse_lines(
     columns: pl.Series | None = None,
 ) -> pl.DataFrame:
     """Return a row for each of `values` (binary): the fields of a valid line, or only the `reason`
-    of an invalid one. A directive is not a hit and has only its `format`.
+    of an invalid one. A directive is not a hit; only its `format` is set.
 
-    `is_cut`: true for each value that is only the beginning of a longer line. `formats`: a user's
-    own formats, which are tried first. `columns`: for each line of a file with W3C's directives,
-    the columns that the directive before it names.
+    `is_cut`: true for each truncated line. `formats`: a user's own formats, which are tried first.
+    `columns`: for each line of a file with W3C's directives, the columns that the directive before
+    it names.
     """
     if columns is None:
         columns = pl.repeat(None, len(values), dtype=pl.String, eager=True)
@@ -118,14 +119,14 @@ def parse_lines(
 
 
 def _own(lines: pl.DataFrame, formats: Sequence[Format]) -> OwnLines:
-    """Return the results of the user's own formats for the lines that any format could fit."""
+    """Apply the user's own formats to the undamaged lines."""
     is_text = ~pl.col("is_cut") & pl.col("text").is_not_null()
     some = lines.filter(is_text & ~pl.col("text").str.contains(CONTROL))
     return parse_own(some, formats)
 
 
 def matched_count(values: pl.Series) -> int:
-    """Return how many of these lines the pattern parses."""
+    """Return the number of lines that the pattern parses."""
     lines = pl.DataFrame({"text": texts(values)}).with_columns(pl.lit(False).alias("is_cut"))
     return _matched(lines.with_row_index("row")).height
 
@@ -184,7 +185,7 @@ def _matched(lines: pl.DataFrame) -> pl.DataFrame:
 def _groups(lines: pl.DataFrame) -> pl.DataFrame:
     """Return the groups of the pattern for each line that it matches."""
     fields = pl.col("text").str.extract_groups(_PATTERN).alias("fields")
-    # Polars matches a column in one thread, so each thread gets a part of the lines.
+    # Polars matches a column in a single thread, so divide the lines among threads.
     count = min(pl.thread_pool_size(), 1 + lines.height // _LINES_PER_THREAD)
     size = lines.height // count + 1
     parts = [
@@ -195,7 +196,7 @@ def _groups(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def values(row: Mapping[str, object]) -> dict[str, object]:
-    """Return `format` and the fields of a valid row of `parse_lines`, as they appear in samples."""
+    """Return `format` and the fields of a valid row of `parse_lines`, as shown in samples."""
     found = {name: row[name] for name in FIELDS if row[name] is not None}
     time_us = found.pop("time_us", None)
     found.pop("utc_offset_minutes", None)

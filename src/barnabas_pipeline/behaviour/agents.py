@@ -1,8 +1,8 @@
 """Parses user agents into browser, system and device, or into the name of a robot. Pure.
 
 The names come from ua-parser, whose patterns many projects maintain. It recognises device models
-but not device types, which this module determines. An unknown robot is listed under the name that
-it gives itself.
+but not device types; this module determines those. An unknown robot goes by the name that it calls
+itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PHONE: Final = re.compile(r"iPhone|iPod|Mobi|Windows Phone|BlackBerry|Opera Min
 _OTHER: Final = re.compile(
     r"SmartTV|SMART-TV|Tizen|Web0S|AppleTV|GoogleTV|CrKey|PlayStation|Xbox|Nintendo"
 )
-# The prefix that precedes the actual name, in every browser and in robots that imitate one.
+# The prefix before the actual name, in every browser and in robots that imitate one.
 _DISGUISE: Final = re.compile(r"^(?:Mozilla/\S+\s*)?(?:\(compatible;\s*)?")
 _NAME: Final = re.compile(r"[^/;(),+]*[^/;(),+\s]")
 _LONGEST_NAME: Final = 40

@@ -1,4 +1,4 @@
-"""Parses access log lines of AWS's Application Load Balancer and of S3. Pure.
+"""Parses access log lines from AWS's Application Load Balancer and from S3. Pure.
 
     https 2018-07-02T22:23:00.186641Z app/lb/50dc6 192.0.2.7:2817 10.0.0.1:80 0.086 0.048 0.037
         200 200 0 57 "GET https://www.example.com:443/ HTTP/1.1" "agent" cipher protocol arn ...
@@ -51,7 +51,7 @@ _S3: Final = re.compile(
 
 
 def fits(text: str) -> bool:
-    """Return whether a line begins as only lines of these logs do."""
+    """Return whether a line begins in a way that is unique to these logs."""
     return _ALB_HEAD.match(text) is not None or _S3_HEAD.match(text) is not None
 
 

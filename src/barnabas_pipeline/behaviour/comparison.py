@@ -1,4 +1,4 @@
-"""Compares the latest days with the days before them, usually one week with the week before.
+"""Compares the latest days with those before them, usually one week with the previous week.
 
 If the log is shorter than a fortnight, each side gets half of its whole days; if it is shorter than
 two days, each side gets half of its time.
@@ -15,11 +15,11 @@ from barnabas_pipeline.behaviour.visits import SessionFigures, session_figures
 
 _DAY: Final = timedelta(days=1)
 _MOST_DAYS: Final = 7
-_MISSING_SHARE: Final = 0.05  # share of both sides' time that may be missing at the beginning
+_MISSING_SHARE: Final = 0.05  # share of the time that may be missing at the start
 
 
 class Period(NamedTuple):
-    """One side of the comparison; `begin` and `end` are in the log's own local time."""
+    """One side of the comparison; `begin` and `end` are in the log's local time."""
 
     begin: datetime
     end: datetime
@@ -58,7 +58,7 @@ def compare(traffic: pl.DataFrame, people: pl.DataFrame) -> Comparison | None:
     if length < timedelta(minutes=1):
         return None
     middle = end - length
-    # The newest offset applies to both periods, even if the clocks changed between them.
+    # Apply the newest offset to both periods, even if the clocks changed between them.
     offset = timedelta(
         minutes=int(traffic.filter(pl.col("minute") == last)["utc_offset_minutes"][0])
     )

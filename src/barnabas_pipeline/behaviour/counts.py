@@ -1,8 +1,8 @@
-"""Computes tables of counts: traffic per minute, pages, referrers, user agents and the like. Pure.
+"""Computes count tables: traffic per minute, pages, referrers, user agents and others. Pure.
 
-Each table contains sums by its keys, so the table after a batch is the result of `add_up` for the
-table before it and the batch's counts. All times are UTC; `utc_offset_minutes` is the offset of the
-log's own clock, so that pictures can show the day in the log's local time.
+Each table contains sums by its keys. The table after a batch is the `add_up` of the table before it
+and the batch's counts. All times are UTC; `utc_offset_minutes` is the offset of the log's clock,
+with which pictures show days in the log's local time.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _SCHEMAS: Final = {
 
 
 def add_up(rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """Add up the rows of a table by those columns in `names` that are not counts."""
+    """Add up the rows of a table, grouped by the columns in `names` that are not counts."""
     sums = [name for name in names if name in _COUNTS]
     keys = [name for name in names if name not in _COUNTS]
     return rows.group_by(keys).agg(pl.col(sums).sum()).select(names)
@@ -82,7 +82,7 @@ def traffic(events: pl.DataFrame) -> pl.DataFrame:
 def pages(events: pl.DataFrame) -> pl.DataFrame:
     """Return these hits in schema `PAGES`, not added up yet."""
     error = pl.col("status") >= 400
-    # Assets have no rows unless they failed, because failures need attention.
+    # Assets have rows only if they failed, because failures need attention.
     counted = events.filter(pl.col("path").is_not_null() & (pl.col("page_view") | error))
     return counted.select(
         "path",
@@ -127,7 +127,7 @@ def agents(events: pl.DataFrame) -> pl.DataFrame:
 def missing(events: pl.DataFrame) -> pl.DataFrame:
     """Return these hits in schema `MISSING`, not added up yet."""
     found = events.filter((pl.col("status") == 404) & pl.col("path").is_not_null())
-    # Query and fragment are removed, because they give one page any number of URLs.
+    # Remove query and fragment: with them, a page can have any number of URLs.
     referrer = pl.col("referrer").str.replace(r"[?#].*$", "").alias("referrer")
     return found.select("path", referrer, *_hits(), "day")
 
@@ -180,7 +180,7 @@ _TABLES: Final[Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]]] = MappingPr
 
 
 def count_hits(events: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Return the counts of these hits alone, for each table in `_TABLES`."""
+    """Count only these hits, for each table in `_TABLES`."""
     return {name: add_up(table(events), _SCHEMAS[name].names) for name, table in _TABLES.items()}
 
 

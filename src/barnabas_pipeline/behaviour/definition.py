@@ -1,4 +1,4 @@
-"""Defines the tables of user behaviour, and how a task processes its records."""
+"""Defines the user behaviour tables, and how a task processes its records."""
 
 from __future__ import annotations
 

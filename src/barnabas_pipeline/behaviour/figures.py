@@ -1,8 +1,8 @@
 """Reads the report's numbers from the tables.
 
-It uses Arrow rather than Spark, because the tables are plain Parquet. Therefore, it needs no
-cluster, no Java and no start-up time, and does not disturb a running service. Only sums and
-sessions are loaded, never individual events.
+It uses Arrow rather than Spark, because the tables are plain Parquet. It therefore needs no cluster
+and no Java, starts immediately, and does not disturb a running service. Only sums and sessions are
+loaded, never individual events.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Figures(NamedTuple):
 
 
 def read_figures(view: View, *, show_addresses: bool = False) -> Figures:
-    """Return the figures from the tables of a view; all are zero before the first batch.
+    """Return the figures from a view's tables; all are zero before the first batch.
 
     `show_addresses`: show full addresses everywhere instead of only their networks.
     """

@@ -1,11 +1,11 @@
-"""Writes the access log of a fictional web site; the same seed yields the same bytes.
+"""Generates the access log of a fictional web site; the same seed yields the same bytes.
 
 Guests arrive in a Poisson process whose rate depends on the hour and the weekday; each guest visits
 a few pages and fetches their assets. Robots follow their own schedules, a scanner requests missing
 pages, and on the second Thursday, the search fails for three hours. As in every real log, some
 lines are identical, some are malformed, and some use an old encoding.
 
-Hits wait in a heap until no earlier hit can arrive, so memory does not grow with the log.
+Hits wait in a heap until no earlier hit can arrive. Memory does not grow with the log.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MALFORMED_SHARE = 0.004
 
 
 class _Hit(NamedTuple):
-    """A future line; `at_s` (since the beginning) and `number` define its place in the heap."""
+    """A future line; `at_s` (since the start) and `number` define its place in the heap."""
 
     at_s: float
     number: int
@@ -60,7 +60,7 @@ class _Hit(NamedTuple):
 
 
 Visit = tuple[float, Callable[[float], None]]
-"""A time, and the action to perform at that time."""
+"""A time, and the action at that time."""
 
 
 def write_log(path: Path, lines: int = DEFAULT_LINES, seed: int = DEFAULT_SEED) -> None:
@@ -72,7 +72,7 @@ def write_log(path: Path, lines: int = DEFAULT_LINES, seed: int = DEFAULT_SEED) 
 
 
 def generate(lines: int = DEFAULT_LINES, seed: int = DEFAULT_SEED) -> Iterator[bytes]:
-    """Yield the lines, each with its line feed, in order of time."""
+    """Yield the lines in order of time, each with its line feed."""
     source = random.Random(seed)
     days = min(_LONGEST_DAYS, max(1.0, lines / _LINES_A_DAY))
     hits = _Site(source).hits(lines / days)
@@ -92,7 +92,7 @@ def _clock(at_s: int) -> str:
 
 
 class _Site:
-    """Generates everything that happens on the site, in order of time and without end."""
+    """Generates all hits on the site, in order of time and without end."""
 
     def __init__(self, source: random.Random) -> None:
         self._random = source
@@ -251,7 +251,7 @@ class _Site:
 
 
 def _damaged(source: random.Random, lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines, and after some of them the same line again or a damaged copy."""
+    """Yield the lines, some of them followed by an identical or damaged copy."""
     for line in lines:
         yield line
         chance = source.random()

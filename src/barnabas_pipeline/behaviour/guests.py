@@ -1,4 +1,4 @@
-"""Simulates the visitors of the fictional site and the pages that they choose."""
+"""Simulates the fictional site's visitors and their choice of pages."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ _IPV6_SHARE = 0.18
 
 
 class Guests:
-    """Generates people with browsers; some of them come back."""
+    """Generates people with browsers; some of them return."""
 
     def __init__(self, source: random.Random) -> None:
         self._random = source
         self._known: list[tuple[str, str]] = []
 
     def next(self) -> tuple[str, str, bool]:
-        """Return an address, a user agent, and whether the browser already has the site's
-        assets."""
+        """Return an address, a user agent, and whether the browser has cached the site's assets."""
         if self._known and self._random.random() < _RETURNING_SHARE:
             return (*self._random.choice(self._known), True)
         agents, weights = site.BROWSERS
@@ -41,7 +40,7 @@ class Guests:
 
 
 class Pages:
-    """Chooses among the site's pages, of which most guests read the same few."""
+    """Chooses pages of the site; most guests read the same few."""
 
     def __init__(self, source: random.Random) -> None:
         self._random = source
@@ -60,17 +59,17 @@ class Pages:
         return self._random.choice(self._all)
 
     def popular(self) -> str:
-        """Return a page; more popular pages are more likely."""
+        """Return a page, weighted by popularity."""
         return self._random.choices(self._all, cum_weights=self._weights)[0]
 
     def beside(self, page: str) -> str:
-        """Return a page of the same section, or a popular one if the page is in no section."""
+        """Return a page in the same section, or a popular one if the page is in no section."""
         section = "/" + page.split("/")[1]
         names = site.SECTIONS.get(section)
         return f"{section}/{self._random.choice(names)}" if names else self.popular()
 
     def size_bytes(self, path: str) -> int:
-        """Return the size of the response for this path, which is always the same."""
+        """Return the response size for this path, always the same."""
         path = path.partition("?")[0]
         if path not in self._sizes:
             largest = 180_000 if path.startswith("/pictures") else 40_000

@@ -1,7 +1,7 @@
-"""Defines the figures at the top of the page, and their values for the latest days and the days
-before.
+"""Defines the figures at the top of the page, with their values for the latest days and the
+previous ones.
 
-Each is defined here and can be recomputed from the files next to the page, as a test does:
+Each can be recomputed from the files next to the page, as a test does:
 
     visitors      people, by address and agent: `visitors` in browsers.csv
     sessions      people's sessions: `sessions` in page_views_per_session.csv, session_lengths.csv
@@ -54,7 +54,7 @@ _DEFINITIONS: Final = {
 
 
 class Headline(NamedTuple):
-    """A headline; the numbers are for the files, the texts for the page."""
+    """A headline, with numbers for the files and texts for the page."""
 
     name: str
     label: str
@@ -71,7 +71,7 @@ class Headline(NamedTuple):
 
     @property
     def file(self) -> str:
-        """Return the file next to the page from which the total can be recomputed."""
+        """Return the name of the file from which the total can be recomputed."""
         return _DEFINITIONS[self.name][1]
 
     @property
@@ -84,7 +84,7 @@ class Headline(NamedTuple):
 
     @property
     def change(self) -> str:
-        """Return the change between the two periods, or an empty text if there are no periods."""
+        """Return the change between the two periods, or an empty string if there are none."""
         if self.last is None or self.before is None:
             return ""
         difference = words.points if self.is_share else words.change
@@ -92,7 +92,7 @@ class Headline(NamedTuple):
 
 
 def headlines(figures: Figures) -> list[Headline]:
-    """Return the headlines in the order of the page."""
+    """Return the headlines, in page order."""
     return [*_of_people(figures), *_of_hits(figures)]
 
 

@@ -1,13 +1,13 @@
-"""Parses a line of an access log that is a JSON object. Pure.
+"""Parses an access log line that is a JSON object. Pure.
 
-Three programs write such lines, and each uses keys that the others lack:
+Three programs write such lines, each with keys that the others lack:
 
     nginx     remote_addr, and status with request or request_method (`log_format ... escape=json`)
     Caddy     an object `request` with remote_ip
     Traefik   ClientHost and DownstreamStatus
 
-nginx's keys are chosen by the site's owner. They are usually named after nginx's variables, so only
-such names are recognised. Any other object is not an access log line.
+The site's owner chooses nginx's keys. They are usually named after nginx's variables, and only such
+names are recognised. Any other object is not an access log line.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def object_in(text: str) -> Object:
     try:
         found = json_value(text)
         if "\\u" in text:
-            # Half of a surrogate pair is not text, and no table can store it.
+            # Half a surrogate pair is not text, and no table can store it.
             json.dumps(found, ensure_ascii=False).encode()
-    # Numbers with thousands of digits and a thousand nested lists are refused as well.
+    # Also refuse numbers with thousands of digits, and lists nested a thousand deep.
     except (ValueError, RecursionError):
         raise RejectedLine(BROKEN_JSON) from None
     if not isinstance(found, dict):
@@ -116,7 +116,7 @@ def _nginx(found: Object) -> Fields:
 def _nginx_moment(found: Object) -> tuple[int, int]:
     for keys, reader in ((_ISO_KEYS, iso_moment), (_CLF_KEYS, checked_clf_moment)):
         for key in keys:
-            # The key `time` may contain a time in either form.
+            # The key `time` may hold either form.
             text = _text(found, key)
             if text and (key != "time" or (text[4:5] == "-") == (reader is iso_moment)):
                 return reader(text)
@@ -141,8 +141,7 @@ def _nginx_request(found: Object, status: int) -> Request:
 
 
 def _caddy(found: Object, request: Object) -> Fields:
-    # `client_ip` is the client behind trusted proxies; early versions wrote the address and the
-    # port.
+    # `client_ip` is the client behind trusted proxies; early versions wrote address and port.
     address = _text(request, "client_ip") or _text(request, "remote_ip")
     client = client_of(address) if address else client_without_port(_text(request, "remote_addr"))
     stamp = _text(found, "ts")
@@ -169,7 +168,7 @@ def _caddy(found: Object, request: Object) -> Fields:
 
 
 def _caddy_duration(found: object) -> int | None:
-    """Convert a number of seconds, or a text such as "1.2ms", to microseconds."""
+    """Convert a number of seconds, or a string such as "1.2ms", to microseconds."""
     if isinstance(found, str) and (match := _GO_DURATION.fullmatch(found)):
         return round(float(match[1]) * _GO_UNITS_US[match[2]])
     return duration_us(text_of(found), 1_000_000)
@@ -204,7 +203,7 @@ def is_number(text: str) -> bool:
 
 
 def epoch_us(text: str) -> int:
-    """Convert a number to microseconds since the epoch; its size shows its unit."""
+    """Convert a number to microseconds since the epoch; its size determines the unit."""
     number = float(text) if _NUMBER.fullmatch(text) else math.nan
     for limit, unit_us in _UNITS_US:
         if _EARLIEST <= number < limit:
@@ -217,13 +216,13 @@ def _has(found: Object, *names: str) -> bool:
 
 
 def _text(found: Object, name: str) -> str:
-    """Return a value as text, or an empty text if it is missing, or is neither text nor a
+    """Return a value as text; it is empty if the value is missing, or is neither text nor a
     number."""
     return text_of(found.get(name))
 
 
 def text_of(value: object) -> str:
-    """Return a value as text, or an empty text if it is neither text nor a number."""
+    """Return a value as text; it is empty if the value is neither text nor a number."""
     if isinstance(value, str):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):

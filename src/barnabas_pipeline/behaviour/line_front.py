@@ -1,4 +1,4 @@
-"""Reads the columns of an access log that precede a line's time. Pure.
+"""Reads the columns before the time in an access log line. Pure.
 
     client ident user                          as in the Common Log Format
     host:port client ident user                Debian's `vhost_combined`: a virtual host in front
@@ -6,9 +6,9 @@
 
 Only an IP address or a host name is accepted as the client, and a line with any other columns is
 rejected, because a wrong client would merge thousands of visitors into one. Log formats may have
-any columns, so a line is rejected if a column is ambiguous. A user's name may contain blanks, but
-then none of its words may be an address, a number, a dotted name or a hyphen, because such a word
-counts as a separate column.
+any columns, so a line is rejected if a column is ambiguous. A user name with blanks must not
+contain an address, a number, a dotted name or a hyphen as a word, because such a word counts as a
+separate column.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _IPV6: Final = (
     + rf"|(?:{_H}:){{1,7}}:|:(?::{_H}){{1,7}}|::|(?:::|(?:0:){{5}})[Ff]{{4}}:{IPV4})"
     r"(?:%[A-Za-z0-9_.~-]+)?"
 )
-# These patterns use no look-around, so that Polars can compile them, too.
+# These patterns avoid look-around, which Polars cannot compile.
 ADDRESS: Final = rf"(?:{IPV4}|{_IPV6})"
 """An IP address; an IPv6 address may have a zone."""
 NAME: Final = r"(?:[A-Za-z0-9_][A-Za-z0-9_-]*\.)*[A-Za-z][A-Za-z0-9_-]*"
-"""The usual host names; `is_name` also accepts odd ones."""
+"""Matches usual host names; `is_name` also accepts odd ones."""
 
 SERVER_PORTS: Final = ("80", "443", "8000", "8080", "8443")
 
@@ -50,7 +50,8 @@ class Front(NamedTuple):
 
 
 def front(words: list[str]) -> Front | None:
-    """Return the columns that the words before the time represent, or None if in doubt."""
+    """Return the columns that the words before the time represent, or None if they are
+    ambiguous."""
     virtual_host = None
     if len(words) > 3 and _has_virtual_host(words[0], words[1]):
         virtual_host = host_without_port(words[0])
@@ -66,7 +67,7 @@ def front(words: list[str]) -> Front | None:
 
 
 def has_host_in_front(words: list[str]) -> bool:
-    """Return whether a line that `front` rejects seems to begin with a virtual host."""
+    """Return whether a line rejected by `front` seems to begin with a virtual host."""
     return bool(_host_and_port(words[0])[1]) or all(map(is_client, words[:2]))
 
 
@@ -86,7 +87,7 @@ def is_name(word: str) -> bool:
 
 
 def host_without_port(host: str) -> str:
-    """Return a host as it is written, but without its port."""
+    """Return a host as written, but without its port."""
     match = _WITH_PORT.fullmatch(host)
     return match[1] if match else host
 
@@ -95,7 +96,7 @@ def _has_virtual_host(first: str, second: str) -> bool:
     name, port = _host_and_port(first)
     if port:
         # A server without a name is logged by its address. With any other port, the address is more
-        # likely that of a client, whose port a gateway adds.
+        # likely a client's, with the port added by a gateway.
         has_name = not is_address(name.strip("[]"))
         return is_client(second) and (has_name or port in SERVER_PORTS)
     return (is_name(name) or name == "_") and is_address(second)  # nginx's catch-all server
@@ -112,7 +113,7 @@ def _host_and_port(word: str) -> tuple[str, str]:
 
 
 def _is_other_column(word: str, *, hyphen: bool = False) -> bool:
-    """Return whether a word in the place of an ident, or of a part of a user's name, is a separate
+    """Return whether a word in the place of an ident, or of part of a user name, is a separate
     column.
 
     `hyphen`: whether a hyphen is an ident.

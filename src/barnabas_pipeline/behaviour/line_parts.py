@@ -1,4 +1,4 @@
-"""Defines the fields of a hit, and reads the parts that several formats share. Pure."""
+"""Defines the fields of a hit, and reads the parts common to several formats. Pure."""
 
 from __future__ import annotations
 
@@ -47,13 +47,12 @@ REASONS: Final = (
 )
 
 DIRECTIVE: Final = "directive"
-"""The result of `parse_line` for lines such as `#Version: 1.0`, which are neither hits nor
-errors."""
+"""What `parse_line` returns for lines such as `#Version: 1.0`, neither hits nor errors."""
 
 WITHOUT_AGENT: Final = ("common", "vhost_common", "haproxy")
-"""Formats that have no column for the agent."""
+"""Formats without an agent column."""
 
-# This rule was defined with Java's `$`, which also matches before a final line terminator.
+# The rule was defined with Java's `$`, which also matches before a final line terminator.
 _END: Final = r"(?:\r\n|[\n\r\x85\u2028\u2029])?"
 _METHOD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*" + _END)
 _ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?([^/?#]*)")
@@ -129,7 +128,7 @@ def as_is(text: str) -> str:
 def request_of(text: str, unmasked: Callable[[str], str] = as_is) -> Request | None:
     """Return the parts of a request line, or None if it is not a request."""
     words = text.split(" ")
-    # HTTP/0.9 has no protocol, and targets from careless clients contain blanks.
+    # HTTP/0.9 lines have no protocol, and careless clients send targets with blanks.
     has_protocol = len(words) > 2 and words[-1].startswith("HTTP/")
     target = " ".join(words[1:-1] if has_protocol else words[1:])
     if not target or not _METHOD.fullmatch(words[0]):
@@ -141,7 +140,7 @@ def request_of(text: str, unmasked: Callable[[str], str] = as_is) -> Request | N
 def checked_request(text: str, status: int) -> Request:
     """Return the parts of a request line, all None if the server could not parse it.
 
-    A server answers a request that it cannot parse with an error; otherwise, the log is damaged.
+    A server answers an unparsable request with an error; otherwise, the log is damaged.
     """
     request = request_of(text)
     if request is None and status < 400:
@@ -152,7 +151,7 @@ def checked_request(text: str, status: int) -> Request:
 def target_of(
     target: str, unmasked: Callable[[str], str] = as_is
 ) -> tuple[str, str | None, str | None]:
-    """Return the path, the query and the host of a request's target."""
+    """Return the path, query and host of a request target."""
     # A request to a proxy contains the whole URL, in which an empty path means the root (RFC 9112,
     # 3.2.1).
     origin = _ORIGIN.match(target)
@@ -191,7 +190,7 @@ def client_of(text: str) -> str:
 
 
 def client_without_port(text: str) -> str:
-    """Return the address of `address:port`; IPv6 addresses may be in brackets."""
+    """Return the address in `address:port`; an IPv6 address may be in brackets."""
     address, _, port = text.rpartition(":")
     bare = address.removeprefix("[").removesuffix("]")
     if not (port.isascii() and port.isdigit() and is_address(bare)):
@@ -200,7 +199,7 @@ def client_without_port(text: str) -> str:
 
 
 def given(text: str | None) -> str | None:
-    """Return the text, or None if it means that the value is missing."""
+    """Return the text, or None if it stands for a missing value."""
     return None if text in (None, "", "-") else text
 
 
@@ -213,10 +212,10 @@ def duration_us(text: str, unit_us: int) -> int | None:
     return found if found < _LONGEST_US else None
 
 
-@lru_cache(_KEPT_MOMENTS)  # all hits of one second have the same time
+@lru_cache(_KEPT_MOMENTS)  # all hits within a second have the same time
 def clf_moment(text: str) -> tuple[int, int] | None:
-    """Return microseconds since the epoch and the offset from UTC in minutes, or None if no such
-    time exists in the years 1 to 9999."""
+    """Return microseconds since the epoch and the UTC offset in minutes, or None if no such time
+    exists in the years 1 to 9999."""
     match = _CLF_TIME.fullmatch(text)
     if match is None:
         return None
@@ -229,7 +228,7 @@ def clf_moment(text: str) -> tuple[int, int] | None:
     try:
         clock = datetime.combine(
             date(int(year), number, int(day)),
-            # Python's times have no second 60, so a leap second is added below.
+            # Python's times have no second 60; a leap second is added below.
             time(int(hour), int(minute), 59 if is_leap else int(second)),
             UTC,
         )

@@ -1,4 +1,4 @@
-"""Finds the response time among the columns that follow a line's agent. Pure.
+"""Finds the response time among the columns after a line's agent. Pure.
 
     "agent" "192.0.2.9"                                   nginx.org's package: `main`
     "agent" 0.012                                         nginx: `$request_time`, in seconds
@@ -6,9 +6,9 @@
     "agent" 411 0.001 [default-web-80] [] 10.0.0.5:80 ... ingress-nginx
     "agent" 42 "web@docker" "http://172.18.0.3:80" 12ms   Traefik
 
-A bare whole number may be anything: a size, a port, microseconds (Apache's `%D`) or seconds (`%T`).
-It counts as a response time only if it has a unit. A fraction counts as one only if it has three
-digits after the point, as nginx writes it; a compression ratio has two.
+A bare whole number may be a size, a port, microseconds (Apache's `%D`) or seconds (`%T`). It counts
+as a response time only if it has a unit. A fraction counts as one only with three digits after the
+point, as nginx writes it; a compression ratio has two.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from barnabas_pipeline.behaviour.line_parts import duration_us
 PLAIN: Final = r"[-0-9A-Fa-f.:, ]*"
 """A quoted column with addresses or numbers."""
 SECONDS: Final = r"[0-9]{1,6}\.[0-9]{3}"
-"""nginx's `$request_time`; its `$msec`, an instant, has more digits before the point."""
+"""Matches nginx's `$request_time`, but not `$msec`, an instant with more digits before the
+point."""
 INGRESS: Final = rf" [0-9]+ {SECONDS} \[[^\]\x22]*\] \[[^\]\x22]*\] [^\x22]*"
 TRAEFIK: Final = r" [0-9]+ \x22[^\x22]*\x22 \x22[^\x22]*\x22 [0-9]{1,9}ms"
 BARE: Final = rf"(?: \x22{PLAIN}\x22)* {SECONDS}(?: |$)"
@@ -46,7 +47,7 @@ class Tail(NamedTuple):
 
 
 def tail_of(text: str) -> Tail:
-    """Identify the columns in a text that begins after the agent's closing quote."""
+    """Identify the columns in the text after the agent's closing quote."""
     if text in ("", " "):
         return Tail("combined")
     if _TRAEFIK.fullmatch(text):

@@ -1,4 +1,4 @@
-"""Classifies the records of the collector's topic: hits, dead letters, and records sent twice.
+"""Classifies the records in the collector's topic: hits, dead letters, and records sent twice.
 Pure.
 
 records ─▶ located ─▶ classified ─┬▶ events         valid, once
@@ -23,7 +23,7 @@ from barnabas_pipeline.behaviour.robots import are_robots
 from barnabas_pipeline.behaviour.schemas import EVENTS
 from barnabas_pipeline.places import Positions, locate, mark_sent_twice
 
-# This rule was defined with Java's `$`, which also matches before a final line terminator.
+# The rule was defined with Java's `$`, which also matches before a final line terminator.
 _ASSET: Final = (
     r"(?i-u)\.(?:css|js|mjs|map|json|xml|rss|atom|txt|ico|png|jpe?g|gif|svg|webp|avif|bmp|woff2?|ttf"
     r"|otf|eot|mp3|mp4|webm|ogg|wav|avi|mov|pdf|zip|gz|tgz|bz2|xz|7z|rar|tar|exe|dmg|deb|rpm|iso)"
@@ -35,7 +35,7 @@ def classify(records: pa.Table, seen: Positions, formats: Sequence[Format] = ())
     """Add to every record its place, its fields, `robot`, `page_view`, `reason` and `twice`.
 
     `records`: records of one topic, with headers, and in order within each partition. `seen`: the
-    positions seen before them.
+    positions seen in earlier records.
     """
     lines = mark_sent_twice(locate(records), seen)
     fields = parse_lines(lines["value"], lines["cut"], formats, lines["columns"])
@@ -44,7 +44,7 @@ def classify(records: pa.Table, seen: Positions, formats: Sequence[Format] = ())
         & (pl.col("status").is_between(200, 299) | (pl.col("status") == 304))
         & ~pl.col("path").str.contains(_ASSET)
     )
-    # A format without an agent column does not show whether a visitor is a robot.
+    # Without an agent column, a robot cannot be told from a person.
     agentless = [*WITHOUT_AGENT, *without_agent(formats)]
     is_agentless = pl.col("format").is_in(agentless) | (
         pl.col("format").is_in(w3c_directive.NAMES)
@@ -58,7 +58,7 @@ def classify(records: pa.Table, seen: Positions, formats: Sequence[Format] = ())
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """Return each hit that `classify` found once, with `time_us` instead of `time`."""
+    """Return each hit from `classify` once, with `time_us` instead of `time`."""
     is_hit = pl.col("reason").is_null() & (pl.col("format") != DIRECTIVE)
     valid = lines.filter(~pl.col("twice") & is_hit)
     return valid.select("time_us", *EVENTS.names[1:])

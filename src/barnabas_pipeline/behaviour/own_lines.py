@@ -1,7 +1,7 @@
 """Parses access log lines in a user's own formats, which are tried before the catalogue.
 
-A line that matches one of these formats, but whose values are impossible, is left to the catalogue.
-If no format of the catalogue fits it either, it is rejected for the reason found here.
+A line that matches one of these formats, but has impossible values, is left to the catalogue. If no
+format in the catalogue fits it either, it is rejected for these values.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ Parsed = tuple[int, Fields | str]
 
 
 class OwnLines(NamedTuple):
-    """The fields of lines in the user's formats, and the reasons why other lines are rejected, by
-    row number."""
+    """The fields of lines in the user's formats, and the reasons for rejecting others, by row
+    number."""
 
     fields: Mapping[int, Fields]
     reasons: Mapping[int, str]
     directives: Collection[int] = ()
-    """The rows with directives that announce the columns of one of the user's formats."""
+    """The rows with directives for one of the user's formats."""
 
 
 def without_agent(formats: Sequence[Format]) -> set[str]:
-    """Return the names of the formats that have no column for the agent."""
+    """Return the names of the formats without an agent column."""
     return {each.name for each in formats if not _has_agent(each)}
 
 
@@ -68,7 +68,7 @@ def _has_agent(of: Format) -> bool:
 
 
 def parse_own(lines: pl.DataFrame, formats: Sequence[Format]) -> OwnLines:
-    """Parse lines in the formats, which are tried in order.
+    """Parse lines, trying the formats in order.
 
     `lines`: each line's number (`row`), its `text`, and W3C's `columns` or null.
     """
@@ -108,7 +108,7 @@ def _texts(lines: pl.DataFrame, of: Format, pattern: AccessPattern) -> Iterator[
     some = lines.filter(pl.col("text").str.contains(pattern.regex))
     if not some.height:
         return
-    # The flag `U` swaps lazy and greedy matching, which reveals lines that can be read in two ways.
+    # The flag `U` swaps lazy and greedy matching, which reveals ambiguous lines.
     first, last = (
         some["text"].str.extract_groups(regex).struct.unnest()
         for regex in (pattern.regex, f"(?U){pattern.regex}")
@@ -129,7 +129,7 @@ def _texts(lines: pl.DataFrame, of: Format, pattern: AccessPattern) -> Iterator[
 
 
 def _with_columns(lines: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """Return the lines except those whose file has a directive with other columns."""
+    """Return the lines whose file has no directive with other columns."""
     columns = pl.col("columns").str.to_lowercase().str.replace_all(r"\s+", " ")
     return lines.filter(columns.is_null() | (columns == " ".join(names)))
 
@@ -160,7 +160,7 @@ def _objects(lines: pl.DataFrame, of: Format, keys: JsonKeys) -> Iterator[Parsed
         if any(value_at(found, key) is ABSENT for key in keys.required):
             continue
         values = {name: first_value(found, names) for name, names in keys.keys.items()}
-        # An object without a client, a time or a status has another format.
+        # An object without a client, a time or a status is in another format.
         if values["client"] is None or values["time"] is None or values["status"] is None:
             continue
         row = {name: json_line.text_of(value) for name, value in values.items()}
@@ -233,7 +233,7 @@ def _request(row: Mapping[str, str], status: int) -> Request:
     if "request" in row:
         return checked_request(row["request"], status)
     method, target = row["method"], row["path"]
-    # As with a whole request line, a server answers a request that it cannot parse with an error.
+    # As for a whole request line: a server answers an unparsable request with an error.
     checked = checked_request(f"{method} {target}" if given(method) else "", status)
     if checked.method is None:
         return checked

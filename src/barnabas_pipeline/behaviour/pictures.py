@@ -1,4 +1,4 @@
-"""Draws the pictures of user behaviour."""
+"""Draws the user behaviour pictures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from barnabas_pipeline.page.pictures import (
 
 
 def traffic(timeline: Timeline) -> Markup:
-    """Draw the hits of humans and robots over time, stacked."""
+    """Draw human and robot hits over time, stacked."""
     moments = timeline.moments
     frame = Frame(300)
     ticks = peak_ticks([m.human_hits + m.robot_hits for m in moments])

@@ -1,12 +1,12 @@
-"""Parses access log lines of HAProxy and Envoy in their default formats. Pure.
+"""Parses access log lines from HAProxy and Envoy in their default formats. Pure.
 
     [syslog's head ]10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http-in static/srv1 10/0/30/69/109
         200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu} {} "GET /index.html HTTP/1.1"
     [2016-04-15T20:17:00.310Z] "POST /api HTTP/2" 204 - 154 0 226 100 "10.0.35.28" "agent" "id"
         "host" "tcp://10.0.2.1:80"
 
-HAProxy writes the local time without a zone, so it is read as UTC. Envoy logs its client only in
-X-Forwarded-For, whose first address is the visitor's; without this header, a line has no client.
+HAProxy writes the local time without a zone, so it is read as UTC. Envoy logs the client only in
+X-Forwarded-For, whose first address is the visitor's. Without this header, a line has no client.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _ENVOY: Final = re.compile(
 
 
 def fits(text: str) -> bool:
-    """Return whether a line begins as only lines of these programs do."""
+    """Return whether a line begins in a way that is unique to these programs."""
     if text[0] == "[":
         return _ENVOY_HEAD.match(text) is not None
     # Of the programs that write such a time, only HAProxy adds fractions of a second.
@@ -91,8 +91,7 @@ def _haproxy(text: str) -> Fields:
         None,
         None,
         request.host,
-        # With a plus, the total ends at the headers (`option logasap`); -1 means that the client
-        # was lost.
+        # With a plus, the total ends at the headers (`option logasap`); -1: the client was lost.
         int(total) * 1_000 if total.isdecimal() and len(total) < 12 else None,
         "haproxy",
     )

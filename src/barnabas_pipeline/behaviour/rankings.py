@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """A path that was not found, and its referrers, the most frequent first."""
+    """A missing path and its referrers, the most frequent first."""
 
     path: str
     people_hits: int
@@ -44,7 +44,7 @@ class Missing(NamedTuple):
 
 
 class Rankings(NamedTuple):
-    """The rankings, each sorted with the largest first."""
+    """The rankings, each in descending order."""
 
     pages: list[Row]
     sources: list[Row]
@@ -65,12 +65,12 @@ def read_rankings(view: View, people: pl.DataFrame, mask: Mask) -> Rankings:
 
     `people`: the sessions of people. `mask`: hides network addresses in text.
     """
-    # A session with only assets has neither an entry page nor a source.
+    # A session of assets alone has neither an entry page nor a source.
     visits = people.filter(pl.col("pages") > 0)
     views = pl.col("views") - pl.col("robot_views")
     pages = view.frame("pages").with_columns(mask_of("path", mask), views.alias("people_views"))
     agents = view.frame("agents").with_columns(mask_of("name", mask))
-    # A user agent has one row per day, always with the same names.
+    # A user agent has a row per day, always with the same names.
     names = agents.unique("agent", keep="any").select("agent", "name", "system", "device")
     visitors = people.select("client", "agent").unique()
     browsers = visitors.join(names, "agent", "left", nulls_equal=True)
@@ -91,7 +91,7 @@ def read_rankings(view: View, people: pl.DataFrame, mask: Mask) -> Rankings:
 
 
 def read_missing(view: View, mask: Mask) -> list[Missing]:
-    """Return the paths that were not found, starting with those that people requested most."""
+    """Return the missing paths, starting with those that people requested most."""
     rows = view.frame("missing").with_columns(
         (pl.col("hits") - pl.col("robot_hits")).alias("people_hits"),
         mask_of("path", mask),
@@ -125,7 +125,7 @@ def _top(
         (pl.col(count) if count else pl.lit(1, pl.Int64)).alias("count"),
         (pl.col(size) if size else pl.lit(None, pl.Int64)).alias("size"),
     )
-    # The sum of nulls alone is 0, which would count as a size.
+    # Nulls alone add up to 0, which would count as a size.
     sizes = pl.col("size").sum() if size else pl.col("size").first()
     summed = rows.group_by("name").agg(pl.col("count").sum(), sizes)
     leading = summed.filter(pl.col("count") > 0).sort("count", "name", descending=[True, False])
@@ -149,7 +149,7 @@ def _sources(view: View, visits: pl.DataFrame, mask: Mask) -> list[Row]:
 
 
 def _named_methods(view: View) -> pl.DataFrame:
-    # Lines in formats without a protocol, and HTTP/0.9 requests, have only the method.
+    # HTTP/0.9 requests, and lines in formats without a protocol, have only the method.
     words = pl.concat_str("method", "protocol", separator=" ", ignore_nulls=True)
     name = pl.when(pl.col("method").is_null()).then(pl.lit(UNREADABLE)).otherwise(words)
     return view.frame("methods").with_columns(name.alias("name"))
@@ -168,7 +168,7 @@ def site_of(view: View, rankings: Rankings) -> str | None:
 
 
 def _own_host(view: View) -> str | None:
-    """Return the host that refers to the site's pictures and scripts, or None if no host stands
+    """Return the host that refers to the site's images and scripts, or None if no host stands
     out."""
     assets = (pl.col("hits") - pl.col("pages")).alias("assets")
     hosts = _top(view.frame("referrers").with_columns(assets), "host", "assets")

@@ -13,8 +13,7 @@ _HOST: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(\[[^\]/?#]+
 
 
 def host_of(url: str | None) -> str | None:
-    """Return the host in a referrer, without its port and a leading "www.", or None if there is
-    none."""
+    """Return the host in a referrer, without port and leading "www.", or None if there is none."""
     match = None if url is None else _HOST.match(url)
     host = match[1].lower().removeprefix("www.") if match else ""
     return host or None

@@ -1,4 +1,4 @@
-"""Writes the report on user behaviour.
+"""Writes the user behaviour report.
 
 `figures.py` reads the numbers, `pictures.py` draws the pictures, `sheets.py` prepares the files
 next to the page, and `templates/report.html` is the page.
@@ -28,14 +28,14 @@ _PACKAGE = "barnabas_pipeline.behaviour"
 
 
 def write_page(view: View, path: Path, options: PageOptions) -> Report:
-    """Write the page about the tables of a view, and return its results."""
+    """Write the page for a view's tables, and return its results."""
     figures = read_figures(view, show_addresses=options.show_addresses)
     write_report(path, figures, options)
     return Report(figures.accounts, summary(figures), figures.dead_letters)
 
 
 def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
-    """Write the files next to the page, then the page, each atomically."""
+    """Write the files next to the page, and then the page, each atomically."""
     made = sheets(figures)
     page_sheets.write(path, made, options)
     page.write(path, render(figures, options, made, page_sheets.folder_of(path).name))
@@ -44,7 +44,7 @@ def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
 def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: str) -> str:
     """Return the page as HTML.
 
-    `made`: the figures in the files next to the page, which links to them in the folder `data`.
+    `made`: the figures in the files next to the page; the page links to them in the folder `data`.
     """
     timeline = figures.timeline
     values: dict[str, object] = {

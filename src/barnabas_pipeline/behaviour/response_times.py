@@ -1,8 +1,8 @@
-"""Computes histograms of response times in fixed buckets, each a fifth wider than the last. Pure.
+"""Computes histograms of response times in fixed buckets, each a fifth wider than the previous.
+Pure.
 
-The buckets are the same for every path and batch, so histograms are merged by addition, whether
-across batches or across a site's paths. A quantile differs from the exact value by at most one
-bucket's width.
+All paths and batches use the same buckets, so histograms are merged by addition, across batches and
+across a site's paths. A quantile is within one bucket's width of the exact value.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Times(NamedTuple):
 
 
 class ResponseTimes(NamedTuple):
-    """The response times of all hits that have one, and of the slowest paths."""
+    """The response times of all timed hits, and of the slowest paths."""
 
     all: Times | None
     paths: list[Times]
@@ -50,7 +50,7 @@ def bucket_bounds(times_us: pl.Series) -> pl.Series:
 
 
 def read_response_times(histograms: pl.DataFrame, kept: int) -> ResponseTimes:
-    """Return the times of all hits, and of the paths with the highest 95th percentiles.
+    """Return the times for all hits, and for the paths with the highest 95th percentiles.
 
     `histograms`: rows of the table `response_times`. A path with only a few hits is not ranked.
     """

@@ -1,4 +1,4 @@
-"""Recognises robots by the user agent alone, so that an agent is always classified in the same way.
+"""Recognises robots by the user agent alone, so an agent is always classified in the same way.
 
 Honest robots name themselves, usually with a contact address, and no browser omits its user agent.
 A list of words in this module recognises most robots. crawlerdetect, whose list many projects
@@ -22,7 +22,7 @@ from crawlerdetect.providers.exclusions import (  # type: ignore[import-untyped]
 )
 
 _TOKENS = (
-    # The names that robots give themselves.
+    # Names that robots call themselves.
     "bot",
     "crawl",
     "spider",
@@ -51,7 +51,7 @@ _TOKENS = (
     "okhttp",
     "httpclient",
     "scrapy",
-    # Health checks and tools that are not in crawlerdetect's list.
+    # Health checks and tools missing from crawlerdetect's list.
     "prometheus",
     "blackbox",
     "health check",
@@ -67,7 +67,7 @@ _TOKENS = (
     "jmeter",
     "deno/",
     "bun/",
-    # Only a robot gives web masters a page about itself, or an address to write to.
+    # Only robots include a page about themselves, or an address for complaints.
     "http:",
     "https:",
     "www.",
@@ -79,7 +79,7 @@ _NAMES = ("node",)
 _NO_ROBOT = "cubot"
 
 MOST_KEPT: Final = 65_536
-"""The maximum number of agents that are remembered."""
+"""The maximum number of agents remembered."""
 _ESCAPE: Final = re.compile(r"\\([^A-Za-z0-9])")
 _OTHER_SYNTAX: Final = re.compile(r"[][.^$*+?{}|()\\]")
 _LOOK_AHEAD: Final = re.compile(r"\(\?[!=][^)]*\)")
@@ -94,13 +94,12 @@ class _List(NamedTuple):
 
 
 def is_robot(agent: str | None) -> bool:
-    """Return whether the agent is a program, which means that it is missing or identifies itself as
-    one."""
+    """Return whether the agent is a program: it is missing, or identifies itself as one."""
     return bool(are_robots(pl.Series([agent], dtype=pl.String))[0])
 
 
 def are_robots(agents: pl.Series) -> pl.Series:
-    """Return a column without nulls that says whether each agent is a program."""
+    """Return whether each agent is a program, as a column without nulls."""
     distinct, known = agents.drop_nulls().unique(), _memo()
     if len(known) + len(distinct) > MOST_KEPT:
         known.clear()
@@ -115,8 +114,7 @@ def are_robots(agents: pl.Series) -> pl.Series:
 
 @cache
 def _memo() -> dict[str, bool]:
-    """Return the agents already classified, because a service's batches contain mostly the same
-    ones."""
+    """Return the cache of classified agents: a service's batches contain mostly the same ones."""
     return {}
 
 
@@ -142,7 +140,7 @@ def are_listed(agents: pl.Series) -> pl.Series:
 def _list() -> _List:
     words, patterns = [], []
     for each in crawlers:
-        # Polars has no look-ahead, so whatever a pattern would exclude with it counts as a robot.
+        # Polars lacks look-ahead; agents that it would exclude count as robots.
         pattern = _LOOK_AHEAD.sub("", each)
         if _OTHER_SYNTAX.search(_ESCAPE.sub("", pattern)):
             patterns.append(pattern)

@@ -5,11 +5,11 @@
     headers  the line's place, as defined in `headers.py`
 
 Delivery is at least once: after a crash, lines are sent again from the last acknowledged position.
-A file's lines are sent in order by an idempotent producer that never gives up a batch, so positions
-only increase within a partition, unless lines are sent again. The pipeline recognises duplicates by
-this order, so a line must always be sent to the same partition. As in other producers, the line's
-key determines the partition, but only among the partitions that existed when the first line of the
-file was sent. Partitions added to the topic later are used from the next file on.
+An idempotent producer, which never gives up a batch, sends a file's lines in order. Within a
+partition, positions therefore only increase, unless lines are sent again. The pipeline recognises
+duplicates by this order, so a line must always go to the same partition. As in other producers, the
+line's key determines the partition, but only among those that existed when the first line of the
+file was sent. Partitions added to the topic are used from the next file on.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ _POLL_S = 0.002
 
 
 class NothingAcknowledged(BarnabasError):
-    """The broker has stopped acknowledging lines. Lines that are sent again later are
-    recognised."""
+    """The broker has stopped acknowledging lines. It is safe to send them again."""
 
 
 class Collected(NamedTuple):
@@ -48,7 +47,7 @@ class Collected(NamedTuple):
 
     lines: int = 0
     size_bytes: int = 0
-    cut_lines: int = 0  # lines that were too long and were cut
+    cut_lines: int = 0  # lines truncated because of their length
     unfinished_bytes: int = 0  # of last lines left for the next run
 
     def plus(self, other: Collected) -> Collected:
@@ -77,7 +76,7 @@ class Collector:
             acks="all",
             batch_size=262_144,
             linger_ms=5,
-            # Giving up a batch would leave a gap in the positions, which later batches would skip.
+            # Never give up a batch: later batches would skip its positions.
             delivery_timeout_ms=_NEVER_MS,
         )
 
@@ -91,7 +90,7 @@ class Collector:
             self._producer.close()
 
     def collect(self, path: Path) -> Collected:
-        """Send the lines of the log that have not been sent before.
+        """Send all lines of the log not sent before.
 
         An unfinished last line is left for the next run, unless no process can still be writing it:
         see `rotated_log.py`. Raises `ConfigError` if the file cannot be read.
@@ -101,7 +100,7 @@ class Collector:
             return sent._replace(unfinished_bytes=log.unfinished_bytes)
 
     def send(self, portions: Iterable[Portion]) -> Collected:
-        """Send the portions in order, and save each position once it is acknowledged."""
+        """Send the portions in order, and store each position once acknowledged."""
         total = Collected()
         for progress, lines, of_log in portions:
             partitions = self._partitions_of(progress.file_id) if lines else 1
@@ -113,8 +112,8 @@ class Collector:
         return total
 
     def _partitions_of(self, file_id: str) -> int:
-        """Return the number of partitions for the file's lines; it is saved before the first
-        line is sent."""
+        """Return the number of partitions for the file's lines, stored before the first line is
+        sent."""
         known = self._partition_counts.get(file_id)
         if known is None:
             there_are = len(self._producer.partitions_for(self._topic))
@@ -135,7 +134,7 @@ class Collector:
         while left:
             time.sleep(_POLL_S)
             now = [delivery for delivery in left if not delivery.done()]
-            # Any progress resets the time limit, because a slow cluster is not a dead one.
+            # Any progress resets the time limit: a slow cluster is not a dead one.
             if len(now) < len(left):
                 give_up_at = time.monotonic() + self._patience_s
             elif time.monotonic() > give_up_at:
@@ -145,7 +144,7 @@ class Collector:
                 )
             left = now
         for delivery in deliveries:
-            # This raises the error if a line was refused.
+            # Raises the error if a line was refused.
             delivery.result()
 
 
@@ -164,7 +163,7 @@ class Follower:
         self._log = RotatedLog(path, collector.registry, quiet_s=quiet_s)
 
     def poll(self) -> Collected:
-        """Send the lines appended since the last call, or return immediately if there are none."""
+        """Send the lines appended since the last call, if any."""
         return self._collector.send(self._log.portions())
 
     def __enter__(self) -> Follower:
@@ -195,6 +194,6 @@ def _records(
         )
 
 
-@lru_cache(8192)  # visitors return, and the hash of an address costs microseconds
+@lru_cache(8192)  # visitors return, and hashing an address takes microseconds
 def _partition_for(address: bytes, partitions: int) -> int:
     return partition_for_key(address, partitions)

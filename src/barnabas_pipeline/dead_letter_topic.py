@@ -21,7 +21,7 @@ from barnabas_collector.dead_letter_headers import (
 from barnabas_collector.headers import CUT
 from barnabas_collector.line_cutter import MAX_LINE_BYTES
 
-_PREPARING: Final = "barnabas-dead-letters"  # no records are sent with this id
+_PREPARING: Final = "barnabas-dead-letters"  # sends no records
 _TRANSACTIONAL_ID: Final = "barnabas-dead-letters-"
 _POLL_MS: Final = 1_000
 # Below the defaults of max.request.size and message.max.bytes, with room for headers of our own.
@@ -30,7 +30,7 @@ _HEADER_BYTES: Final = 10  # of a header, besides its key and value
 
 
 class DeadLetterTopic(NamedTuple):
-    """The topic to which a query's dead letters are sent."""
+    """The topic that receives a query's dead letters."""
 
     bootstrap_servers: str
     topic: str
@@ -41,8 +41,8 @@ class DeadLetterTopic(NamedTuple):
     def prepare(cls, bootstrap_servers: str, client_options: Mapping[str, Any]) -> None:
         """Make the brokers create `__transaction_state` before the query starts.
 
-        Creating it requires as many brokers as the topic has replicas, and one of them may be down
-        later.
+        Its creation requires as many brokers as it has replicas, and a broker may fail while the
+        query runs.
         """
         with SyncProducer(
             bootstrap_servers, **client_options, transactional_id=_PREPARING
@@ -61,8 +61,8 @@ class DeadLetterTopic(NamedTuple):
             **self.client_options,
             transactional_id=_TRANSACTIONAL_ID + self.query,
         ) as producer:
-            # This ends a transaction that another attempt left open and fences that attempt, so
-            # that no other attempt can send dead letters after the search.
+            # End any transaction left open by another attempt, and fence that attempt. No other
+            # attempt can send dead letters after the search.
             producer.init_transactions()
             with SyncConsumer(self.bootstrap_servers, **self.client_options) as consumer:
                 ends = self._ends(consumer)
@@ -84,17 +84,16 @@ class DeadLetterTopic(NamedTuple):
         places = {}
         for each, end in ends.items():
             start, begin = since.get(each.partition, 0), begins[each]
-            # If `start` is out of range, retention has truncated the topic, or the topic was
+            # `start` is out of range if retention has truncated the topic, or the topic was
             # recreated.
             if found := range(start if begin <= start <= end else begin, end):
                 places[each] = found
-        # Usually, nothing has been sent since the last batch.
+        # Usually, nobody has sent anything since the last batch.
         if not places:
             return False
-        # The first search also reads uncommitted records. If it finds none of this batch, there is
+        # The first search includes uncommitted records. If it finds none from this batch, there is
         # no need to wait for other producers' open transactions. Otherwise, the second search has
-        # to wait until those have ended, because only then are later records known to be committed
-        # or aborted.
+        # to wait for their end, because until then, records after them may still be aborted.
         return self._is_in(places, batch, "read_uncommitted") and self._is_in(
             places, batch, "read_committed"
         )
@@ -111,7 +110,7 @@ class DeadLetterTopic(NamedTuple):
             for each, offsets in places.items():
                 consumer.seek(each, offsets.start)
             # Positions also advance past transaction markers and aborted records, so the loop ends
-            # even if there is no record to return at the last offsets.
+            # even if no record is returned for the last offsets.
             while any(consumer.position(each) < offsets.stop for each, offsets in places.items()):
                 for record in consumer.poll(_POLL_MS):
                     if all(header in record.headers for header in wanted):
@@ -144,9 +143,8 @@ class DeadLetterTopic(NamedTuple):
 
 
 def _sendable(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a letter that the topic accepts. A larger letter is reduced to its beginning and
-    marked as cut, so that it is rejected if it is sent again. The table of dead letters has the
-    whole letter."""
+    """Return a letter small enough for the topic. A larger letter is truncated and marked as cut,
+    so that it is rejected when replayed. The table of dead letters contains the whole letter."""
     value, key = row["value"] or b"", row["key"] or b""
     sizes = [len(header["key"]) + len(header["value"] or b"") for header in row["headers"] or ()]
     rest_bytes = len(key) + sum(sizes) + _HEADER_BYTES * len(sizes)

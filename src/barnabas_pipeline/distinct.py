@@ -1,4 +1,4 @@
-"""Applies Python functions to columns with few distinct texts."""
+"""Applies Python functions to string columns with few distinct values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 def of_each(
     texts: pl.Series, function: Callable[[str | None], object], dtype: type[pl.DataType]
 ) -> pl.Series:
-    """Return the function's result for each text, calling it once per distinct text."""
+    """Return the function's result for each string, with one call per distinct string."""
     distinct = texts.unique()
     made = pl.Series([function(text) for text in distinct], dtype=dtype)
     frame = texts.to_frame("text").join(

@@ -1,10 +1,10 @@
-"""Makes a single pass over files in this process, without a topic and without Spark.
+"""Makes a single pass over files in this process, without a topic or Spark.
 
     files ─▶ lines ─▶ records as the collector would send them ─▶ work ─▶ tables in memory
 
 The lines become records of one partition, with the collector's headers, and the pipelines' own
 `Work` processes them batch by batch. The tables therefore equal those of the Spark job row by row,
-except for a row's topic, partition and offset, which do not exist without a topic (spec LG-5).
+except for topic, partition and offset, which require a topic (spec LG-5).
 
 Only the merged tables are kept in memory, along with a few rows of the other tables for the page.
 """
@@ -74,16 +74,15 @@ _RECORDS: Final = pa.schema(
 )
 _PAIR: Final = pa.schema([*HEADERS.value_type])
 _SAMPLED: Final = {"dead_letters": ("reason", "value"), "entries": ("format", "message")}
-"""The growing tables of which a few rows are kept for each value of the first column, if the second
-column is not empty."""
+"""Growing tables that keep a few rows per value of the first column, if the second is not empty."""
 
 
 class Origin(NamedTuple):
-    """The properties that all records of a pass share."""
+    """The properties shared by all records of a pass."""
 
     topic: str
     host: str | None = None
-    """The machine's name in the headers; None for a pipeline whose collector does not send it."""
+    """The machine's name in the headers; None if the pipeline's collector does not send it."""
     is_start: IsStart | None = None
     """The rule for recognising a record's first line; None if each line is a record."""
 
@@ -103,7 +102,7 @@ class MemoryView(View):
         for name, frame in found.parts.items():
             parts = self._parts[name]
             parts.append(to_table(frame, self._layout.merged[name]))
-            # This bounds memory by the size of the tables, however many batches follow.
+            # Merge, so that memory depends on the size of the tables, not on the number of batches.
             if len(parts) >= _PARTS:
                 self._parts[name] = [to_table(self.frame(name), self._layout.merged[name])]
         self._reasons.update(found.letters["reason"].to_pylist())
@@ -130,7 +129,7 @@ class MemoryView(View):
 
     @property
     def positions(self) -> Positions:
-        """The highest position seen in each file."""
+        """The highest position seen in each file, by file id and partition."""
         rows = self.frame("files").select("file_id", "partition", "position").iter_rows()
         return {(file_id, partition): position for file_id, partition, position in rows}
 
@@ -188,7 +187,7 @@ def batches(
     read.
     """
     offset = 0
-    # The Spark job ends a batch after a number of records, whichever files they come from.
+    # Like the Spark job, fill a batch with records from any number of files.
     waiting: list[pa.Table] = []
     room = most
     for path in paths:
@@ -211,7 +210,7 @@ def batches(
 def read_ahead(batches: Iterator[pa.Table]) -> Generator[pa.Table, None, None]:
     """Yield the batches, and read the next one while the caller processes the last.
 
-    An error while reading is raised when the affected batch is due.
+    A read error is raised when the affected batch is due.
     """
     with ThreadPoolExecutor(1, "barnabas-read-ahead") as reader:
         upcoming = reader.submit(next, batches, None)
@@ -245,8 +244,7 @@ def _portions(text: BinaryIO, origin: Origin) -> Iterator[Sequence[Line]]:
     else:
         reader = RecordReader(text, 0, 1, origin.is_start)
     yield from reader.portions()
-    # A report does not wait for the rest of a file, so its last line counts even if it is
-    # unfinished.
+    # A report does not wait for the rest of a file, so an unfinished last line counts.
     if rest := reader.last():
         yield rest
 
@@ -261,7 +259,7 @@ def _checked(path: str, portions: Iterator[Sequence[Line]]) -> Iterator[Sequence
 
 
 class _Pipe(io.RawIOBase):
-    """Reads a stream that cannot seek, from its beginning."""
+    """Reads a stream that cannot seek, from the start."""
 
     def __init__(self, stream: io.BufferedReader) -> None:
         self._stream = stream
@@ -319,12 +317,12 @@ def _headers(lines: pl.DataFrame, of_file: Mapping[str, bytes]) -> pa.Array:
     """Return the headers of all records; in each, the file's headers precede the line's."""
     count, fixed = lines.height, len(of_file)
     decimal = lines.select(pl.col("position", "number", "size").cast(pl.String).cast(pl.Binary))
-    # All values are in one column, from which each record takes its own.
+    # One column contains all values; each record takes its own by index.
     pool = pl.concat([pl.Series([*of_file.values()]), *decimal.get_columns(), lines["fields"]])
     names = pl.Series([*of_file, POSITION, LINE, CUT, FIELDS])
     own = np.arange(count)[:, None] + fixed + count * np.arange(4)
     values = np.hstack([np.tile(np.arange(fixed), (count, 1)), own])
-    # Only a line that was cut has its size in a header, and only W3C's lines have their columns.
+    # Only a truncated line carries its size in a header, and only a W3C line its columns.
     is_cut = lines.select(pl.col("size") > pl.col("value").bin.size()).to_series().to_numpy()
     is_there = np.ones(values.shape, dtype=bool)
     is_there[:, -2] = is_cut
@@ -338,7 +336,7 @@ def _headers(lines: pl.DataFrame, of_file: Mapping[str, bytes]) -> pa.Array:
 
 
 def head(path: str, number: int) -> list[bytes]:
-    """Return the first lines of a file, which show what kind of log it is."""
+    """Return the first lines of a file, which reveal the kind of log."""
     if path == STANDARD_INPUT:
         # The pass reads the peeked bytes again.
         beginning = _standard_input().peek(_PEEKED_BYTES)

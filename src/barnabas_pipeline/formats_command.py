@@ -69,7 +69,7 @@ def list_(word: str | None, as_json: bool) -> int:
     rows = [(each.name, each.kind, each.title, each.source) for each in found]
     console = Console(highlight=False)
     if not console.is_terminal:
-        # One line per format, for `grep` and `cut`.
+        # Print one line per format, for `grep` and `cut`.
         click.echo("\n".join(map("\t".join, rows)))
         return EXIT_OK
     titles = ("name", "kind", "title", "source")
@@ -181,7 +181,7 @@ def _as_json(values: Mapping[str, object]) -> str:
 
 
 def _as_text(values: Mapping[str, object]) -> str:
-    """Return a line that consists of the format, the fields and, last, the message."""
+    """Return the format, the fields and finally the message, in a line."""
     name = "malformed" if values["format"] is None else str(values["format"])
     last = [str(values[key]) for key in ("message", "more") if key in values]
     fields = [

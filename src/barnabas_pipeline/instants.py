@@ -1,4 +1,4 @@
-"""Converts columns of microseconds since the epoch to times in UTC. Pure."""
+"""Converts columns of microseconds since the epoch to UTC times. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DAY_US: Final = 24 * HOUR_US
 
 
 def utc(time_us: pl.Expr) -> pl.Expr:
-    """Return the instants as times in UTC."""
+    """Return the instants as UTC times."""
     return pl.from_epoch(time_us, time_unit="us").dt.replace_time_zone("UTC")
 
 

@@ -1,9 +1,8 @@
 """Runs a pipeline's job, which streams collected lines into tables and dead letters.
 
-The job has a single streaming query. A trigger decides whether it runs once over the existing
-records or indefinitely, with the same code. Each micro-batch is one step of `state, batch -> state`
-(step.py), so a run over old logs, a service, and a restart after `kill -9` all produce the same
-tables.
+The job has a single streaming query. Its trigger makes it run once over the existing records, or
+indefinitely. Each micro-batch is one step of `state, batch -> state` (step.py), so a run over old
+logs, a service, and a restart after `kill -9` all produce the same tables.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from barnabas_pipeline.work import Definition
 
 
 class Job(NamedTuple):
-    """The job's definition, source and target."""
+    """A job's definition, source and target."""
 
     definition: Definition
     bootstrap_servers: str
@@ -36,7 +35,7 @@ class Job(NamedTuple):
     checkpoint: Path
     max_records_per_batch: int = 250_000
     client_options: Mapping[str, str] = {}
-    """The options of every client, such as security options, under Kafka's names."""
+    """Options for every client (security, for example), under Kafka's names."""
 
     def start(self, spark: SparkSession, *, every_seconds: float | None = None) -> StreamingQuery:
         """Start the query, which runs to the current end of the topic or, with `every_seconds`,
@@ -75,9 +74,9 @@ class Job(NamedTuple):
     def _known_query(self, tables: Tables) -> str | None:
         """Return the id of the checkpoint's query, or None until it has committed a batch."""
         metadata = self.checkpoint / "metadata"
-        # Spark gives a query its id before the first batch. If a run was stopped before that batch
-        # was done, its checkpoint does not count, unless the tables have a state, because Spark may
-        # have been killed before it marked the batch of that state as done.
+        # Spark gives a query its id before the first batch. If a run stopped before that batch was
+        # done, its checkpoint does not count. It does if the tables have a state, because Spark may
+        # have been killed before it marked that batch as done.
         has_committed = any((self.checkpoint / "commits").glob("[0-9]*"))
         if not metadata.exists() or not (has_committed or tables.control()):
             return None

@@ -10,14 +10,14 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 
 class Layout(NamedTuple):
-    """The tables of one pipeline; every pipeline has `dead_letters` and `files`."""
+    """The tables of a pipeline, always including `dead_letters` and `files`."""
 
     application: str
     """The pipeline's name, as recorded in the tables' logs."""
     growing: Mapping[str, pa.Schema]
     """Tables whose rows are written once."""
     merged: Mapping[str, pa.Schema]
-    """Tables to which a batch adds its part; readers merge the parts into rows."""
+    """Tables to which each batch adds a part; readers merge the parts into rows."""
     merge: Callable[[str, pa.Table], pl.DataFrame]
     """Merges the parts of a table into rows."""
     newest_s: Callable[[Mapping[str, pl.DataFrame]], int | None]

@@ -1,4 +1,4 @@
-"""Defines the columns of the tables of user behaviour, as stored."""
+"""Defines the columns of the user behaviour tables, as stored."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas_pipeline.schemas import DEAD_LETTERS, FILES, TIME, counts
 
-# Offsets order a visitor's page views, because times have a resolution of seconds. Equal keys share
-# a partition, in which offsets follow the order of the log.
+# Times only resolve seconds, so offsets order a visitor's page views. Equal keys share a partition,
+# in which offsets follow the order of the log.
 _ORDER: Final = pa.struct([("time", TIME), ("partition", pa.int32()), ("offset", pa.int64())])
 
 
@@ -62,8 +62,8 @@ SESSIONS: Final = pa.schema(
 )
 """`entry` and `exit` are the paths of the first and last page, and `referrer` is the host that led
 to the first; all three are null if there was no page. `day` (UTC) is the day of `end`.
-`first_hits` has the times of the first few hits of people's sessions in which every hit is a page
-view, and is null for all other sessions."""
+`first_hits` lists the times of the first few hits of a person's session that consists of page views
+only, and is null for all other sessions."""
 TRAFFIC: Final = pa.schema(
     [
         ("minute", TIME),
@@ -106,7 +106,7 @@ AGENTS: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""Parsed user agents: `name` is the browser's or the robot's, or null if it is unknown."""
+"""Parsed user agents: `name` is that of the browser or robot, or null if it is unknown."""
 MISSING: Final = pa.schema(
     [
         ("path", pa.string()),
@@ -123,7 +123,7 @@ HOSTS: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""Hits by virtual host, for lines that have one."""
+"""Hits by virtual host, for lines that include one."""
 METHODS: Final = pa.schema(
     [
         ("method", pa.string()),
@@ -167,4 +167,4 @@ MERGED: Final[Mapping[str, pa.Schema]] = MappingProxyType(
         "files": FILES,
     }
 )
-"""Tables to which a batch adds its part; readers merge the parts into rows."""
+"""Tables to which each batch adds a part; readers merge the parts into rows."""

@@ -1,17 +1,16 @@
 """Groups hits into sessions, which end when a visitor is silent for thirty minutes. Pure.
 
 A visitor is an address together with a user agent. A session is an interval of a visitor's time,
-and a single hit is the smallest session. Joining intervals that are less than `SILENCE_S` apart
-gives the same sessions whether the hits arrive all together, in any number of portions or in any
-order:
+and a single hit is the smallest session. Joining intervals less than `SILENCE_S` apart yields the
+same sessions whether the hits arrive all at once, in portions, or in any order:
 
     join(a ∪ b) = join(join(a) ∪ b)
 
-Therefore, the table of sessions is the only state. It consists of parts: a batch adds the sessions
-of its own hits, and readers join them. No session has to be closed, no timer fires, no watermark
-drops a late line, and a line from the year 2099 does not close any session permanently. `open`
-means only that the newest hit of all visitors is less than thirty minutes later than the session's
-last hit.
+The table of sessions is therefore the only state. It consists of parts: a batch adds the sessions
+of its own hits, and readers join the parts. No session has to be closed, no timer fires, no
+watermark drops a late line, and a line from the year 2099 does not close any session permanently.
+`open` means only that the newest hit of all visitors is less than thirty minutes later than the
+session's last hit.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ DERIVED: Final = ("length_seconds", "bounce", "open", "automated")
 of a visitor that behaves like a robot."""
 
 _MANY_PAGES: Final = 30
-"""A visitor that views this many pages and never loads anything else is unlikely to be a person."""
+"""A visitor that views this many pages and loads nothing else is unlikely to be a person."""
 
 _FEWEST_BEATS: Final = 12
 """This many requests for one page at a fixed interval are unlikely to come from a person."""
 
 _SHORTEST_BEAT_S: Final = 5
-"""Times in logs have a resolution of a second, so shorter intervals cannot be told apart."""
+"""Log times only resolve seconds, so shorter intervals cannot be told apart."""
 
 _TOLERANCE: Final = 0.05
 _TOLERANCE_S: Final = 1.0
-"""An interval may differ from the mean by this share of it, or by this long, whichever is
+"""An interval may differ from the mean by this share of the mean or by this time, whichever is
 larger."""
 
 _ORDER: Final = ("time", "partition", "offset")
@@ -78,14 +77,14 @@ def join(parts: pl.DataFrame) -> pl.DataFrame:
     parts = _numbered(parts)
     whole = parts.group_by("_session").agg(
         pl.col("client", "agent").first(),
-        # This is equal in all parts, because it follows from the visitor's agent.
+        # This is the same in all parts, because it follows from the visitor's agent.
         pl.col("robot").any(),
         pl.col("start").min(),
         pl.col("end").max(),
         pl.col("hits", "pages", "bytes").sum(),
         pl.col("utc_offset_minutes").max(),
     )
-    # Only page views count as entry or exit pages; a session with only assets has neither.
+    # Only page views count as entry or exit pages; a session of assets alone has neither.
     pages = parts.filter(pl.col("entry_order").is_not_null())
     first = _sorted(pages, "entry_order").group_by("_session")
     last = _sorted(pages, "exit_order").group_by("_session")
@@ -122,7 +121,7 @@ def derive(sessions: pl.DataFrame, newest_s: int) -> pl.DataFrame:
 
 
 def _views_many() -> pl.Expr:
-    """Return an expression that is true if a session's visitor views many pages and loads no
+    """Return an expression that is true if a session's visitor views many pages but loads no
     assets.
 
     The rule applies only if most sessions with more than one page load assets; otherwise, another
@@ -171,8 +170,8 @@ def _steady_visitors(sessions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _keeps_beat() -> pl.Expr:
-    """Return an expression that is true if a session lasts half an hour or longer, and its first
-    hits are as far apart as its hits are on average."""
+    """Return an expression that is true if a session lasts at least half an hour, and its first
+    hits are as far apart as all its hits on average."""
     length_s = _seconds(pl.col("end") - pl.col("start"))
     gaps_us = pl.col("first_hits").cast(pl.List(pl.Int64)).list.diff(null_behavior="drop")
     is_long = (length_s >= SILENCE_S) & (pl.col("first_hits").list.len() == _FEWEST_BEATS)
@@ -183,7 +182,7 @@ def _keeps_beat() -> pl.Expr:
 
 
 def _are_near(shortest_s: pl.Expr, longest_s: pl.Expr, mean_s: pl.Expr) -> pl.Expr:
-    """Return whether intervals between these two are approximately equal to the mean."""
+    """Return whether all intervals between these two are close to the mean."""
     tolerance_s = pl.max_horizontal(mean_s * _TOLERANCE, pl.lit(_TOLERANCE_S))
     is_near = (mean_s - shortest_s <= tolerance_s) & (longest_s - mean_s <= tolerance_s)
     return is_near & (mean_s >= _SHORTEST_BEAT_S)
@@ -199,7 +198,7 @@ def _first_hits(parts: pl.DataFrame, whole: pl.DataFrame) -> pl.DataFrame:
     times = parts.select("_session", "first_hits").join(wanted, "_session", "semi")
     return (
         times.explode("first_hits")
-        # Rows that an earlier version wrote have no times.
+        # Rows from earlier versions lack these times.
         .drop_nulls("first_hits")
         .sort("_session", "first_hits")
         .group_by("_session", maintain_order=True)
@@ -208,11 +207,11 @@ def _first_hits(parts: pl.DataFrame, whole: pl.DataFrame) -> pl.DataFrame:
 
 
 def _numbered(parts: pl.DataFrame) -> pl.DataFrame:
-    """Return `parts`, each with the number of its `_session`."""
+    """Return `parts` with the column `_session`, which numbers each part's session."""
     parts = parts.sort(*_VISITOR, "start", "end")
     is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in _VISITOR)
-    # This is the latest end so far, not the end of the previous row, because a long part may
-    # enclose a short one.
+    # Use the latest end so far, not the end of the previous row: a long part may enclose a short
+    # one.
     last_end = pl.col("end").cum_max().shift(1).over(_VISITOR)
     silence = pl.col("start") - last_end
     # A visitor's first part has no predecessor, so its silence is null.

@@ -14,7 +14,7 @@ from barnabas_pipeline.page.sheets import Sheet
 
 
 def sheets(figures: Figures) -> list[Sheet]:
-    """Return all figures of the page; rankings are longer than on the page."""
+    """Return all figures on the page; rankings are longer than on the page itself."""
     return [*_in_short(figures), *_over_time(figures), *_ranked(figures), *_accounted(figures)]
 
 
@@ -109,7 +109,7 @@ def _accounted(figures: Figures) -> Iterator[Sheet]:
 
 
 def _minute(at: datetime) -> str:
-    """Return the minute in the log's own local time."""
+    """Return the minute in the log's local time."""
     return at.isoformat(" ", "minutes")
 
 

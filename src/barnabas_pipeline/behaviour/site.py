@@ -1,7 +1,7 @@
 """Describes the fictional web site of the generated access log: its pages, guests and robots.
 
-The module is plain data. Its addresses come from ranges reserved for documentation and benchmarks
-(RFC 2544, 3849, 5737), so that none belongs to a real visitor.
+The module is plain data. No address belongs to a real visitor: all are from ranges reserved for
+documentation and benchmarks (RFC 2544, 3849, 5737).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ ORIGIN = "https://castle.example"
 
 
 class Robot(NamedTuple):
-    """A robot, with its visits per day, its hits per visit, and its number of addresses."""
+    """A robot, with its visits per day, hits per visit, and number of addresses."""
 
     agent: str
     visits_a_day: float
@@ -52,7 +52,7 @@ ASSETS = (
 )
 SEARCH_WORDS = ("tickets", "castle+map", "wedding", "parking", "honey", "roof", "dog", "inn")
 
-# Referrers of the first page, with their weights.
+# Referrers to the first page, with their weights.
 REFERRERS: tuple[tuple[str, ...], tuple[float, ...]] = (
     (
         "-",

@@ -1,6 +1,6 @@
 """Summarises the log over time: hits per interval, status classes, and the hours of the week.
 
-Times are in the log's own local time, as in its lines and as a site owner expects.
+Times are in the log's local time, as in its lines and as a site owner expects.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Numbers = npt.NDArray[np.int64]
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 _WEEK_S = 7 * _DAY_S
-# Pairs of the longest time that a log may span and the length of its intervals.
+# For logs of up to the first length, intervals have the second.
 _STEPS_S = (
     (3 * _HOUR_S, _MINUTE_S),
     (12 * _HOUR_S, 5 * _MINUTE_S),
@@ -30,7 +30,7 @@ _COUNTS = ("hits", "robot_hits", "pages", "robot_pages", "client_errors", "serve
 
 
 class Moment(NamedTuple):
-    """The traffic in one interval; `at` is in the log's own local time."""
+    """The traffic in one interval; `at` is in the log's local time."""
 
     at: datetime
     human_hits: int
@@ -101,7 +101,7 @@ def _moments(local_s: Numbers, step_s: int, counts: dict[str, Numbers]) -> list[
 def _classes(
     statuses: pl.DataFrame, offset_s: int, step_s: int
 ) -> list[tuple[datetime, dict[str, int]]]:
-    # The table has no offsets, so the log's largest offset is used for all rows.
+    # The table has no offsets; use the log's largest offset for all rows.
     first, bins = _bins(_seconds(statuses, "hour") + offset_s, step_s)
     hits = _numbers(statuses, "hits")
     names = np.asarray(statuses["class"].to_list())
@@ -115,8 +115,7 @@ def _classes(
 
 
 def _heat(local_s: Numbers, pages: Numbers) -> list[list[float]]:
-    """Return the mean number of page views in each hour of the week, over the days that the log
-    covers."""
+    """Return the mean number of page views in each hour of the week, over all days in the log."""
     days = local_s // _DAY_S
     weekdays = (days + 3) % 7  # the epoch was a Thursday
     hours = local_s % _DAY_S // _HOUR_S
@@ -130,12 +129,12 @@ def _step(span_s: int) -> int:
     for longest_s, step_s in _STEPS_S:
         if span_s <= longest_s:
             return step_s
-    # If the log spans many years, or one line has a wrong time, an interval is as long as needed.
+    # If the log spans many years, or any line has a wrong time, intervals are as long as needed.
     return _WEEK_S * (span_s // (_WEEK_S * _MOST_WEEKS) + 1)
 
 
 def _bins(local_s: Numbers, step_s: int) -> tuple[int, Numbers]:
-    """Return the beginning of the first interval, and each row's interval number."""
+    """Return the start of the first interval, and each row's interval number."""
     first = int(local_s.min()) // step_s * step_s
     return first, (local_s - first) // step_s
 

@@ -1,4 +1,4 @@
-"""Computes statistics of sessions: their number and length, by kind of visitor."""
+"""Computes session statistics: number and length, by kind of visitor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LENGTHS: Final = (
 
 
 class SessionFigures(NamedTuple):
-    """The statistics of one kind of visitor's sessions."""
+    """Session statistics for one kind of visitor."""
 
     visitors: int = 0
     sessions: int = 0
@@ -65,12 +65,12 @@ def session_figures(sessions: pl.DataFrame) -> SessionFigures:
 
 
 def depths(sessions: pl.DataFrame) -> list[tuple[int, int]]:
-    """Return how many of these sessions have each number of page views."""
+    """Count these sessions by number of page views."""
     return list(sessions.group_by("pages").agg(pl.len()).sort("pages").iter_rows())
 
 
 def lengths(sessions: pl.DataFrame) -> list[tuple[str, int]]:
-    """Return how many of these sessions have each length."""
+    """Count these sessions by length."""
     seconds = sessions["length_seconds"].to_numpy()
     bins = np.searchsorted([limit for limit, _ in _LENGTHS], seconds, side="right")
     counts = np.bincount(bins, minlength=len(_LENGTHS))

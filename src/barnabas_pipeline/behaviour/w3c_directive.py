@@ -1,7 +1,8 @@
 """Parses lines in W3C's extended log format by the `#Fields:` directive of their file. Pure.
 
 The collector sends the directive with each line, in a header, because the line may be in a
-different partition or batch. Without it, only known sets of columns are read (`w3c_line.py`).
+different partition or batch. Without the directive, only known sets of columns are read
+(`w3c_line.py`).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _FIELDS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
         "protocol": ("cs-version", "cs-protocol-version"),
         "agent": (AGENT,),
         "referrer": ("cs(referer)",),
-        # CloudFront's cs(Host) is the name of the distribution.
+        # CloudFront's cs(Host) contains the name of the distribution.
         "host": ("x-host-header", "cs-host", "cs(host)"),
         "status": ("sc-status",),
         "bytes": ("sc-bytes",),
@@ -54,7 +55,7 @@ _KEPT_DIRECTIVES: Final = 256
 
 
 class Columns(NamedTuple):
-    """The columns that a directive names, in lower case."""
+    """The columns in a directive, in lower case."""
 
     names: tuple[str, ...]
     places: Mapping[str, int]
@@ -78,7 +79,7 @@ def parse(text: str, columns: str) -> Fields | str | None:
         return DIRECTIVE if isinstance(found, Columns) else found
     found = _columns_of(columns)
     if not isinstance(found, Columns):
-        # Known columns could be read wrongly. A line in any other format is unmistakable.
+        # A line with known columns could be misread. Lines in other formats are unmistakable.
         return found if w3c_line.fits(text) else None
     try:
         return _decode(text, found)
@@ -88,7 +89,7 @@ def parse(text: str, columns: str) -> Fields | str | None:
 
 @lru_cache(_KEPT_DIRECTIVES)
 def _columns_of(text: str) -> Columns | str:
-    """Return the columns that a directive names, or the reason why it cannot be used."""
+    """Return the columns in a directive, or the reason why it cannot be used."""
     names = tuple(text.lower().split())
     # The collector sends an empty text in place of a directive that is too long.
     if len(names) > _MOST or not names:
@@ -113,12 +114,12 @@ def _decode(text: str, columns: Columns) -> Fields:
     row = {field: values[place] for field, place in columns.places.items()}
     taken = found.get("time-taken", "-")
     if columns.are_of_cloudfront:
-        # Blanks are encoded; in older lines, they are encoded twice.
+        # Blanks are encoded, and in older lines even twice.
         row["agent"] = unquote(unquote(row.get("agent", "-")).replace("%20", " "))
         row["response_time_s"] = taken
     else:
         row["agent"] = row.get("agent", "-").replace("+", " ")
-        # IIS writes whole milliseconds. Other programs may write seconds with a fraction.
+        # IIS writes whole milliseconds; other programs may write fractions of a second.
         row["response_time_ms"] = taken if _WHOLE.fullmatch(taken) else "-"
     name = "cloudfront" if columns.are_of_cloudfront else "iis"
     return fields_of(name, row, iso_moment(f"{found['date']} {found['time']}+00:00"))

@@ -4,15 +4,15 @@
     2026-03-10 10:00:00 10.0.0.5 GET / ...         IIS: columns separated by blanks, in UTC
     2026-03-10<tab>10:00:00<tab>FRA56-P4<tab>...   CloudFront: by tabs, in UTC
 
-Each line is parsed in isolation, because it may be in a different partition or batch from the
-directive before it, and must have the same fields wherever it is. If the collector did not send
-this directive with the line (`w3c_directive.py`), only the sets of columns that a program writes by
-default are known. Each is recognised by its number of columns, and every column's value must look
-right. A `#Fields:` directive that lists any other set is rejected, so that it is noticed; a user's
-own format may have the columns of such a directive.
+Each line is parsed in isolation: it may be in a different partition or batch from the directive
+before it, but its fields must not depend on that. If the collector did not send this directive with
+the line (`w3c_directive.py`), only the sets of columns that a program writes by default are known.
+Each is recognised by its number of columns, and every column's value must look right. A `#Fields:`
+directive that lists any other set is rejected, so that it is noticed. A user can define a format
+with these columns.
 
 The last of IIS's default columns, time-taken, looks like sc-bytes and cs-bytes, which a site may
-log in its place. The response time is therefore read only if both of these are present as well.
+log in its place. The response time is therefore read only if both are also present.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ _CLOUDFRONT_ALL: Final = (
     " sc-range-start sc-range-end"
 )
 _CLOUDFRONT: Final = tuple(_CLOUDFRONT_ALL.split())
-_CLOUDFRONT_COUNTS: Final = (24, 26, 33)  # columns have been added at the end over the years
+_CLOUDFRONT_COUNTS: Final = (24, 26, 33)  # columns have been appended over the years
 _IIS: Final = {len(names.split()): tuple(names.split()) for names in (_IIS_7, _IIS_8, _IIS_ALL)}
 _KNOWN: Final = {*_IIS.values(), *(_CLOUDFRONT[:count] for count in _CLOUDFRONT_COUNTS)}
 
 _METHOD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _EDGE: Final = re.compile(r"[A-Z]{3}[0-9]{1,3}(?:-[A-Z0-9]+)?")
-# A host with a port has no slashes, and a cookie has an equals sign before any slash.
+# A host with a port contains no slash, and a cookie contains an equals sign before any slash.
 _URL_OR_NONE: Final = re.compile(r"-|(?:[A-Za-z][A-Za-z0-9+.-]*://|about:).*")
 # This matches neither a host nor a cookie, which may be in the same place.
 _AGENT: Final = re.compile(r"-|[^=;:/]+/.*|[A-Za-z0-9_-]+(?:\+[A-Za-z0-9_.,()-]+)+")
@@ -98,7 +98,7 @@ def is_directive(text: str) -> bool:
 
 
 def fits(text: str) -> bool:
-    """Return whether a line begins as only such lines do."""
+    """Return whether a line begins in a way that is unique to these logs."""
     return _BEGIN.match(text) is not None
 
 
@@ -146,7 +146,7 @@ def _cloudfront(columns: dict[str, str]) -> Fields:
     )
     if not is_usual:
         raise RejectedLine(UNKNOWN_COLUMNS)
-    # Blanks are encoded; in older lines, they are encoded twice.
+    # Blanks are encoded, and in older lines even twice.
     agent = unquote(unquote(columns["cs(User-Agent)"]).replace("%20", " "))
     return _hit(columns, agent, columns["cs-uri-query"], 1_000_000, "cloudfront")
 

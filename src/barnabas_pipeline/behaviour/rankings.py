@@ -135,7 +135,7 @@ def _top(
 def _sources(view: View, visits: pl.DataFrame, mask: Mask) -> list[Row]:
     """Return the hosts that referred visitors to entry pages.
 
-    The site itself, which is the referrer after a pause, is listed as `SAME_SITE`.
+    The site itself, the referrer after a pause, is listed as `SAME_SITE`.
     """
     own = _own_host(view)
     source = (

@@ -16,7 +16,7 @@ Numbers = npt.NDArray[np.int64]
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 _WEEK_S = 7 * _DAY_S
-# For logs of up to the first length, intervals have the second.
+# Pairs of a log's maximum time span and the interval for such a log.
 _STEPS_S = (
     (3 * _HOUR_S, _MINUTE_S),
     (12 * _HOUR_S, 5 * _MINUTE_S),

@@ -1,4 +1,4 @@
-"""Defines the pipeline of system logs."""
+"""Defines the system log pipeline."""
 
 from __future__ import annotations
 

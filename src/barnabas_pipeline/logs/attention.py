@@ -1,6 +1,7 @@
 """Lists what needs attention in system logs: break-ins, unknown formats, bursts and silences. Pure.
 
-The concerns are ordered by urgency. Only a few of each kind are listed; the page's card has more.
+The concerns are ordered by urgency. Only a few of each kind are listed; the card on the page lists
+more.
 """
 
 from __future__ import annotations
@@ -91,10 +92,10 @@ def _bursts(figures: Figures) -> Iterator[Concern]:
     by_template: dict[str, list[Incident]] = {}
     for each in figures.incidents:
         by_template.setdefault(each.bursts[0].template, []).append(each)
-    # A template with several bursts is one concern.
+    # Several bursts of a template are a single concern.
     groups = [*by_template.values()]
     for group in groups[:MOST]:
-        worst = group[0]  # the greatest excess is first
+        worst = group[0]  # the one with the greatest excess
         lines = counted(sum(each.lines for each in group), "entry", "entries")
         when = f"{phrases.between(worst.begin, worst.end)} in {worst.format}, {usual_of(worst)}"
         yield Concern(

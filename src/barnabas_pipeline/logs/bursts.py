@@ -1,4 +1,4 @@
-"""Finds bursts, which are minutes in which a template occurs far more often than usual. Pure.
+"""Finds bursts: minutes in which a template occurs far more often than usual. Pure.
 
 The usual rate is the mean over a template's other minutes, including minutes without lines. Counts
 of rare events follow a Poisson distribution, so the bound is the mean plus six standard deviations
@@ -41,7 +41,7 @@ def bursts(template_minutes: pl.DataFrame, templates: pl.DataFrame) -> list[Burs
     """Return all bursts, sorted with the greatest excess first.
 
     They are computed from the merged tables `template_minutes` and `templates`. A format with less
-    than ten minutes of lines has no bursts, because it has no usual rate yet.
+    than ten minutes of lines has no usual rate, and therefore no bursts.
     """
     counts = template_minutes.join(templates.select("template", "format"), on="template")
     span = counts.group_by("format").agg(

@@ -22,11 +22,11 @@ _STOP_S = 30.0
 
 
 class Files:
-    """Implements `Collecting` for a file, or for all files of a directory."""
+    """Implements `Collecting` for a file, or for all files in a directory."""
 
     def __init__(self, source: Source) -> None:
         self._paths = [str(source.input)]
-        # The workspace is part of the name, so that two workspaces do not share positions.
+        # Include the workspace in the name: two workspaces must not share positions.
         name = f"pipeline-{source.workspace.directory.resolve()}"
         rule = RecordStart()
         self._shipment = Shipment(
@@ -50,8 +50,7 @@ class Files:
         return f"{counted(shipped.lines, 'record')}, with their stack traces, {size}{cut}"
 
     def poll(self) -> None:
-        """Start the collector's thread if it is not running yet; raise its error if it has
-        failed."""
+        """Start the collector's thread if it is not running; raise its error if it has failed."""
         if self._service is None:
             work = ship(self._shipment, LogPaths(self._paths), self._stopping)
             thread = LoopThread("collector")
@@ -61,7 +60,7 @@ class Files:
             shipping.result()
 
     def sent_lines(self) -> None:
-        """Return None, because a record may have several lines and their number is unknown."""
+        """Return None: a record may have several lines, so their number is unknown."""
         return
 
     def close(self) -> None:

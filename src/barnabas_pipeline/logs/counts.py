@@ -18,7 +18,7 @@ from barnabas_pipeline.places import merge_files
 
 
 def count_entries(entries: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Count these entries, which have `time_us`, for the parts of all tables except `files`."""
+    """Count these entries (with `time_us`) for the parts of all tables except `files`."""
     time_us = pl.col("time_us")
     rows = entries.with_columns(
         utc(time_us).dt.date().alias("day"),
@@ -73,10 +73,10 @@ def _count_templates(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _merge_templates(parts: pl.DataFrame) -> pl.DataFrame:
-    """Merge the templates, keeping the text with the most wildcards, because a template only ever
-    becomes more general."""
+    """Merge the templates, keeping the text with the most wildcards: templates only become more
+    general."""
     return parts.group_by("template").agg(
-        # Tasks only count; the driver writes the part that has the number and the text.
+        # Tasks only count; the driver writes the part with the number and the text.
         pl.col("number", "format", "began").drop_nulls().first(),
         pl.col("text").get(pl.col("wildcards").arg_max()),
         pl.col("wildcards").max(),

@@ -1,11 +1,11 @@
-"""Defines the tables of system logs, and how the tasks and the driver process a batch.
+"""Defines the system log tables, and how the tasks and the driver process a batch.
 
     tasks    records ─▶ lines ─▶ masked ─┬▶ template known: entries, counts
                                          └▶ not known: left to the driver
     driver   those in the order of the log ─▶ templates learnt ─▶ entries, counts
 
 As a result, the templates do not depend on how records are distributed over tasks. Once a log's
-templates are known, the driver has almost nothing to do.
+templates are known, the driver does almost nothing.
 """
 
 from __future__ import annotations
@@ -61,15 +61,14 @@ class LogsWork(NamedTuple):
     def finish(self, found: Outcome) -> Outcome:
         if found.left is None:
             return found
-        # The rows are put in the order of the topic, whichever tasks processed them, because the
-        # order decides which templates are learnt.
+        # Restore the order of the topic, because the order decides which templates are learnt.
         left = to_frame(found.left).sort("partition", "offset", "item").drop("template")
         learnt = self._learnt(left)
         entries = left.join(
             learnt.select("format", _MASKED, "template"), on=["format", _MASKED], how="left"
         ).with_columns(pl.col("time").dt.epoch("us").alias("time_us"))
         counts = count_entries(entries)
-        # The numbers and texts of new templates are known only here.
+        # Only the driver knows the numbers and texts of new templates.
         counts["templates"] = _with_texts(counts["templates"], learnt)
         parts = {
             name: merge(name, pl.concat([found.parts[name], part.select(MERGED[name].names)]))
@@ -83,7 +82,7 @@ class LogsWork(NamedTuple):
 
     def _known(self, entries: pl.DataFrame) -> pl.DataFrame:
         """Return the template of each distinct masked message, or null if none is known."""
-        # A log consists of few distinct messages, so each is looked up once.
+        # A log consists of few distinct messages; look up each once.
         distinct = entries.select("format", _MASKED).unique()
         found = [self.templates.find(*row) for row in distinct.iter_rows()]
         return distinct.with_columns(pl.Series("template", found, dtype=pl.String))
@@ -92,7 +91,7 @@ class LogsWork(NamedTuple):
         """Return the template of each distinct masked message, learnt in the order of the log."""
         distinct = left.select("format", _MASKED).unique(maintain_order=True)
         found = [self.templates.learn(*row) for row in distinct.iter_rows()]
-        # If a template became more general, its newest text counts.
+        # If a template became more general, use its newest text.
         newest = {each.id: each for each in found if each is not None}
         rows = [None if each is None else newest[each.id] for each in found]
         return distinct.with_columns(
@@ -145,8 +144,7 @@ def classify(
     if fields.height > lines.height:  # otherwise, each record has one row
         places = places[fields["record"]]
     return pl.concat([places, fields], how="horizontal").with_columns(
-        # The host in the line takes precedence, because a relay collects the lines of many
-        # machines.
+        # The host in the line takes precedence: a relay collects lines from many machines.
         pl.coalesce("host", "own_host").alias("host")
     )
 
@@ -156,7 +154,7 @@ def _stamped(entries: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_texts(counts: pl.DataFrame, learnt: pl.DataFrame) -> pl.DataFrame:
-    """Return the part of the table `templates` for the learnt templates, with these line counts."""
+    """Return the learnt templates as a part of the table `templates`, with these line counts."""
     of_lines = counts.select("template", "lines", "first", "last")
     rows = learnt.drop(_MASKED).drop_nulls("template").unique("template")
     return rows.join(of_lines, on="template").select(TEMPLATES.names)

@@ -1,4 +1,4 @@
-"""Reads the numbers for the page of system logs from the tables, all as of the same time."""
+"""Reads the numbers for the system log page from the tables, all as of the same time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from barnabas_pipeline.view import View
 
 NO_LEVEL: Final = "no level"
 NEW_SHARE: Final = 0.2
-"""A template is new if it first occurred in this final part of its log's time span."""
+"""A template is new if it first occurred in this last part of its log's time span."""
 _INTERVALS: Final = 120
 _SAMPLES: Final = 5
 _LOOKED_AT: Final = 100  # raw lines, some of which may be empty
@@ -96,12 +96,12 @@ class Figures(NamedTuple):
 
     @property
     def known_systems(self) -> list[System]:
-        """The systems of all lines except raw ones, which have no format."""
+        """The systems of all lines with a known format."""
         return [each for each in self.systems if each.name != RAW]
 
 
 def read_figures(view: View, *, show_addresses: bool = False) -> Figures:
-    """Return the figures from the tables of a view; all are zero before the first batch.
+    """Return the figures from a view's tables; all are zero before the first batch.
 
     `show_addresses`: show full addresses everywhere instead of only their networks.
     """

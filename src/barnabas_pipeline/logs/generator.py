@@ -1,4 +1,4 @@
-"""Writes the logs of a fictional shop on three machines; the same seed yields the same bytes.
+"""Generates the logs of a fictional shop on three machines; the same seed yields the same bytes.
 
     auth.log      rsyslog    SSH logins; two addresses guess passwords, and one of them gets in
     orders.log    Log4j      with stack traces; a burst of errors when payments fail
@@ -6,8 +6,8 @@
     storage.log   HDFS       a new message appears an hour before the end
     notes.txt     none       lines without any format
 
-Every longer log has a line that is not UTF-8, and storage.log has a line dated 31 February. Times
-start on a fixed Thursday in March, so that the result does not depend on the current time.
+Every longer log contains a line that is not UTF-8, and storage.log a line dated 31 February. Times
+start on a fixed Thursday in March, not at the current time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TRACE: Final = (
 
 
 def write_logs(directory: Path, lines: int, seed: int) -> None:
-    """Write files with a total of `lines` lines to a directory, which appears atomically."""
+    """Write files with a total of `lines` lines to a directory, created atomically."""
     temporary = directory.with_name(f"{directory.name}.new")
     if temporary.exists():
         shutil.rmtree(temporary)
@@ -76,8 +76,7 @@ def generate(lines: int, seed: int) -> dict[str, list[bytes]]:
 
 
 def _moments(source: random.Random, count: int, busy: range, times: int) -> Iterator[float]:
-    """Yield `count` moments, in seconds since the beginning; during `busy`, they are `times` times
-    as dense."""
+    """Yield `count` moments, in seconds since the start, `times` times as dense during `busy`."""
     dense = times * len(busy)
     for at in sorted(source.random() * (_SPAN_S - len(busy) + dense) for _ in range(count)):
         if at < busy.start:

@@ -1,7 +1,7 @@
-"""Defines the figures at the top of the page of system logs; no other module defines them.
+"""Defines the figures at the top of the system log page; no other module defines them.
 
-The page, its files and the terminal all get them from here. Each can be recomputed from the tables
-on the page, which are in the files next to it, as a test does.
+The page, its files and the terminal all use these. Each can be recomputed from the tables on the
+page and in its files, as a test does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Headline(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """The numbers of the headlines, with the columns of the files from which they are summed."""
+    """The headline numbers, with the columns of the files that add up to them."""
 
     entries: int
     """Records that became rows of `entries`: the sum of `entries` in levels.csv."""
@@ -38,7 +38,7 @@ class Numbers(NamedTuple):
     new_templates: int
     """Rows of new_templates.csv."""
     bursts: int
-    """Bursts, counting simultaneous bursts once: the numbers in bursts.csv."""
+    """Bursts, with simultaneous bursts counted once: the numbers in bursts.csv."""
     silent_components: int
     """Rows of silent_components.csv."""
     components: int
@@ -80,7 +80,7 @@ def numbers(figures: Figures) -> Numbers:
 
 
 def headlines(figures: Figures) -> list[Headline]:
-    """Return the headlines in the order of the page."""
+    """Return the headlines, in page order."""
     of = numbers(figures)
     share = words.percent(of.errors, of.entries)
     rows = (

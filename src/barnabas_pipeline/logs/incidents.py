@@ -1,4 +1,4 @@
-"""Combines a format's bursts that overlap in time into one incident with several templates."""
+"""Combines overlapping bursts of a format into one incident with several templates."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ class Incident(NamedTuple):
 
 
 def incidents(bursts: Iterable[Burst], formats: Mapping[str, str]) -> list[Incident]:
-    """Return the incidents, the one with the greatest excess first. `formats`: the format of each
-    template."""
+    """Return the incidents, the greatest excess first. `formats`: the format of each template."""
     found: list[list[Burst]] = []
     by_format: dict[str, list[Burst]] = {}
     for each in sorted(bursts, key=lambda burst: burst.begin):

@@ -10,7 +10,7 @@ import polars as pl
 from barnabas_pipeline.logs.logins import ACCEPTED, FAILED, REFUSED
 
 LEAST_FAILURES: Final = 5
-"""The minimum number of failures in an hour, which is more than a mistyped password causes."""
+"""The minimum number of failures in an hour, more than a mistyped password causes."""
 _NAMES: Final = 3
 
 
@@ -43,7 +43,7 @@ def failures(logins: pl.DataFrame) -> pl.DataFrame:
     """Return each failed attempt in the merged table `logins` once."""
     by_sshd = logins.filter(pl.col("outcome") == FAILED)
     by_pam = logins.filter(pl.col("outcome") == REFUSED)
-    # If sshd reports its failures, PAM's failures are the same attempts.
+    # If sshd logs its failures, PAM's failures are the same attempts.
     failed = pl.concat(
         [by_sshd, by_pam.join(by_sshd.select("host").unique(), "host", "anti", nulls_equal=True)]
     )
@@ -51,7 +51,7 @@ def failures(logins: pl.DataFrame) -> pl.DataFrame:
 
 
 def by_address(logins: pl.DataFrame) -> list[Logins]:
-    """Return the attempts in the merged table `logins`, sorted with the most failures first."""
+    """Return the attempts in the merged table `logins`, the most failures first."""
     accepted = logins.filter(pl.col("outcome") == ACCEPTED)
     rows = (
         pl.concat(
@@ -73,8 +73,8 @@ def by_address(logins: pl.DataFrame) -> list[Logins]:
 
 
 def intruders(logins: pl.DataFrame) -> list[Intruder]:
-    """Return the intruders in the merged table `logins`, the successful ones first, and then those
-    with the most failures."""
+    """Return the intruders in the merged table `logins`: successful ones first, then by
+    failures."""
     failed = failures(logins)
     accepted = logins.filter(pl.col("outcome") == ACCEPTED)
     hourly = failed.group_by("address", "hour").agg(pl.col("attempts").sum())

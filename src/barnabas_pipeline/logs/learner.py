@@ -1,11 +1,11 @@
 """Learns the templates of one format, one masked message at a time. Pure.
 
 As in Drain (He et al., ICWS 2017), only messages with the same number of words can share a
-template. Unlike in Drain, there is no threshold of similarity, because a single word often tells
-two events apart ("VM Started", "VM Paused"). Instead, a message has an outline, in which everything
-that looks like a value is blank: masks, words with digits, dotted names, quoted words, and the word
-after `user` and the like. Messages with the same outline share a template. If outlines differ in
-one word only, and this word has had `_MANY` values, then it is a value as well.
+template. Unlike in Drain, there is no similarity threshold, because a single word often
+distinguishes two events ("VM Started", "VM Paused"). Instead, a message has an outline, in which
+everything that looks like a value is blank: masks, words with digits, dotted names, quoted words,
+and the word after `user` and the like. Messages with the same outline share a template. If outlines
+differ in one word only, and this word has had `_MANY` values, then it is a value as well.
 
 All lookups are by key, so the time for a message does not grow with the number of templates.
 """
@@ -19,12 +19,11 @@ from typing import Final
 from barnabas_pipeline.logs.token_tree import WILDCARD, TokenTree
 
 _BLANK: Final = "<>"
-"""Stands for a word in an outline that looks like a value; unlike `WILDCARD`, it matches no
-word."""
+"""Replaces words that look like values in an outline; unlike `WILDCARD`, it matches no word."""
 _MANY: Final = 6
 """A word is variable once it has had this many different values."""
 _WORDS: Final = 40
-"""Only this many of a message's first words can become variable."""
+"""Only the first words of a message, up to this number, can become variable."""
 
 _VALUES: Final = re.compile(
     r"<(?:ip|num|hex|id|mac|mail|path|time)>"
@@ -45,7 +44,7 @@ Outline = tuple[str, ...]
 
 
 def outline(words: Sequence[str]) -> Outline:
-    """Return a masked message's words, with whatever looks like a value left blank."""
+    """Return a masked message's words, with everything that looks like a value blank."""
     if not words:
         return ()
     found = _VALUES.sub(_BLANK, " ".join(words)).split(" ")
@@ -61,21 +60,21 @@ def outline(words: Sequence[str]) -> Outline:
 
 
 class Learner:
-    """Assigns messages to groups, which are numbered by the caller in order of appearance."""
+    """Assigns messages to groups; the caller numbers the groups in order of appearance."""
 
     def __init__(self) -> None:
         self._tree = TokenTree()
         self._outlines: dict[int, Outline] = {}
         self._alike: dict[tuple[int, Outline], set[int]] = {}
-        """The groups whose outlines differ in one word only, by its place and the other words."""
+        """The groups whose outlines differ in only one word, by its place and the other words."""
 
     def restore(self, group: int, began: Sequence[str], text: Sequence[str]) -> None:
-        """Add a group again, given the words of its first message and of its template."""
+        """Restore a group from the words of its first message and of its template."""
         own = zip(outline(began), text, strict=True)
         self._add(group, tuple(_of_stored(was, now) for was, now in own))
 
     def learn(self, words: Sequence[str], new: int) -> int:
-        """Return the group of a message, which is `new` unless it belongs to a known group."""
+        """Return the known group of a message, or `new` if there is none."""
         mine = outline(words)
         found = self._tree.find(mine)
         if found is not None:
@@ -83,8 +82,8 @@ class Learner:
         for at in _plain_places(mine) if len(mine) > 1 else ():
             alike = self._alike.get((at, _without(mine, at)), ())
             if len(alike) >= _MANY - 1:
-                # The oldest group becomes general. The others keep their word, because their lines
-                # may already be stored.
+                # Make the oldest group general. The others keep their word, because their lines may
+                # be stored.
                 first = min(alike)
                 self._remove(first)
                 self._add(first, (*mine[:at], WILDCARD, *mine[at + 1 :]))
@@ -118,5 +117,5 @@ def _without(words: Outline, at: int) -> Outline:
 
 
 def _of_stored(began: str, now: str) -> str:
-    # What looks like a value was blank from the beginning, whether or not it has changed since.
+    # Words that look like values were blank from the start, whether or not they have changed.
     return WILDCARD if now == WILDCARD and _is_plain(began) else began

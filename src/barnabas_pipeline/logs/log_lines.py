@@ -1,7 +1,7 @@
-"""Parses many log lines into columns, with Polars.
+"""Parses log lines into columns, with Polars.
 
-Each line is assigned the first format that it matches. A line that matches none is `raw`, and its
-whole text is the message. A malformed line, or one with an impossible time, has a `reason`.
+Each line gets the first format that it matches. If it matches none, it is `raw`, and its whole text
+is the message. Malformed lines, and lines with impossible times, get a `reason`.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ _PLAIN: Final = ("host", "component", "pid", "thread")
 def parse_lines(
     values: pl.Series, is_cut: pl.Series, received_us: pl.Series, formats: Sequence[Format]
 ) -> pl.DataFrame:
-    """Return a row of `SCHEMA` for each of `values` (binary). In a row with a `reason`, all other
-    fields are null.
+    """Return a row of `SCHEMA` for each of `values` (binary). If a row has a `reason`, all its
+    other fields are null.
 
-    `is_cut`: true if a value is only the beginning of a longer line. `received_us`: the record's
-    time, in microseconds since the epoch.
+    `is_cut`: true for each truncated line. `received_us`: the record's time, in microseconds since
+    the epoch.
     """
     # Only the first line is matched; the rest, such as a stack trace, belongs to it.
     parts = texts(values).str.splitn("\n", 2)
@@ -85,7 +85,7 @@ def parse_lines(
 
 
 def _matched(lines: pl.DataFrame, formats: Sequence[Format]) -> pl.DataFrame:
-    """Return the rows of these lines, each in the first format that it matches, or raw."""
+    """Return the rows of these lines, each in the first matching format, or raw."""
     found = []
     left = lines = _with_level_below(lines)
     for takes in (*_takers(formats, is_built_in=False), *_takers(formats, is_built_in=True)):
@@ -123,7 +123,7 @@ def _texts(lines: pl.DataFrame, patterns: Sequence[tuple[Format, Pattern]]) -> p
     for each, pattern in _busiest_first(left["head"], patterns):
         if not left.height:
             break
-        # Searching for a match is several times as fast as extracting its groups.
+        # A search for a match is several times as fast as the extraction of its groups.
         is_ours = left["head"].str.contains(pattern.regex)
         if is_ours.any():
             found.append(_fitting(left.filter(is_ours), each, pattern))
@@ -175,7 +175,7 @@ def _objects(lines: pl.DataFrame, decoder: str, formats: Sequence[Format]) -> pl
 
 
 def _records(lines: pl.DataFrame, decoder: str) -> Iterable[str]:
-    """Return all lines of each record, for the decoder."""
+    """Return each record with all its lines, for the decoder."""
     whole = lines.select(
         "value", text=pl.concat_str("head", "more", separator="\n", ignore_nulls=True)
     )
@@ -193,7 +193,7 @@ def _both(first: pl.Expr, second: pl.Expr) -> pl.Expr:
 
 
 def _joined(lines: pl.DataFrame) -> pl.DataFrame:
-    """Join the lines of each record whose lines a container runtime has wrapped one by one."""
+    """Join the lines of each record that a container runtime has wrapped line by line."""
     is_wrapped = pl.col("more").is_not_null() & pl.col("head").str.contains(_WRAPPED)
     records = lines.filter(is_wrapped)
     if not records.height:
@@ -229,8 +229,8 @@ def unwrap(
 ) -> pl.DataFrame:
     """Return the rows with the fields from their messages, which are log lines themselves.
 
-    The time of the wrapping record is used, because it has a zone. `is_timed`: a column that says
-    whether that record has a time; if it has none, the line's own time is used.
+    The time is that of the wrapping record, because it has a zone. `is_timed`: whether that record
+    has a time; if not, the line's own time is used.
     """
     rows = rows.with_columns(pl.col("message").str.strip_chars_end("\r\n"))
     lines = rows.select(
@@ -297,7 +297,7 @@ def _fitting(lines: pl.DataFrame, of: Format, pattern: Pattern) -> pl.DataFrame:
 
 
 def _with_message_below(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with empty messages replaced by the first of their other lines."""
+    """Replace each empty message by the first of the record's other lines."""
     parts = pl.when(pl.col("message") == "").then(pl.col("more").str.extract_groups(_BELOW))
     rows = rows.with_columns(parts.alias("below"))
     field = pl.col("below").struct.field
@@ -313,8 +313,8 @@ def _with_message_below(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _judged(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows in `SCHEMA`; a row with an impossible time gets a `reason` and loses all
-    other fields."""
+    """Return the rows in `SCHEMA`; an impossible time becomes a `reason` and clears all other
+    fields."""
     reason = pl.format("the line has an impossible time ({})", "format")
     is_good = pl.col("time_us").is_not_null()
     rows = _filled(rows.with_columns(pl.when(~is_good).then(reason).alias("reason")))
@@ -334,7 +334,7 @@ def _raw(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _filled(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows in `SCHEMA`, with nulls in the columns that they lack."""
+    """Return the rows in `SCHEMA`, with missing columns null."""
     missing = [pl.lit(None, kind).alias(n) for n, kind in SCHEMA.items() if n not in rows.columns]
     return rows.with_columns(missing).select("row", *SCHEMA.names())
 
@@ -345,7 +345,7 @@ def _level_of(name: pl.Expr) -> pl.Expr:
 
 
 def _level_of_priority(priority: pl.Expr) -> pl.Expr:
-    """Return the level of a syslog message, given the number in its first angle brackets."""
+    """Return the level of a syslog message from the number in its first angle brackets."""
     severity = priority.cast(pl.Int32, strict=False) % 8
     return severity.replace_strict(BY_SEVERITY, default=None, return_dtype=pl.String)
 
@@ -353,7 +353,7 @@ def _level_of_priority(priority: pl.Expr) -> pl.Expr:
 def values(row: Mapping[str, Any], received_us: int) -> dict[str, object]:
     """Return the content of a row of `SCHEMA`, as samples and `barnabas formats try` show it.
 
-    `received_us`: the record's time, which is not shown as the line's time.
+    `received_us`: the record's time, not shown as the line's time.
     """
     time_us = row["time_us"]
     shown = {name: value for name, value in row.items() if value is not None and name != "time_us"}

@@ -3,7 +3,7 @@
 A record is a line, or contains many of OpenTelemetry's log records (OTLP), each of which becomes a
 row.
 
-The header `otlp.encoding` says which of the two it is. Without this header, the job's encoding
+The header `otlp.encoding` identifies OTLP and its encoding. Without this header, the job's encoding
 decides.
 """
 
@@ -23,8 +23,8 @@ from barnabas_pipeline.logs.log_lines import SCHEMA, parse_lines, unwrap
 LINES: Final = "lines"
 AUTO: Final = "auto"
 ENCODINGS: Final = (AUTO, LINES, *OF_OTLP)
-"""The ways to read records without the header. `LINES`: as lines, or as OTLP in JSON if the
-Collector's file exporter wrote them. `AUTO`: as the first bytes of each record suggest."""
+"""How to read records without the header. `LINES`: as lines, or as OTLP in JSON if the Collector's
+file exporter wrote them. `AUTO`: as the first bytes of each record suggest."""
 
 _OWN: Final = pl.Schema(
     {
@@ -101,12 +101,12 @@ def _encodings(records: pl.DataFrame, encoding: str, formats: Sequence[Format]) 
     elif encoding == LINES:
         without = pl.when(value.bin.starts_with(b'{"resourceLogs":')).then(pl.lit(OTLP_JSON))
     elif encoding == AUTO:
-        # Only records with one of these beginnings are examined one by one.
+        # Only records that begin in one of these ways are examined one by one.
         is_likely = value.bin.starts_with(b"\n") | value.bin.starts_with(b"{")
         without = pl.when(is_likely).then(value).map_elements(otlp.recognise, pl.String)
     else:
         without = pl.when(True).then(pl.lit(encoding))
-    # A record without a value, or of which only the beginning was sent, is rejected like a line.
+    # A truncated record, or one without a value, is rejected like a line.
     is_whole = value.is_not_null() & ~pl.col("cut")
     known = pl.when(is_whole).then(pl.coalesce("encoding", without))
     return records.select(known.alias("encoding")).to_series()

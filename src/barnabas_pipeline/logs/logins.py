@@ -1,4 +1,4 @@
-"""Extracts the attempts to log in by SSH that `sshd` and PAM have logged. Pure.
+"""Extracts SSH login attempts from the messages of `sshd` and PAM. Pure.
 
 outcome    accepted   a login succeeded
            failed     a password or key was refused
@@ -16,7 +16,7 @@ ACCEPTED: Final = "accepted"
 FAILED: Final = "failed"
 REFUSED: Final = "refused"
 
-# The user's name comes from the client and may contain blanks, so the last " from " counts.
+# The user name comes from the client and may contain blanks, so the last " from " counts.
 _SSHD: Final = (
     r"^(?:message repeated (?<times>[0-9]{1,9}) times: \[ ?)?"
     r"(?<what>Accepted|Failed) \S+ for (?:invalid user |illegal user )?(?<user>.*)"
@@ -28,9 +28,9 @@ _PAM: Final = (
 
 
 def logins(entries: pl.DataFrame) -> pl.DataFrame:
-    """Return the attempts in these entries, which have `hour`, `first`, `last` and `day`, added
-    up in schema `LOGINS`."""
-    # This includes `sshd-session`, from OpenSSH 9.8 on, and `sshd(pam_unix)` on older systems.
+    """Return the attempts in these entries (with `hour`, `first`, `last` and `day`), added up in
+    schema `LOGINS`."""
+    # Includes `sshd-session`, used since OpenSSH 9.8, and `sshd(pam_unix)` on older systems.
     ours = entries.filter(pl.col("component").str.starts_with("sshd"))
     found = ours.select(
         "hour",

@@ -1,10 +1,10 @@
 """Masks the variable parts of messages: addresses, numbers, times, identifiers and paths.
 
-Masking comes first because it makes templates fast: a million lines become a few hundred distinct
-texts, and only these are processed one by one. If a variable part is not masked, every message
-becomes a separate template; if a constant part is masked, two messages are merged into one
-template. A mask must therefore match only shapes that words do not have, such as a number with a
-known unit, or a hash with letters and digits.
+Masking makes templates fast: a million lines become a few hundred distinct texts, and only these
+are processed one by one. If a variable part is not masked, every message becomes a separate
+template; if a constant part is masked, two messages are merged into one template. A mask must
+therefore match only shapes that words do not have, such as a number with a known unit, or a hash
+with letters and digits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _IPV4: Final = r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}"
 _IP: Final = rf"/?\b{_IPV4}(?::[0-9]+)?\b"
 _H: Final = r"[0-9a-fA-F]{1,4}"
 # The prefixes of addresses in use: global unicast (2000::/3), unique local, multicast, link-local
-# and NAT64. With any other prefix, as in `abc::def`, the text remains a name.
+# and NAT64. With any other prefix (`abc::def`), the text remains a name.
 _GROUP: Final = r"(?:[23][0-9a-fA-F]{3}|[fF][cdfCDF][0-9a-fA-F]{2}|[fF][eE][89abAB][0-9a-fA-F]|64)"
 _ZONE: Final = r"(?:%[0-9A-Za-z]+)?"
 
@@ -32,7 +32,8 @@ _MONTH: Final = (
     r"|Sep(?:tember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
 )
 _WEEKDAY: Final = r"(?:(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? )?"
-# Seven or more letters and digits in one case: two alternatives for each length of the first part.
+# Seven or more letters and digits in the same case: two alternatives for each length of the first
+# part.
 _HASH: Final = "|".join(
     rf"{first}{{{length},{'' if length == 7 else length}}}{second}{rest}{{{max(0, 6 - length)},}}"
     for letter, rest in (("[a-f]", "[0-9a-f]"), ("[A-F]", "[0-9A-F]"))
@@ -86,7 +87,7 @@ _MASKS: Final = (
         "<num>",
     ),
     (r"\b[0-9]+d( +<num>)", "<num>$1"),  # days in front of hours; `3d` may be a word
-    # Kinds of keys, and words such as `face2face`, are not hashes.
+    # Key types, and words such as `face2face`, are not hashes.
     (r"(?i)\b(ed|[a-f]{3,})(25519|2[a-f]{3,})\b", "${1}_$2"),
     (rf"\b(?:{_HASH})\b", "<hex>"),
     (r"(?i)\b(ed|[a-f]{3,})_(25519|2[a-f]{3,})\b", "$1$2"),

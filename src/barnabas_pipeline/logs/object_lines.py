@@ -1,7 +1,7 @@
-"""Extracts the columns of a log line that consists of keys and values, such as JSON.
+"""Extracts columns from log lines of keys and values, such as JSON.
 
-Each line's object is decoded once, however many formats are known, and the matching format is
-looked up once for each set of keys in a batch.
+Each line is decoded once, however many formats are known, and the matching format is looked up once
+per set of keys in a batch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas_pipeline.logs.times import OFFSETS
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _US: Final = timedelta(microseconds=1)
-# A number of at least this size is in this unit; each unit covers the years 1973 to 5138.
+# The minimum number for each unit; each unit covers the years 1973 to 5138.
 _SIZES: Final = ((1e17, "ns"), (1e14, "us"), (1e11, "ms"), (1e8, "s"))
 _LATEST_US: Final = 253_402_300_799_000_000  # the year 9999
 _DATE: Final = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}(?:$|[T ][0-9]{2}:)")
@@ -50,7 +50,7 @@ _Plan = Sequence[tuple[Format, JsonKeys]]
 
 
 class ObjectReader:
-    """Reads lines in those of `formats` that use one decoder."""
+    """Reads lines in the `formats` that share a decoder."""
 
     def __init__(self, decoder: str, formats: Sequence[Format]) -> None:
         self._decode = DECODERS[decoder]
@@ -60,8 +60,8 @@ class ObjectReader:
             if (each.decoder or JSON) == decoder
             for keys in each.json
         ]
-        # The format that requires the most keys is the most specific; the user's own formats come
-        # first.
+        # The user's own formats come first, and then the most specific, which require the most
+        # keys.
         self._formats = sorted(
             pairs, key=lambda pair: (pair[0].is_built_in, pair[1].is_loose, -len(pair[1].required))
         )
@@ -101,7 +101,7 @@ def _columns(found: Object, of: Format, keys: JsonKeys) -> Columns | None:
     time = values.get("time")
     if not keys.required and values.get("message") is None:
         return None
-    # An object with nothing but a message is not a log line.
+    # A message alone is not a log line.
     if not keys.required and time is None and level is None:
         return None
     time_us = None
@@ -127,9 +127,9 @@ def _text(value: Any) -> str | None:
     if value is None:
         return None
     if isinstance(value, str):
-        # JSON can escape half of a surrogate pair, which a text column cannot contain.
+        # JSON can escape half a surrogate pair, which a text column cannot contain.
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
-    # The journal writes text that is not UTF-8 as numbers, one per byte.
+    # journald writes text that is not UTF-8 as a list of bytes.
     if isinstance(value, list) and value and all(type(each) is int for each in value):
         if all(0 <= each < 256 for each in value):
             return bytes(value).decode("utf-8", "replace")
@@ -146,8 +146,8 @@ def _word(value: Any) -> str | None:
 
 
 def _component(value: Any) -> str | None:
-    """Return the component. If it is a place in the code, the line number is removed, because it
-    changes between versions."""
+    """Return the component. Line numbers are removed from source locations, because they change
+    between versions."""
     text = _word(value)
     return None if text is None else _OF_CODE.sub("", text)
 
@@ -178,7 +178,7 @@ def _time_us(value: Any, unit: str | None, zone: str) -> int | None:
         unit = next((name for size, name in _SIZES if value >= size), None)
         if unit is None:
             return None
-    # Whole numbers stay exact, because nanoseconds have more digits than a float.
+    # Keep whole numbers exact: nanoseconds have more digits than a float.
     if isinstance(value, int):
         found = value // 1_000 if unit == "ns" else value * int(TIME_UNITS_US[unit])
     else:

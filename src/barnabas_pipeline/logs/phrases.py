@@ -1,4 +1,4 @@
-"""Formats templates, times and durations for the page of system logs. Pure."""
+"""Formats templates, times and durations for the system log page. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws the pictures of system logs."""
+"""Draws the system log pictures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STYLES: Final = {
     "TRACE": "moved",
     NO_LEVEL: "plain",
 }
-"""The classes in the style sheet, by level."""
+"""The style sheet's class for each level."""
 # The most severe level is at the bottom, where a small number is most visible.
 _ORDER: Final = (*LEVELS, NO_LEVEL)
 

@@ -1,4 +1,4 @@
-"""Writes the page of system logs.
+"""Writes the system log page.
 
 `figures.py` reads the numbers, `pictures.py` draws the pictures, `sheets.py` prepares the files
 next to the page, and `templates/logs.html` is the page.
@@ -33,7 +33,7 @@ _HOSTS: Final = 3
 
 
 def write_page(view: View, path: Path, options: PageOptions) -> Report:
-    """Write the page about the tables of a view, and return its results."""
+    """Write the page for a view's tables, and return its results."""
     figures = read_figures(view, show_addresses=options.show_addresses)
     write_report(path, figures, options)
     failure = nothing_known(figures.lines, figures.raw_lines, figures.raw_samples)
@@ -41,7 +41,7 @@ def write_page(view: View, path: Path, options: PageOptions) -> Report:
 
 
 def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
-    """Write the files next to the page, then the page, each atomically."""
+    """Write the files next to the page, and then the page, each atomically."""
     made = sheets(figures)
     page_sheets.write(path, made, options)
     page.write(path, render(figures, options, made, page_sheets.folder_of(path).name))
@@ -50,7 +50,7 @@ def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
 def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: str) -> str:
     """Return the page as HTML.
 
-    `made`: the figures in the files next to the page, which links to them in the folder `data`.
+    `made`: the figures in the files next to the page; the page links to them in the folder `data`.
     """
     systems = figures.known_systems  # raw lines have no times
     nothing = "no known format" if figures.raw_lines else words.nothing(figures.accounts.read)
@@ -94,8 +94,7 @@ def _hosts(figures: Figures) -> str:
 
 
 def _formats(figures: Figures) -> list[tuple[str, str, int]]:
-    """Return the name, the title and the number of entries of each format found; a user's own
-    format has no title."""
+    """Return each format's name, title and number of entries; a user's own format has no title."""
     titles = {each.name: each.title for each in catalogue("system")}
     return [(each.name, titles.get(each.name, ""), each.lines) for each in figures.known_systems]
 

@@ -1,4 +1,4 @@
-"""Defines the columns of the tables of system logs, as stored."""
+"""Defines the columns of the system log tables, as stored."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ENTRIES: Final = pa.schema(
 """`more`: the lines of a record after the first, such as a stack trace.
 
 `item`: the number of an OpenTelemetry log record in its record, from 0, or null for a line. The
-columns from `service` to `resource` are null for a line, too.
+columns from `service` to `resource` are also null for a line.
 
 `time` is the line's own time, or `received` if the line has none.
 """
@@ -99,7 +99,7 @@ LOGINS: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""Attempts to log in by SSH. `outcome`: see `logins.py`."""
+"""SSH login attempts. `outcome`: see `logins.py`."""
 
 GROWING: Final[Mapping[str, pa.Schema]] = MappingProxyType(
     {"entries": ENTRIES, "dead_letters": DEAD_LETTERS}

@@ -1,9 +1,8 @@
-"""Finds components that were busy and have fallen silent. Pure.
+"""Finds busy components that have fallen silent. Pure.
 
-A component is silent if so much time has passed since its last line that, at its former rate,
-dozens of lines are missing. A component that logs only when a system starts is not silent, because
-it was not busy for long enough. Time ends at the newest line of the same format, so the end of a
-log is not a silence.
+A component is silent if, at its former rate, dozens of lines are missing since its last line. A
+component that logs only during system start does not count, because it was not busy for long
+enough. Time ends at the newest line of the same format, so the end of a log is not a silence.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import polars as pl
 _LEAST_LINES: Final = 20
 _LEAST_MISSING: Final = 30
 _LEAST_SILENCE_S: Final = 600
-_LEAST_SHARE: Final = 0.2  # share of the log's time in which it was busy
+_LEAST_SHARE: Final = 0.2  # the busy share of the log's time
 
 
 class Silence(NamedTuple):
@@ -29,8 +28,7 @@ class Silence(NamedTuple):
 
 
 def silences(components: pl.DataFrame) -> list[Silence]:
-    """Return the silences in the merged table `components`, sorted with the most missing lines
-    first."""
+    """Return the silences in the merged table `components`, the most missing lines first."""
     ends = components.group_by("format").agg(
         pl.col("first").min().alias("begin"), pl.col("last").max().alias("end")
     )
@@ -40,7 +38,7 @@ def silences(components: pl.DataFrame) -> list[Silence]:
         .agg(pl.col("lines").sum(), pl.col("first").min(), pl.col("last").max())
         .join(ends, on="format")
     )
-    # This is at least a minute, for components whose lines all have the same time.
+    # At least a minute, in case all of a component's lines have the same time.
     busy_s = _seconds(pl.col("last") - pl.col("first")).clip(lower_bound=60)
     silent_s = _seconds(pl.col("end") - pl.col("last"))
     missing = pl.col("lines") / busy_s * silent_s

@@ -1,12 +1,12 @@
-"""Keeps the templates of messages, and learns new ones (`learner.py`).
+"""Stores message templates, and learns new ones (`learner.py`).
 
 A template is a masked message in which variable words have become `<*>`. A known template is
 recognised without learning. Only the driver learns, in the order of the log, so a template always
 has the same id in all tasks. The id is a hash of the format and the template's first message, so
 the same log always yields the same ids.
 
-Templates are stored as rows of a table, from which the learner is rebuilt. The learner depends only
-on each template's first message and current text.
+Templates are stored as rows of a table, from which the learner is rebuilt. It depends only on each
+template's first message and current text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas_pipeline.logs.token_tree import WILDCARD, TokenTree
 _log = logging.getLogger(__name__)
 
 MOST: Final = 5_000
-"""The maximum number of templates for a format; a line that would need another gets none."""
+"""The maximum number of templates per format; once reached, other messages get no template."""
 
 
 class Template(NamedTuple):
@@ -38,7 +38,7 @@ class Template(NamedTuple):
 
 
 class Templates:
-    """The known templates, which are sent pickled to the tasks."""
+    """The known templates, sent pickled to the tasks."""
 
     def __init__(self, known: Iterable[Template] = ()) -> None:
         self._of_format: dict[str, _OfFormat] = {}
@@ -75,7 +75,7 @@ class Templates:
 
 
 class _OfFormat:
-    """The templates of one format, which the learner learns and the tree of words finds."""
+    """The templates of one format; the learner learns them, and the tree of words finds them."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -108,7 +108,7 @@ class _OfFormat:
         if known is None:
             began = " ".join(words)
             return self._keep(Template(_id(self._name, began), number, self._name, began, began))
-        # It has become more general, but the tree of words still contains its former text.
+        # The template has become more general; remove its former text from the tree of words.
         former = known.text.split()
         self._words.remove(former, group)
         text = " ".join(

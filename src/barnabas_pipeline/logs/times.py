@@ -1,9 +1,9 @@
 """Converts the times in log lines to instants. Pure.
 
-Syslog's times have no year. The year is the latest one in which the line would not be later than
-its receipt, with a tolerance of one day for clock differences: a line of 31 December that is
-received in January belongs to the previous year. Similarly, a time without a date means its latest
-occurrence before the receipt, with a tolerance of an hour.
+Syslog's times have no year. The year is the latest in which the line would not be later than its
+receipt, with a tolerance of one day for clock differences: a line from 31 December received in
+January belongs to the previous year. Similarly, a time without a date means its latest occurrence
+before receipt, with a tolerance of an hour.
 """
 
 from __future__ import annotations
@@ -58,12 +58,11 @@ def instants(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> 
     latest_us = received_us + _DAY_US
     year = received.dt.year()
     found = pl.Series([None] * len(texts), dtype=pl.Int64)
-    # Next year is tried, too, because a line dated January may be received when it is still
-    # December.
+    # Also try next year: a line dated January may be received in December.
     for back in range(-1, _YEARS):
         dated = (year - back).cast(pl.String) + " " + clean
         parsed = _parsed(dated, "%Y " + chrono, zone)
-        # The latest possible year counts. In years without a 29 February, that day is null.
+        # Use the latest possible year. In years without a 29 February, that day is null.
         found = found.zip_with(found.is_not_null() | (parsed > latest_us).fill_null(True), parsed)
     return found
 
@@ -78,7 +77,7 @@ def _of_the_day(texts: pl.Series, received: pl.Series, form: str, zone: str) -> 
 
 
 def _named(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> pl.Series:
-    """Return the instants of times that end with a zone name or an offset."""
+    """Convert times that end with a zone name or an offset to instants."""
     parts = texts.str.extract_groups(r"^(?<local>.*?) ?(?<zone>[A-Z]+|[+-][0-9:]+)$")
     names = parts.struct.field("zone")
     digits = names.str.replace(":", "").str.pad_end(5, "0")

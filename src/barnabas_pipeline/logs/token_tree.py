@@ -1,6 +1,6 @@
 """Finds the template that a message matches, using a tree of words. Pure.
 
-Each word leads to the next node, and a wildcard, if present, to a second one, so the time does not
+Each word leads to one node, and a wildcard, if present, to a second. The time therefore does not
 grow with the number of templates. If several templates match, the one that shares the longest
 prefix with the message is chosen.
 """
@@ -13,7 +13,7 @@ from typing import Any, Final
 WILDCARD: Final = "<*>"
 _Node = dict[str | None, Any]
 _END: Final = None
-"""The key under which the node after a template's last word stores the template's number."""
+"""The key of the template's number, in the node after the template's last word."""
 
 
 class TokenTree:
@@ -21,8 +21,8 @@ class TokenTree:
         self._root: _Node = {}
 
     def add(self, words: Sequence[str], stands_for: int) -> None:
-        """Add a template. If two templates have the same words, the one with the smaller number is
-        kept."""
+        """Add a template. If two templates have the same words, keep the one with the smaller
+        number."""
         node = self._root
         for word in words:
             node = node.setdefault(word, {})
@@ -46,8 +46,7 @@ class TokenTree:
                 if _END in node:
                     return int(node[_END])
                 continue
-            # The last node added is visited first: the word itself, and then the wildcard if the
-            # word fails.
+            # The last node added is visited first: try the word itself, and then the wildcard.
             if words[at] != WILDCARD and (wild := node.get(WILDCARD)) is not None:
                 to_visit.append((wild, at + 1))
             if (own := node.get(words[at])) is not None:

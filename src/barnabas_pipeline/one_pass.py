@@ -1,9 +1,9 @@
-"""Makes the single pass over a batch, in which each Spark task processes its records.
+"""Makes the single pass over a batch: each Spark task processes its own records.
 
     records ─▶ work ─┬▶ files of the growing tables, which the driver commits
                      └▶ parts of all other tables, which the driver merges first
 
-A task gets whole topic partitions, because duplicates are recognised within a partition.
+A task processes whole topic partitions, because duplicates are recognised within a partition.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LETTERS: Final = "letters"
 
 
 class OnePass(NamedTuple):
-    """Makes the pass. It is pickled and sent to the tasks; `run` is for `DataFrame.mapInArrow`."""
+    """The pass, which is sent pickled to the tasks; `run` is for `DataFrame.mapInArrow`."""
 
     work: Work
     growing: Mapping[str, pa.Schema]
@@ -54,12 +54,12 @@ class OnePass(NamedTuple):
         settle_objects("pass")
 
     def results(self, records: pa.Table) -> Iterator[tuple[str, bytes]]:
-        """Yield the results of a task that processes these records, for `outcome`."""
+        """Process a task's records, and yield the results for `outcome`."""
         part = self.work.part(records, self.seen)
         for name, rows in part.rows.items():
             files = write(self.paths[name], rows, self.growing[name])
             yield _WRITTEN + name, json.dumps([file._asdict() for file in files]).encode()
-        # The driver sends dead letters to their topic, so it needs their rows, too.
+        # The driver also needs the rows of dead letters, to send them to their topic.
         yield _LETTERS, to_bytes(part.rows["dead_letters"])
         for name, frame in part.parts.items():
             yield name, to_bytes(to_table(frame, self.merged[name]))
@@ -72,7 +72,7 @@ def outcome(layout: Layout, results: Iterable[tuple[str, bytes]]) -> Outcome:
     files: dict[str, list[DataFile]] = {name: [] for name in layout.growing}
     letters = [DEAD_LETTERS.empty_table()]
     left: list[pa.Table] = []
-    # Each merged table gets a part, even an empty one, because a batch commits to every table.
+    # Each merged table gets a part, even if empty, because a batch commits to every table.
     parts = {name: [schema.empty_table()] for name, schema in layout.merged.items()}
     for kind, payload in results:
         if kind.startswith(_WRITTEN):
@@ -96,7 +96,7 @@ def outcome(layout: Layout, results: Iterable[tuple[str, bytes]]) -> Outcome:
 def with_rows_written(
     found: Outcome, growing: Mapping[str, pa.Schema], paths: Mapping[str, str]
 ) -> Outcome:
-    """Write the rows that the driver has finished, and return the outcome including their files."""
+    """Write the rows finished by the driver, and return the outcome with their files added."""
     files = dict(found.files)
     for name, rows in found.rows.items():
         files[name] = [*files[name], *write(paths[name], rows, growing[name])]
@@ -104,7 +104,7 @@ def with_rows_written(
 
 
 def write(path: str, rows: pa.Table, schema: pa.Schema) -> list[DataFile]:
-    """Write files to a table's directory for a later commit; without rows, no file is written."""
+    """Write the rows to files in a table's directory, for a later commit; no rows, no file."""
     writer = FileWriter(filesystem(delta_options({"path": path})), schema, ())
     try:
         for batch in rows.to_batches():
@@ -117,5 +117,5 @@ def write(path: str, rows: pa.Table, schema: pa.Schema) -> list[DataFile]:
 
 
 def unpack(rows: Iterable[Any]) -> Iterator[tuple[str, bytes]]:
-    """Turn collected rows into the form that `outcome` expects."""
+    """Convert collected rows for `outcome`."""
     return ((str(row["kind"]), bytes(row["payload"])) for row in rows)

@@ -2,14 +2,14 @@
 
 Whether a record counts as *sent twice* depends on the place of its line, never on its text, because
 equal lines at two positions of a file are two hits. A collector sends a file's lines in order, from
-the beginning or from a position that it had reached before, and equal keys share a partition.
-Within one partition, therefore, a file's positions only increase, and a line that is not above the
-highest position seen there was sent before. Only that highest position has to be kept per file and
-partition. A topic may gain partitions, but the collector keeps using the partitions that existed
-when the first line of a file was sent.
+the start or from an earlier position, and equal keys share a partition. Within a partition,
+therefore, a file's positions only increase, and a line that is not above the highest position seen
+was sent before. That highest position is all the state per file and partition. If a topic gains
+partitions, the collector continues to use those that existed when the first line of a file was
+sent.
 
 A record without the collector's headers is identified by its own place in the topic. A replayed
-dead letter is identified by the dead letter's place, because the line itself has been seen before.
+dead letter is identified by the dead letter's place, because the line itself was seen before.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _COUNTS: Final = ("read", "valid", "dead_letters", "sent_twice")
 
 
 def locate(records: pa.Table) -> pl.DataFrame:
-    """Read each record's `value`, `topic`, `partition` and `offset`, and the place of its line:
+    """Extract each record's `value`, `topic`, `partition` and `offset`, and the place of its line:
     `file_id`, `file`, `position` (bytes), `line` (1-based, null without headers), `cut`, and
     W3C's `columns`, if any."""
     headers = Headers(records["headers"])
     frame = pl.DataFrame(
         {
             **{name: _series(records[name]) for name in ("value", "topic", "partition", "offset")},
-            # Escapes keep ids that are not UTF-8 distinct; the file's name is only for display.
+            # Escapes keep ids distinct that are not UTF-8; the file's name is only for display.
             "_file_id": headers.texts(FILE_ID, "backslashreplace"),
             "_file": headers.texts(FILE, "replace"),
             "_position": headers.numbers(POSITION),
@@ -53,7 +53,7 @@ def locate(records: pa.Table) -> pl.DataFrame:
     ).with_columns(pl.col("_replayed").str.extract_groups(_REPLAYED).alias("_letter"))
     letter, letter_at = pl.col("_letter").struct["of"], pl.col("_letter").struct["at"]
     letter_at = letter_at.cast(pl.Int64, strict=False)
-    # A replayed dead letter keeps the headers of its line, but is identified by its own place.
+    # A replayed dead letter carries its line's headers, but is identified by its own place.
     is_letter = letter_at.is_not_null()
     has_place = pl.col("_file_id").is_not_null() & pl.col("_position").is_not_null()
     own_place = pl.concat_str("topic", "partition", separator="-")
@@ -88,8 +88,7 @@ def mark_sent_twice(lines: pl.DataFrame, seen: Positions) -> pl.DataFrame:
         schema={"file_id": pl.String, "partition": pl.Int32, "_seen": pl.Int64},
         orient="row",
     )
-    # The line was sent twice within this batch, or is at a position that an earlier batch has
-    # reached.
+    # The line occurs twice in this batch, or an earlier batch has reached its position.
     again = ~pl.struct("file_id", "partition", "position").is_first_distinct()
     before = (pl.col("position") <= pl.col("_seen")).fill_null(False)
     return (
@@ -122,14 +121,13 @@ def dead_letters(lines: pl.DataFrame, records: pa.Table) -> pa.Table:
 
 
 def file_counts(lines: pl.DataFrame) -> pl.DataFrame:
-    """Return the counts of each file's records by outcome, and the file's position, in schema
+    """Count each file's records by outcome, and return the counts and positions in schema
     `FILES`."""
     once, bad = ~pl.col("twice"), pl.col("reason").is_not_null()
     return (
         lines.group_by("file_id", "partition")
         .agg(
-            # A renamed file has two names; which of them counts must not depend on the order of
-            # rows.
+            # A renamed file has two names; the choice must not depend on the order of rows.
             pl.col("file").max(),
             pl.col("position").max(),
             pl.len().cast(pl.Int64).alias("read"),
@@ -151,7 +149,7 @@ def merge_files(parts: pl.DataFrame) -> pl.DataFrame:
 
 
 class Headers:
-    """The headers of records; of headers with the same name, the first one counts."""
+    """The headers of records; the first one counts if a name occurs twice."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         rows = column.combine_chunks()
@@ -164,7 +162,7 @@ class Headers:
         self._values = elements.field("value")
 
     def values(self, name: str) -> pa.Array:
-        """Return a value for each record, or null for a record without this header."""
+        """Return the header's value for each record, or null if a record lacks the header."""
         found = np.flatnonzero(pc.fill_null(pc.equal(self._keys, name), False).to_numpy(False))
         places = np.full(self._count, -1, dtype=np.int64)
         places[self._owners[found][::-1]] = found[::-1]  # the first is written last

@@ -1,7 +1,7 @@
 """Reports whether many of a run's records were rejected, and why. Pure.
 
-Every log has a few odd lines. If more than a fifth of all records are rejected, their format is
-probably unknown, and the figures for the remaining records are misleading.
+Every log contains a few odd lines. If more than a fifth of all records are rejected, their format
+is probably unknown, and figures based on the rest are misleading.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _EXAMPLES: Final = 3
 
 
 class Rejections(NamedTuple):
-    """The rejected records of a run with many of them, and the reasons."""
+    """The rejected records of a run that rejected many, and the reasons."""
 
     lines: int
     of: int  # records, each once
@@ -28,7 +28,7 @@ class Rejections(NamedTuple):
 
 
 def many_rejected(accounts: Accounts, letters: Sequence[DeadLetters]) -> Rejections | None:
-    """Return the rejected records, or None if they are at most a fifth of all records.
+    """Return the rejected records, or None if they make up at most a fifth of all.
 
     `letters`: dead letters, with the most frequent reason first.
     """
@@ -41,10 +41,10 @@ def many_rejected(accounts: Accounts, letters: Sequence[DeadLetters]) -> Rejecti
 
 
 def examples(letters: Sequence[DeadLetters]) -> list[tuple[str, str, str]]:
-    """Return the reason, place and beginning of up to three rejected records.
+    """Return the reason, place and start of up to three rejected records.
 
-    `letters`: dead letters, with the most frequent reason first. Every reason gets one example
-    before any gets a second.
+    `letters`: dead letters, with the most frequent reason first. No reason gets a second example
+    before all have one.
     """
     rounds = max((len(each.samples) for each in letters), default=0)
     found = [
@@ -77,10 +77,9 @@ def complaint(
 
 
 def nothing_known(entries: int, raw: int, samples: Sequence[tuple[str, str]]) -> str | None:
-    """Explain why a run in which no entry has a known format failed (SP-2), or return None for any
-    other run.
+    """Explain why a run without a known format failed (SP-2), or return None for any other run.
 
-    `samples`: places and beginnings of such entries.
+    `samples`: places and excerpts of such entries.
     """
     if not entries or raw < entries:
         return None

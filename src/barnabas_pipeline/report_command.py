@@ -51,7 +51,7 @@ _SYSTEM: Final = "system"
 
 
 class _Pipeline(NamedTuple):
-    """Everything that is needed to report on one kind of log."""
+    """Everything needed to report on one kind of log."""
 
     definition: Definition
     origin: Origin
@@ -118,8 +118,8 @@ def report(paths: tuple[str, ...], kind: str | None, out: Path, as_json: bool, *
 
 @contextmanager
 def _without_pandas() -> Iterator[None]:
-    """Keep pyarrow from importing pandas at its first conversion, because the import takes as long
-    as the pass over a hundred thousand lines."""
+    """Keep pyarrow from importing pandas at its first conversion: the import takes as long as the
+    pass over a hundred thousand lines."""
     refusal = _NoPandas()
     sys.meta_path.insert(0, refusal)
     try:
@@ -162,7 +162,7 @@ def _report(
         for label, text in [(pipeline.counted, account(accounts)), *summary]:
             click.echo(f"{label:<11} {text}")
         click.echo(f"{'report':<11} {out}  ({took_s:.1f} s)")
-    # The page explains what was rejected; a script learns of it from the exit code.
+    # The page explains the rejections; a script sees them from the exit code.
     what = pipeline.counted.removesuffix("s")
     if (why := complaint(accounts, letters, what)) is not None:
         raise ConfigError(f"{why}; {pipeline.expected}")
@@ -172,7 +172,7 @@ def _report(
 
 
 def _files(given: Iterable[str]) -> list[str]:
-    """Return every file that the arguments refer to, each once."""
+    """Return each file that the arguments match, once."""
     found: dict[str, None] = {}
     for each in given:
         path = Path(each)
@@ -269,7 +269,7 @@ def _process(files: list[str], pipeline: _Pipeline, tables: Path | None, *, is_s
         if tables is None:
             view = MemoryView(pipeline.definition.layout)
             found = batches(files, pipeline.origin, on_bytes)
-            # A thread that waits for standard input could not be interrupted.
+            # A thread that waits for standard input cannot be interrupted.
             for batch in read_ahead(found) if is_known else found:
                 take_batch(pipeline.definition, view, batch)
                 records += batch.num_rows
@@ -278,7 +278,7 @@ def _process(files: list[str], pipeline: _Pipeline, tables: Path | None, *, is_s
 
 
 def _with_tables(directory: Path, pipeline: _Pipeline, records: Iterable[pa.Table]) -> View:
-    """Write the tables as the Spark job does, batch by batch, and return them."""
+    """Write the tables batch by batch, like the Spark job, and return them."""
     from barnabas_pipeline.snapshot import Snapshot
     from barnabas_pipeline.step import Query
     from barnabas_pipeline.tables import Tables
@@ -287,7 +287,7 @@ def _with_tables(directory: Path, pipeline: _Pipeline, records: Iterable[pa.Tabl
         raise ConfigError(f"{directory} is not empty: --tables needs a new directory")
 
     def send(letters: pa.Table, batch: int, *, since: Mapping[int, int]) -> dict[int, int]:
-        return {}  # there is no topic; the table has them
+        return {}  # there is no topic; the table contains them
 
     definition = pipeline.definition
     # Delta's log requires absolute paths.

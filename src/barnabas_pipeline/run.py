@@ -1,7 +1,7 @@
 """Performs a run, once or as a service: broker, collector, Spark job, summary and report.
 
-All persistent state is in the workspace, so the next run continues where this one stopped, however
-it ended.
+All persistent state is in the workspace: the next run continues where this one stopped, however it
+ended.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TRIGGER_S = 5.0
 _POLL_S = 1.0
 _LOOK_S = 1
 _REPORT_EVERY_S = 10
-# A dead leader is replaced only when its session expires, after 18 s by default.
+# A dead leader is only replaced once its session expires, after 18 s by default.
 _CLUSTER_PATIENCE_S = 60.0
 _PATIENCE_S = 15.0
 
@@ -62,7 +62,7 @@ class Options(NamedTuple):
     show_addresses: bool = False  # on the page
     is_fed_by_others: bool = False  # nothing is collected here; other programs send to the topic
     client_options: Mapping[str, str] = {}
-    """The options of every client of the cluster, under Kafka's names."""
+    """Options for every client of the cluster, under Kafka's names."""
     alerts: Rules | None = None
 
 
@@ -82,7 +82,7 @@ class Run:
             self._watch = Watch(options.alerts, workspace.tables, application.definition.name)
 
     def run(self) -> bool:
-        """Run everything, and return whether every line is accounted for.
+        """Run everything; return whether all lines are accounted for.
 
         Raises `ConfigError` (also if no line is valid), another `BarnabasError`, `OSError`, or an
         exception from Spark.
@@ -120,8 +120,8 @@ class Run:
 
     @contextmanager
     def _brokers(self) -> Iterator[str]:
-        """Yield the addresses of a cluster's brokers, or of our own broker, which runs until the
-        block ends."""
+        """Yield the brokers' addresses: a cluster's, or those of our own broker, which runs until
+        the block ends."""
         servers = self._options.bootstrap_servers
         if servers is None:
             self._workspace.check_own_broker()
@@ -137,14 +137,14 @@ class Run:
         yield servers
 
     def _listeners(self) -> dict[str, str]:
-        # Executors on other machines must also be able to reach the broker.
+        # Executors on other machines must also reach the broker.
         host = "127.0.0.1" if self._options.master.startswith("local") else "0.0.0.0"
         return {"listeners": f"PLAINTEXT://{host}:{self._options.port}"}
 
     def _input(self) -> Path:
         given = self._options.input
         if given is not None:
-            # Checking the input first avoids starting a broker and Spark for nothing.
+            # Check the input before starting a broker and Spark for nothing.
             self._application.check_input(given)
             self._steps.show("input", str(given))
             return given
@@ -176,7 +176,7 @@ class Run:
             log=self._workspace.spark_log,
             keep_open=(self._workspace.lock_fd,),
         )
-        self._stop.listen()  # PySpark has installed its own handler
+        self._stop.listen()  # PySpark has replaced the handler
         return spark
 
     def _run_job(
@@ -220,7 +220,7 @@ class Run:
                 query.awaitTermination()  # raises its error
                 return
             accounts = self._accounts()
-            # Whatever a sink did not accept is sent again, even if no new lines arrived.
+            # Incidents that a sink did not accept are sent again, even without new lines.
             if time.monotonic() < report_at_s or (accounts == reported and is_complete):
                 continue
             is_complete = self._alert()
@@ -230,7 +230,7 @@ class Run:
             began_s = time.monotonic()
             self._report(refresh_s=_REPORT_EVERY_S)
             reported = accounts
-            # At most a fifth of the time is spent on rendering.
+            # Rendering takes at most a fifth of the time.
             took_s = time.monotonic() - began_s
             report_at_s = time.monotonic() + max(_REPORT_EVERY_S, 4 * took_s)
             self._steps.show("report", f"{account(accounts)}  ({took_s:.1f} s)")
@@ -248,7 +248,7 @@ class Run:
         return self._application.write_report(self._snapshot(), self._workspace.report, options)
 
     def _alert(self) -> bool:
-        """Send the alerts that are due, and return whether nothing is left to send."""
+        """Send the due alerts, and return whether nothing is left to send."""
         snapshot = self._snapshot()
         if self._watch is None or snapshot.control is None:
             return True
@@ -276,12 +276,11 @@ class Run:
             raise ConfigError(f"{why}; {self._application.expected}")
         if failure is not None:
             raise ConfigError(failure)
-        # A service may be stopped while lines are in transit, and other senders do not report how
-        # many lines they sent.
+        # A service may be stopped while lines are in transit; other senders do not report the
+        # number of their lines.
         if self._options.is_service or sent_lines is None:
             return total.balance
-        # Lines sent twice are excluded, because the collector counts a line once, however often it
-        # sent it.
+        # Exclude lines sent twice: the collector counts each line once, however often sent.
         arrived = total.valid + total.dead_letters
         if sent_lines > arrived:
             lost = counted(sent_lines - arrived, "line")
@@ -312,16 +311,14 @@ class _Others:
 
 
 def _end(query: StreamingQuery) -> None:
-    """Stop the query; the current batch is interrupted, and the next run repeats it."""
-    # Py4J logs an error with a stack trace about its interrupted call, although the interruption is
-    # intended.
+    """Stop the query. This interrupts the current batch; the next run repeats it."""
+    # Py4J would log the intended interruption as an error, with a stack trace.
     logging.getLogger("py4j").disabled = True
     query.stop()
 
 
 def _reachable_host(spark: SparkSession) -> str:
-    """Return the host at which Spark's executors can reach our own broker, which is the driver's
-    host."""
+    """Return the host at which Spark's executors can reach our own broker: the driver's host."""
     if (spark.sparkContext.master or LOCAL).startswith("local"):
         return "127.0.0.1"
     return str(spark.conf.get("spark.driver.host"))

@@ -1,4 +1,4 @@
-"""Defines the columns of the tables that every pipeline has."""
+"""Defines the columns of the tables common to all pipelines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Creates the Spark session; no other module creates one.
 
-The settings are the same on one machine and on a cluster; only the master differs. The session is
-not always a new one, because Spark has one per process.
+The settings are the same on one machine and on a cluster; only the master differs. The session may
+not be new, because Spark has only one per process.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from pyspark_barnabas.workers import python_for_workers
 LOCAL = "local[*]"
 
 SHORT_LIVED = {
-    # Java's second compiler pays off only after minutes. In a run of a few seconds, it took a third
-    # of all CPU time when measured. The first compiler compiles everything, including the large
+    # Java's second compiler pays off only after minutes. In a run of a few seconds, it was measured
+    # to take a third of all CPU time. The first compiler compiles everything, including the large
     # methods that Spark generates.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:-DontCompileHugeMethods",
 }
 """The settings for a short-lived session."""
 
 _SETTINGS = {
-    # This makes times the same on every machine.
+    # Times are the same on every machine.
     "spark.sql.session.timeZone": "UTC",
-    # Micro-batches are small; the default of 200 would mean 200 almost empty tasks.
+    # Micro-batches are small; the default would create 200 almost empty tasks.
     "spark.sql.shuffle.partitions": "4",
-    # Otherwise, Parquet files would use a type for times (INT96) that only Spark still writes.
+    # By default, Spark writes times as INT96, a type that no other program writes.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -52,7 +52,7 @@ _LOCAL_SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",
     # By default, Spark writes the checkpoint through an interface of Hadoop's that starts about ten
     # processes (readlink, chmod) for each of a batch's two entries, which takes 50 ms per entry
-    # instead of 12 ms. Both ways write a temporary file and rename it.
+    # instead of 12 ms. Either way, a temporary file is written and renamed.
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
     ".checkpointing.FileSystemBasedCheckpointFileManager",
 }
@@ -66,11 +66,10 @@ def start_session(
     log: Path | None = None,
     keep_open: tuple[int, ...] = (),
 ) -> SparkSession:
-    """Start a session on `master`, in which `settings` override the pipeline's own.
+    """Start a session on `master`; `settings` override the pipeline's own.
 
-    `log`: the file that receives the Java side's standard error, or None not to redirect it.
-    `keep_open`: file descriptors that the Java process inherits and therefore keeps open until it
-    exits.
+    `log`: the file for the Java side's standard error, or None to leave it as it is. `keep_open`:
+    file descriptors that the Java process inherits and keeps open until it exits.
 
     Raises `ConfigError` if Java is missing or does not start.
     """
@@ -90,8 +89,9 @@ def start_session(
 
 def _launch(conf: SparkConf, log: Path | None, keep_open: tuple[int, ...]) -> Any:
     launch: Callable[[SparkConf, dict[str, Any]], Any] = launch_gateway
-    # The Java process gets a separate session, so that Ctrl-C reaches only us and we can stop Spark
-    # cleanly. It exits on its own when our end of its standard input closes, even after kill -9.
+    # Start the Java process in a separate session: Ctrl-C then reaches only us, and we can stop
+    # Spark cleanly. Java exits on its own when our end of its standard input closes, even after
+    # kill -9.
     options: dict[str, Any] = {"pass_fds": keep_open, "start_new_session": True}
     try:
         if log is None:

@@ -49,8 +49,7 @@ class Snapshot(View):
         return layout.merge(name, parts)
 
     def dataset(self, name: str) -> ds.Dataset | None:
-        """Return a table whose rows are written once, without reading it, or None before the first
-        batch."""
+        """Return a growing table without reading it, or None before the first batch."""
         version = None if self.control is None else self.control.versions.get(name)
         return None if version is None else self._tables.dataset(name, version)
 
@@ -63,7 +62,7 @@ class Snapshot(View):
     def some(
         self, name: str, number: int, columns: list[str], of: Mapping[str, str]
     ) -> list[dict[str, Any]]:
-        # Files are read one by one, and no more of them than needed.
+        # Read files one by one, and no more than needed.
         found: list[dict[str, Any]] = []
         dataset = self.dataset(name)
         conditions = [pc.field(column) == value for column, value in of.items()]

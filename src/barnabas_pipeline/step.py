@@ -39,13 +39,13 @@ class Query(NamedTuple):
     send: Send
 
     def take(self, batch: int, tasks: Tasks) -> None:
-        """Process a batch; this has no effect if the batch is already committed.
+        """Process a batch, unless it is already committed.
 
         Raises `ConfigError` or `NotExactlyOnce` if the tables cannot belong to this query.
         """
         tables, layout = self.tables, self.definition.layout
         before = tables.control()
-        # After a crash, Spark repeats a batch that is done but not marked as done.
+        # After a crash, Spark repeats a finished batch if it is not marked as done.
         if not tables.is_next(batch, self.id, before):
             return
         work = self.definition.work(Snapshot.at(tables, before) if before else None)

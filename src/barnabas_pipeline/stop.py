@@ -2,7 +2,7 @@
 
 A run is interrupted immediately and closes its resources as it exits; the next run continues from
 there. While Spark is working, however, an interrupt would break the connection to its Java side.
-The request is then only recorded (`patiently`), unless it is made a second time.
+The first request is then only recorded (`patiently`); a second one interrupts.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Stop:
             self._is_patient = False
 
     def wait(self, seconds: float) -> bool:
-        """Wait for this long or until an end is requested, and return whether one is."""
+        """Wait for this long or until an end is requested, and return whether it was."""
         return self.requested.wait(seconds)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         is_first = not self.requested.is_set()
         self.signal = number
         self.requested.set()
-        # The second signal interrupts even Spark, because the user does not want to wait.
+        # The second signal interrupts even Spark: the user does not want to wait.
         if not (self._is_patient and is_first):
             raise KeyboardInterrupt

@@ -1,7 +1,7 @@
-"""Prints the steps of a run, and the account of its records at the end.
+"""Prints the steps of a run, and finally the account of its records.
 
-Output goes to standard output; `__main__` reports errors. On a terminal, a step that takes a while
-shows what it is doing and for how long, until its final line replaces this text.
+Output goes to standard output; `__main__` reports errors. On a terminal, a long step shows its
+activity and duration until its final line replaces them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Steps:
     def step(self, label: str, doing: str) -> Iterator[list[str]]:
         """Time a step, and yield a list to which the caller appends the texts to show at its end.
 
-        `doing`: a text that says what the step does, which is shown until the step ends.
+        `doing`: what the step does, shown until it ends.
         """
         begin_s = time.monotonic()
         results: list[str] = []
@@ -44,7 +44,7 @@ class Steps:
 
     @contextmanager
     def meanwhile(self, label: str, doing: str) -> Iterator[None]:
-        """Show on a terminal what is being done until the block ends."""
+        """Show the current activity on a terminal until the block ends."""
         begin_s = time.monotonic()
         if not self._is_terminal:
             yield
@@ -71,7 +71,7 @@ class Steps:
 
 
 def account(accounts: Accounts) -> str:
-    """Return a line with the counts, which shows whether they add up."""
+    """Return a line that shows the counts and whether they add up."""
     sign = "=" if accounts.balance else "≠"
     return (
         f"read {accounts.read:,} {sign} valid {accounts.valid:,}"

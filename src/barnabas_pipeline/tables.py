@@ -4,11 +4,11 @@
     sessions/  files/  ...          a batch adds its part; readers merge the parts
     control/                        one row: the last complete batch, and its version of each table
 
-Delta has no commits that span tables. Therefore, each commit records its query and micro-batch, a
-batch is committed to all tables and then to the control table, and readers use the versions that
-the control table lists. A batch that was interrupted between two commits is repeated: it starts
-from the state in the control table, and its earlier commits are recognised. The cost of a batch
-depends only on its own size. At intervals, small files are merged, together with the parts in them.
+A Delta commit cannot span tables. A batch is therefore committed to all tables and then to the
+control table, and readers use the versions that the control table lists. Each commit records its
+query and micro-batch. A batch that was interrupted between two commits is repeated: it starts from
+the state in the control table, and its earlier commits are recognised. The cost of a batch depends
+only on its own size. At intervals, small files and the parts in them are merged.
 """
 
 from __future__ import annotations
@@ -158,8 +158,8 @@ class Tables:
     # ---- writing ----
 
     def check_query(self, query: str | None) -> None:
-        """Raise `ConfigError` unless this query wrote these tables; None means that none has
-        written any."""
+        """Raise `ConfigError` unless this query wrote these tables; None: no query has written
+        any."""
         control = self.control()
         made_by = control.query if control else None
         if made_by != query:
@@ -179,7 +179,7 @@ class Tables:
                 f"the tables in {self.directory} belong to query {control.query}; this is query"
                 f" {query}: choose another output directory for it"
             )
-        # The checkpoint is newer because the control table, or a version of it, was removed.
+        # The checkpoint is newer: the control table, or a version of it, was removed.
         if batch > done + 1:
             raise ConfigError(
                 f"batch {batch} comes after batch {done} in {self.directory}: versions of the"
@@ -188,7 +188,7 @@ class Tables:
         return batch == done + 1
 
     def growing_paths(self) -> dict[str, str]:
-        """Return the directories in which tasks write their files."""
+        """Return the directories to which tasks write files."""
         return {name: self._path(name) for name in self.layout.growing}
 
     def commit(self, batch: int, query: str, found: Outcome) -> None:
@@ -200,7 +200,7 @@ class Tables:
     def commit_to(self, name: str, batch: int, query: str, found: Outcome) -> bool:
         """Commit a batch to one table, and return False if it was already committed."""
         schema = self._all[name]
-        # Tasks have already written the rows; parts are merged first, so the driver writes them.
+        # Tasks have written the rows; the driver writes the parts, which are merged first.
         if name in self.layout.growing:
             files: Sequence[DataFile] = found.files[name]
         else:
@@ -209,7 +209,7 @@ class Tables:
         kept = self._kept[name]
         if kept.table() is None and not DeltaTable.is_deltatable(options.path):
             before = self.control()
-            # A table that a later version of the pipeline added begins with this batch. If the
+            # A table added by a later version of the pipeline begins with this batch. If the
             # control table lists it, the table was lost, and the commit is refused.
             if before is not None and name not in before.versions:
                 options = options._replace(begins=batch)
@@ -220,9 +220,8 @@ class Tables:
     ) -> None:
         """Make a batch that has been committed to all tables visible."""
         if (batch + 1) % _COMPACT_EVERY == 0:
-            # This precedes the control table's commit, so that the control table never lists a
-            # version whose files a vacuum removes, even if the pipeline has not run for a long
-            # time.
+            # Do this before the control table's commit, which must never list a version whose files
+            # a vacuum removes, even if the pipeline has not run for a long time.
             self.tidy()
         versions = self._of_each(lambda name: self._version_of(name, batch))
         row = {
@@ -238,11 +237,10 @@ class Tables:
             control = Control(batch, query, newest_s, versions, dict(dead_letters_end))
             self._state, self._seen = (control, self._seen), None
         if (batch + 1) % _COMPACT_EVERY == 0:
-            # This happens only now, because until the control table lists these versions, older
-            # ones are needed by readers, and by a driver that restarts, even long after it was
-            # killed.
+            # Until the control table lists these versions, readers need older ones, and so does a
+            # driver that restarts, even long after it was killed.
             self._drop_old(versions)
-        # Only the next batch needs this, and it has often not arrived yet.
+        # Only the next batch needs this, and it often arrives later.
         Thread(target=self._refresh, name="refresh-tables").start()
 
     def _refresh(self) -> None:
@@ -269,7 +267,7 @@ class Tables:
                 )
 
     def _drop_old(self, versions: Mapping[str, int]) -> None:
-        """Remove old log entries, and files that no version of the last week needs.
+        """Remove old log entries, and files that no version from the last week needs.
 
         After a failure, the next call tries again.
         """
@@ -285,8 +283,8 @@ class Tables:
                 )
 
     def _of_each(self, do: Callable[[str], T]) -> dict[str, T]:
-        """Call `do` for every table except the control table, several at a time, because most of
-        the time is spent waiting for the disk."""
+        """Call `do` for every table except the control table, several at a time: they mostly wait
+        for the disk."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return dict(zip(self._all, pool.map(do, self._all), strict=True))
 
@@ -306,13 +304,13 @@ class Tables:
         return options._replace(version=batch, cuts_log=False)
 
     def _version_of(self, name: str, batch: int) -> int:
-        """Return the newest version that contains this batch and no later one. If two drivers are
-        running, the other one may be ahead."""
+        """Return the newest version that contains this batch and no later one. If another driver is
+        running, it may be ahead."""
         kept = self._kept[name]
         if (known := kept.version()) is not None and kept.progress.application == batch:
             return known
-        # A version inherits batch numbers from those before it, so a compaction of the batch's
-        # files has the same number and is found first.
+        # A version inherits batch numbers from earlier ones. A compaction of the batch's files
+        # therefore has the same number and is found first.
         table = DeltaTable(self._path(name))
         while (found := table.transaction_version(self.layout.application)) != batch:
             assert found is not None and found > batch, f"{table.table_uri} has lost batch {batch}"

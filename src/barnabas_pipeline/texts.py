@@ -6,18 +6,18 @@ import polars as pl
 
 
 def texts(values: pl.Series) -> pl.Series:
-    """Return the values as texts; only null has no text.
+    """Return the values as strings; null stays null.
 
     Logs contain single bytes of other encodings, and of attacks, so a byte that is not UTF-8 is
     written as an escape such as `\\xe9`.
     """
     try:
         return values.cast(pl.String)
-    except pl.exceptions.ComputeError:  # does not say which rows
+    except pl.exceptions.ComputeError:  # the error does not name the rows
         found = [None if each is None else text_of(each) for each in values]
         return pl.Series(values.name, found, dtype=pl.String)
 
 
 def text_of(value: bytes) -> str:
-    """Return a value as text, as `texts` does."""
+    """Return a value as a string, like `texts`."""
     return value.decode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""Parses the lines of one file as the jobs do, and returns the result for each record."""
+"""Parses the lines of a file like the jobs, and returns the result for each record."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Tried(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """The formats of one kind; if `only` is given, no other format is tried."""
+    """The formats of one kind; if `only` is set, no other format is tried."""
 
     kind: str
     own: tuple[Format, ...]
@@ -41,8 +41,7 @@ class Trial(NamedTuple):
     only: str | None = None
 
     def try_file(self, path: str) -> Iterator[Tried]:
-        """Yield the results for a file's records, holding one portion of the file in memory at a
-        time.
+        """Yield the results for a file's records, with one portion of the file in memory at a time.
 
         Raises `ConfigError` if the file cannot be read.
         """
@@ -74,7 +73,7 @@ class Trial(NamedTuple):
 
     def _system(self, values: pl.Series, is_cut: pl.Series) -> list[list[dict[str, object]]]:
         """Return the rows for each line: one row, or one for each log record in the line."""
-        # No line can have this time, so it marks lines without a time.
+        # No line can have this time; use it to mark lines without one.
         received_us = time.time_ns() // 1_000_000 * 1_000 + 1
         formats = tuple(
             each for each in (*self._own(), *self.known) if self.only in (None, each.name)

@@ -1,4 +1,4 @@
-"""Defines access to the state of a pipeline's tables, whether on disk or in memory."""
+"""Defines access to a pipeline's tables, on disk or in memory."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ class View(ABC):
 
     @abstractmethod
     def dataset(self, name: str) -> Any:
-        """Return a table whose rows are written once, as an Arrow dataset that has not been read
-        yet, or None if there is none."""
+        """Return a growing table as an Arrow dataset, not read so far, or None if there is none."""
 
     @abstractmethod
     def reasons(self) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""Defines the interface for processing a batch of records, wherever this happens, and its results.
+"""Defines the interface for processing a batch of records, and its results.
 
     records ─▶ part ─▶ finish ─┬▶ rows of the growing tables
                                └▶ parts of all other tables, merged
@@ -27,7 +27,7 @@ class Part(NamedTuple):
 
     rows: dict[str, pa.Table]  # of the growing tables
     parts: dict[str, pl.DataFrame]  # of the merged tables
-    left: pa.Table | None = None  # rows that only the driver can finish
+    left: pa.Table | None = None  # rows for the driver to finish
 
 
 class Outcome(NamedTuple):
@@ -55,7 +55,7 @@ class Work(Protocol):
         """Process `Outcome.left` in the driver, and return new rows of growing tables in
         `Outcome.rows`.
 
-        The result must not depend on how records are distributed over tasks.
+        The result must not depend on the distribution of records over tasks.
         """
         ...
 
@@ -70,5 +70,5 @@ class Definition(Protocol):
     def layout(self) -> Layout: ...
 
     def work(self, before: View | None) -> Work:
-        """Return the work on the batch that follows this state; None means no state yet."""
+        """Return the work on the batch that follows this state; None means no state."""
         ...

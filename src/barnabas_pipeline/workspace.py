@@ -7,7 +7,7 @@
     lock           held while a run uses the directory
     cluster.id     the id of the cluster, instead of broker/, if the lines are sent to one
 
-The files belong together: if the checkpoint were lost, the broker's log would be counted again.
+The files belong together: without the checkpoint, the broker's log would be counted again.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Workspace:
         self._lock(patience_s)
 
     def _lock(self, patience_s: float) -> None:
-        # Spark's Java process inherits the descriptor and so holds the lock as well. The process
-        # briefly outlives a killed run, and might still be writing.
+        # Spark's Java process inherits the descriptor, and therefore holds the lock as well. It
+        # briefly outlives a killed run, and may be writing.
         give_up_at = time.monotonic() + patience_s
         while True:
             try:
@@ -66,8 +66,8 @@ class Workspace:
             )
 
     def check_cluster(self, cluster_id: str) -> None:
-        """Raise `ConfigError` if the lines were previously sent elsewhere, because offsets are
-        valid in only one log."""
+        """Raise `ConfigError` if the lines were previously sent elsewhere: offsets are valid in
+        only one log."""
         if self.broker.exists():
             raise ConfigError(
                 f"the tables in {self.directory} were filled from a broker that the pipeline "
@@ -75,8 +75,7 @@ class Workspace:
             )
         known = self._cluster_id()
         if known is None:
-            # The write is atomic, because part of an id, left by a crash, would refer to another
-            # cluster.
+            # Write atomically: a partial id, left by a crash, would refer to another cluster.
             written = self._cluster_file.with_suffix(".new")
             written.write_text(f"{cluster_id}\n", "utf-8")
             written.replace(self._cluster_file)
@@ -93,7 +92,7 @@ class Workspace:
             return None
 
     def is_full(self) -> bool:
-        """Return whether the disk is full, meaning that less than 8 MiB is free."""
+        """Return whether the disk is full: less than 8 MiB is free."""
         return shutil.disk_usage(self.directory).free < _LEAST_FREE_BYTES
 
     def close(self) -> None:
@@ -138,7 +137,7 @@ class Workspace:
         return self.directory / "report.html"
 
     def input_path(self, name: str) -> Path:
-        """Return the path of the generated input with this name."""
+        """Return the path of a generated input."""
         directory = self.directory / "input"
         directory.mkdir(exist_ok=True)
         return directory / name

@@ -1,1 +1,1 @@
-"""Provides everything that all pages share: frame, pictures, words and the files next to a page."""
+"""Provides what all pages share: frame, pictures, words and the files next to a page."""

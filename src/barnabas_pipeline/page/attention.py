@@ -1,4 +1,4 @@
-"""Describes what needs attention, which each page lists before its figures. Pure."""
+"""Describes what needs attention; each page lists this before its figures. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ MOST: Final = 3
 
 
 class Concern(NamedTuple):
-    """Something that a person should look at.
+    """A matter for human attention.
 
-    `card`: the title of the card on the page that gives the details. `reasons`: messages with
-    their counts. `examples`: pairs of a location and an excerpt from the log.
+    `card`: the title of the card with the details. `reasons`: messages with their counts.
+    `examples`: pairs of a place and an excerpt from the log.
     """
 
     title: str
@@ -25,7 +25,7 @@ class Concern(NamedTuple):
 
 
 def usual(number: float) -> str:
-    """Return a text that says which number would be usual."""
+    """Return a text about the usual number."""
     return "usually none" if number < 0.5 else f"usually {number:,.0f}"
 
 

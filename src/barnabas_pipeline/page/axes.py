@@ -18,11 +18,11 @@ _TIME_STEPS_S = (
         365 * _DAY_S,
     ),
 )
-_A_MONDAY = datetime.fromisoformat("2001-01-01")  # without a zone, like all times here
+_A_MONDAY = datetime.fromisoformat("2001-01-01")  # without a zone, like all times in this module
 
 
 def round_ticks(largest: float, most: int = 4) -> list[float]:
-    """Return 0 and up to `most` round numbers above it, the last of them at least `largest`."""
+    """Return 0 and up to `most` round numbers above it, the last at least `largest`."""
     if largest <= 0:
         return [0, 1]
     size = 10.0**-6
@@ -36,13 +36,12 @@ def round_ticks(largest: float, most: int = 4) -> list[float]:
 
 
 def time_ticks(begin: datetime, end: datetime, most: int = 14) -> list[tuple[datetime, str]]:
-    """Return up to `most` times between `begin` and `end` (both without a zone), with their
-    labels."""
+    """Return up to `most` times between `begin` and `end` (without zones), with their labels."""
     span_s = (end - begin).total_seconds()
     coarsest_s = _TIME_STEPS_S[-1] * (int(span_s // (_TIME_STEPS_S[-1] * most)) + 1)
     step_s = next((s for s in _TIME_STEPS_S if span_s / s <= most), coarsest_s)
     step = timedelta(seconds=step_s)
-    # The times are multiples of the step since a Monday: days begin at midnight, weeks on Mondays.
+    # Count the steps from a Monday, so that days begin at midnight and weeks on Mondays.
     at = _A_MONDAY + step * -(-(begin - _A_MONDAY) // step)
     ticks = []
     while at <= end:

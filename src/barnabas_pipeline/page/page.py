@@ -1,8 +1,8 @@
 """Renders a self-contained HTML page, which needs neither a network nor scripts.
 
 Each pipeline has a template that extends `base.html` (the style sheet and the frame) and uses
-`parts.html`, both in the folder `templates` next to this file. The part of the style sheet that the
-web console shares is its `static/base.css`.
+`parts.html`, both in the folder `templates` next to this file. The style sheet includes the web
+console's `static/base.css`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class PageOptions(NamedTuple):
     made_at: datetime
     """The time at which the page was created, with the time zone."""
     refresh_s: int | None = None
-    """Seconds after which an open page reloads itself, or None for never."""
+    """The interval in seconds at which an open page reloads itself, or None for never."""
     show_addresses: bool = False
     """Whether to show full network addresses instead of only their networks."""
 
@@ -32,7 +32,7 @@ class PageOptions(NamedTuple):
 def render(package: str, template: str, options: PageOptions, values: Mapping[str, object]) -> str:
     """Return the page as HTML.
 
-    `package`: the package whose folder `templates` contains `template`.
+    `package`: the package with `template` in its folder `templates`.
     """
     loaders = [
         PackageLoader(package),

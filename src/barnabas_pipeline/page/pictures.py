@@ -1,9 +1,9 @@
 """Draws the parts of a page's pictures as SVG, sharp at any size and with a tooltip on every mark.
 
-A picture fills the width of its place on the page, and only its shapes are stretched: x coordinates
-are shares of the width (0 to 1), while y coordinates and text sizes are in pixels, so a label has
-the same size on a phone as on a wide screen. Colours are CSS classes, which the page's style sheet
-defines for light and dark screens.
+A picture fills the available width on the page, and only its shapes are stretched: x coordinates
+are shares of the width (0 to 1), y coordinates and text sizes are in pixels. A label has the same
+size on a phone as on a wide screen. Colours are CSS classes, which the page's style sheet defines
+for light and dark screens.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas_pipeline.page.axes import round_ticks, short, time_ticks
 
 WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
-# The maximum number of ticks on a time axis, by class; the style sheet shows the class that fits.
+# The maximum number of ticks on a time axis, by class; the style sheet shows the one that fits.
 _DENSITIES: Final = (("wide", 12), ("medium", 6), ("narrow", 4))
 _STRETCHED: Final = 1000  # the largest x of a path
 
@@ -87,7 +87,7 @@ def grid(frame: Frame, ticks: Sequence[float]) -> Iterator[Markup]:
 
 
 def time_axis(frame: Frame, begin: datetime, end: datetime) -> Iterator[Markup]:
-    """Draw vertical lines at round times; narrower pictures show fewer of them."""
+    """Draw vertical lines at round times, fewer in narrower pictures."""
     for density, most in _DENSITIES:
         for at, label in time_ticks(begin, end, most):
             x = (at - begin) / (end - begin)
@@ -97,8 +97,8 @@ def time_axis(frame: Frame, begin: datetime, end: datetime) -> Iterator[Markup]:
 
 
 def time_span(times: Sequence[datetime], step: timedelta) -> tuple[datetime, datetime]:
-    """Return the time span of intervals that begin at these times, or an arbitrary span if there
-    are no intervals."""
+    """Return the time span of intervals that begin at these times, or any span if there are
+    none."""
     if not times:
         nothing = datetime.fromisoformat("2001-01-01")  # without a zone, like all times here
         return nothing, nothing + step
@@ -113,8 +113,8 @@ class Intervals:
         self._width = 1 / max(1, count)
 
     def area(self, tops: Sequence[float], bottoms: Sequence[float] | None, style: str) -> Markup:
-        """Fill the area between two lines, given by their y coordinates; if `bottoms` is None, the
-        lower line is the floor."""
+        """Fill the area between two lines of y coordinates; if `bottoms` is None, the lower is the
+        floor."""
         if not tops:
             return Markup("")
         floor = [self._frame.floor] * len(tops)
@@ -162,7 +162,7 @@ class Intervals:
     def _steps(self, heights: Sequence[float]) -> list[tuple[float, float]]:
         if len(heights) < 40:
             return [(self._x(i + e), y) for i, y in enumerate(heights) for e in (0, 1)]
-        # With many narrow intervals, a line through their midpoints is calmer than steps.
+        # For many narrow intervals, a line through their midpoints is calmer than steps.
         middles = [(self._x(i + 0.5), y) for i, y in enumerate(heights)]
         return [(self._x(0), heights[0]), *middles, (self._x(len(heights)), heights[-1])]
 
@@ -195,7 +195,7 @@ def heat_map(heat: Sequence[Sequence[float]], unit: str, title: str) -> Markup:
 
 
 def histogram(rows: Sequence[tuple[str, int]], unit: str, title: str) -> Markup:
-    """Draw columns with their counts on top, for a few categories in a given order."""
+    """Draw columns for a few categories, in order, with their counts on top."""
     frame = Frame(217, left=0, right=0, top=22, bottom=42)
     largest = max((count for _, count in rows), default=0) or 1
     slot = 1 / max(1, len(rows))
@@ -223,7 +223,7 @@ def histogram(rows: Sequence[tuple[str, int]], unit: str, title: str) -> Markup:
 
 
 def peak_ticks(values: Sequence[float]) -> list[float]:
-    """Return round numbers from 0 up to the largest of these values or just above it."""
+    """Return round numbers from 0 to the largest of these values, or just above it."""
     return round_ticks(max(values, default=0))
 
 

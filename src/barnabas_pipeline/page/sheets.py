@@ -1,7 +1,8 @@
-"""Writes a page's figures to files next to it: a CSV file per table, and a JSON file with all.
+"""Writes a page's figures to files next to it: a CSV file per table, and a JSON file for all
+tables.
 
-A text from a client (a path, a referrer, a user agent) may begin like a formula, which a
-spreadsheet would evaluate. In the CSV files, such a text is prefixed with an apostrophe.
+Text from a client (a path, a referrer, a user agent) may look like a formula, which a spreadsheet
+would evaluate. In the CSV files, such a text is prefixed with an apostrophe.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Sheet(NamedTuple):
 
 
 def folder_of(path: Path) -> Path:
-    """Return the folder that contains the files of the page at this path."""
+    """Return the folder for the files of the page at this path."""
     return path.with_name(f"{path.stem}-data")
 
 

@@ -101,8 +101,8 @@ def mark_sent_twice(lines: pl.DataFrame, seen: Positions) -> pl.DataFrame:
 def dead_letters(lines: pl.DataFrame, records: pa.Table) -> pa.Table:
     """Return each rejected line once, in schema `DEAD_LETTERS`.
 
-    If records contain several lines, the column `record` has the number of a line's record, and
-    `letter`, unless it is null, replaces the record's value.
+    If records contain several lines, the column `record` contains the number of a line's record,
+    and `letter`, unless it is null, replaces the record's value.
     """
     is_bad = lines.select(~pl.col("twice") & pl.col("reason").is_not_null()).to_series()
     places = np.flatnonzero(is_bad.to_numpy())

@@ -25,7 +25,7 @@ class Stop:
     def listen(self) -> None:
         """Handle the signals.
 
-        Call this again after a library has replaced the handlers. It works only in the main thread.
+        Call it again after a library has replaced the handlers, and only in the main thread.
         """
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)

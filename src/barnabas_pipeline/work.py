@@ -46,7 +46,7 @@ class Work(Protocol):
     def part(self, records: pa.Table, seen: Positions) -> Part:
         """Process records.
 
-        This runs in the tasks, to which the work is sent pickled. `seen`: the positions before the
+        This runs in the tasks, which receive the work pickled. `seen`: the positions before the
         batch.
         """
         ...

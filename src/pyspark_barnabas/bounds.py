@@ -1,8 +1,8 @@
 """Parses the options for the start and end of a read: a name, offsets or timestamps.
 
 Offsets and timestamps by partition are given in JSON: `{"topic": {"0": number, "1": number}}`,
-where the offset -2 means the earliest and -1 the latest. `survey.py` resolves them to offsets of a
-real log.
+where offset -2 means the earliest and -1 the latest. `survey.py` resolves them to offsets of a real
+log.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark_barnabas.given import GivenOptions, instant_ms, parse_option
 EARLIEST = -2
 LATEST = -1
 
-# The first of the three that is given counts, as in the connector.
+# The first of the three options that is set counts, as in the connector.
 STARTING_NAMES = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
 ENDING_NAMES = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
 STRATEGY_NAME = "startingOffsetsByTimestampStrategy"
@@ -27,9 +27,9 @@ STRATEGY_NAME = "startingOffsetsByTimestampStrategy"
 class Bound(NamedTuple):
     """One end of the range to read.
 
-    `offset` (EARLIEST or LATEST) applies to every partition unless `offsets` has one for each.
-    Likewise, `timestamp_ms` applies unless `timestamps_ms` has one for each. `option` is the name
-    of the option that set it.
+    `offset` (EARLIEST or LATEST) applies to every partition unless `offsets` specifies one for
+    each. Likewise, `timestamp_ms` applies unless `timestamps_ms` is set. `option` names the option
+    that set the bound.
     """
 
     option: str
@@ -41,7 +41,7 @@ class Bound(NamedTuple):
 
     @property
     def is_named(self) -> bool:
-        """Return whether the bound is simply earliest or latest."""
+        """Return whether the bound is just EARLIEST or LATEST."""
         return self.offsets is None and self.timestamp_ms is None and self.timestamps_ms is None
 
 
@@ -113,7 +113,7 @@ def _numbers_by_partition(text: str, expected: str) -> Mapping[TopicPartition, i
 
 
 def partition_number(text: object) -> int:
-    """Parse a partition number, which is text as a JSON key and a number in a list.
+    """Parse a partition number: text if it is a JSON key, a number if it is in a list.
 
     Raises `ValueError`.
     """

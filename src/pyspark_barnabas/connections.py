@@ -14,20 +14,21 @@ _MOST_KEPT = 4
 
 def connect(properties: Mapping[str, str]) -> SyncConsumer:
     """Return a connected consumer. Raises `NoBrokersAvailable` with the address."""
-    # An offset out of range must be an error, because a reset would lose records silently.
+    # An offset out of range must be an error: a reset would silently lose records.
     options: dict[str, Any] = {**properties, "auto.offset.reset": "none"}
     return SyncConsumer(options.pop("bootstrap.servers"), **options)
 
 
 class KeptConsumers:
-    """Keeps connected consumers by their properties; a new one replaces the least recently used."""
+    """Caches connected consumers by their properties; a new one replaces the least recently
+    used."""
 
     def __init__(self) -> None:
         self._consumers: dict[tuple[tuple[str, str], ...], SyncConsumer] = {}
 
     def get(self, properties: Mapping[str, str]) -> SyncConsumer:
         name = tuple(sorted(properties.items()))
-        # The consumer is removed and added again, so that the first one is the least recently used.
+        # Remove the consumer and add it again, so that the first is the least recently used.
         consumer = self._consumers.pop(name, None) or connect(properties)
         self._consumers[name] = consumer
         if len(self._consumers) > _MOST_KEPT:
@@ -41,11 +42,10 @@ class KeptConsumers:
 
 @functools.cache
 def consumers_of_process() -> KeptConsumers:
-    """Return the kept consumers of this worker process.
+    """Return this worker process's consumers.
 
-    Spark reuses its Python workers from task to task and batch to batch, one task at a time, but
-    gives tasks no place to keep a connection; reconnecting would cost more than reading a small
-    batch.
+    Spark reuses its Python workers for successive tasks and batches, but offers tasks no place to
+    store a connection. Reconnecting would cost more than reading a small batch.
     """
     keep_freed_memory()
     return KeptConsumers()

@@ -1,11 +1,11 @@
-"""Implements the exactly-once sink: each micro-batch is one transaction of the driver.
+"""Implements the exactly-once sink: the driver commits each micro-batch in one transaction.
 
     tasks      rows -> staging topic; the offsets of its batches go to the driver  (staging.py)
     driver     InitProducerId -> token -> rows to their targets, and the next token -> EndTxn
 
 The transaction is open only while the driver copies, not while tasks run, and no task takes part in
-it. Therefore, retries, speculation and a different number of tasks do not matter. A replayed
-micro-batch finds its own token and writes nothing (token.py). Consume the topic with
+it. Retries, speculation and the number of tasks therefore do not matter. A replayed micro-batch
+finds its own token and writes nothing (token.py). Consume the topic with
 `isolation.level=read_committed`.
 """
 
@@ -44,7 +44,7 @@ from pyspark_barnabas.token import Token, is_committed
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_MS = 60_000  # for a response to a fetch
-# Deleting waits half a second for the followers' next fetches, so it is done once for several small
+# Deletion waits half a second for the followers' next fetches, so delete once for several small
 # micro-batches.
 _CLEARED_EVERY = 8  # micro-batches
 _MANY_ROWS = 100_000
@@ -55,7 +55,7 @@ _TRANSACTION_TIMEOUT_MS = 900_000  # `transaction.max.timeout.ms` of brokers, by
 
 
 class RowsStaged(WriterCommitMessage):
-    """The places of a task's staged rows, and its query."""
+    """The places of the rows staged by a task, and its query."""
 
     def __init__(self, query: str, batches: Sequence[StagedBatch]) -> None:
         self.query = query
@@ -64,12 +64,12 @@ class RowsStaged(WriterCommitMessage):
 
 class ExactlyOnceWriter(DataSourceArrowWriter):
     """Implements `df.write.format("barnabas").option("exactlyOnce", "true").mode("append")`, with
-    one transaction per job. A job that runs again writes its rows again."""
+    one transaction per job. If a job runs again, it writes its rows again."""
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
         self._columns = columns_to_write(schema, options.topic, overwrite=overwrite)
         self._options = options
-        # This is created by the driver and sent pickled to the tasks.
+        # The driver creates this object, and the tasks receive it pickled.
         self._job = f"job-{uuid4()}"
         self._topic = staging.staging_topic(transactional_id_of(options, self._job))
         asyncio.run(create_staging_topic(options, self._topic))
@@ -114,7 +114,7 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
             asyncio.run(commit(self._options, staged[0].query, batchId, batches))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Do nothing, because staged rows are not part of the topic and are deleted after a later
+        """Do nothing: staged rows are not part of the topic, and are deleted after a later
         commit."""
 
 
@@ -125,8 +125,8 @@ def transactional_id_of(options: SinkOptions, query: str) -> str:
 async def commit(
     options: SinkOptions, query: str, batch: int, staged: Sequence[StagedBatch]
 ) -> bool:
-    """Copy the staged rows in one transaction, unless they have already been copied, and return
-    whether they were copied now.
+    """Copy the staged rows in one transaction, unless copied before, and return whether this call
+    did.
 
     Raises `NotExactlyOnce`, `StagingLost`, or `ProducerFenced` if a newer producer has the same id.
     """
@@ -134,8 +134,7 @@ async def commit(
     place = TopicPartition(staging.staging_topic(transactional_id), 0)
     wanted = Token(query, batch, sum(each.rows for each in staged))
     async with _connected(options, transactional_id) as clients:
-        # While the markers of a transaction are still being written, its token is unknown
-        # (KIP-447).
+        # A transaction's token is unknown until all its markers are written (KIP-447).
         committed = await clients.admin.list_group_offsets(
             transactional_id, [place], require_stable=True
         )
@@ -145,7 +144,7 @@ async def commit(
             return False
         clients.producer.begin_transaction()
         await staging.copy(clients.consumer, clients.producer, place.topic, staged, _TIMEOUT_MS)
-        # As with consumers, the committed offset is the next one, here the number of the next
+        # As for consumers, the committed offset is the next one: the number of the next
         # micro-batch.
         token = OffsetAndMetadata(batch + 1, wanted.metadata)
         await clients.producer.send_offsets_to_transaction({place: token}, transactional_id)
@@ -198,7 +197,7 @@ async def _connected(options: SinkOptions, transactional_id: str) -> AsyncIterat
     This fences an earlier producer with the same id and ends its open transaction.
     """
     servers, properties = properties_of_clients(options.client)
-    # The longest timeout that a broker accepts by default, unless the user sets another.
+    # Unless the user sets another timeout, use the longest that a broker accepts by default.
     lasting = {
         _TIMEOUT_NAME: _TRANSACTION_TIMEOUT_MS,
         **properties.producer,
@@ -212,8 +211,8 @@ async def _connected(options: SinkOptions, transactional_id: str) -> AsyncIterat
         ) as consumer,
     ):
         try:
-            # This happens before the token is read. An attempt that is still running is fenced, so
-            # it cannot commit between that read and this transaction.
+            # Do this before reading the token: a running attempt is fenced, and cannot commit
+            # between the read and this transaction.
             await producer.init_transactions()
         except InvalidTransactionTimeout:
             raise ConfigError(

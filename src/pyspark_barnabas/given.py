@@ -2,8 +2,8 @@
 
 Names are case-insensitive, values are text, and errors show both.
 
-A parser is a function that takes the text. It raises `ValueError` with a description of the valid
-form, which the error shows after "expected".
+A parser is a function of the text. It raises `ValueError` with a description of the valid form,
+which the error includes after "expected".
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.errors import ConfigError
 
 Value = TypeVar("Value")
 
-# Options that Spark adds to those of the user.
+# Options that Spark adds to the user's.
 _OF_SPARK = frozenset(("checkpointlocation", "queryname"))
 
 
@@ -25,8 +25,8 @@ class GivenOptions:
     """The options of one read or write."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
-        # The names are converted to lower case for any mapping, because Spark's own is
-        # case-insensitive only as long as it is not copied.
+        # Always convert the names to lower case: Spark's own mapping is case-insensitive, but a
+        # copy of it is not.
         self._given = {name.lower(): value for name, value in given.items()}
 
     def names(self) -> list[str]:
@@ -44,7 +44,7 @@ class GivenOptions:
 
 
 def refuse_others(source: str, given: Iterable[str], known: Iterable[str], prefix: str) -> None:
-    """Reject options, given in lower case, that `source` does not have and that lack the `prefix`.
+    """Reject options (in lower case) unknown to `source` that lack the `prefix`.
 
     Raises `ConfigError` with the most similar existing name.
     """

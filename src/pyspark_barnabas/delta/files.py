@@ -1,8 +1,8 @@
 """Writes Parquet files in a task of the Delta sink, one file per partition of the table.
 
-A file has a random name, in a directory named after its partition. According to the protocol, the
-partition in the table's log is authoritative, but Polars uses the directory. Files without a commit
-are invisible and are removed by a vacuum.
+Each file has a random name, in a directory named after its partition. According to the protocol,
+the partition in the table's log is authoritative, but Polars uses the directory. Files without a
+commit are invisible; a vacuum removes them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Key = tuple[str | None, ...]
 
 
 class DataFile(NamedTuple):
-    """A Parquet file that has been written but not committed."""
+    """A Parquet file, written but not committed."""
 
     path: str  # relative to the table's root
     size_bytes: int
@@ -95,7 +95,7 @@ class FileWriter:
         return [file.finish() for file in self._open.values()]
 
     def discard(self) -> None:
-        """Remove the files written, if possible, because they will not be committed."""
+        """Remove the files written, if possible: they will not be committed."""
         for file in self._open.values():
             file.discard()
 
@@ -109,7 +109,7 @@ class FileWriter:
         columns = [partition_texts(batch.column(name), name) for name in self._partition_by]
         keys = pa.StructArray.from_arrays(columns, names=[str(at) for at in range(len(columns))])
         distinct = dict.fromkeys(tuple(each.values()) for each in keys.to_pylist())
-        # All rows belong to one partition, so nothing has to be copied.
+        # All rows belong to one partition; nothing has to be copied.
         if len(distinct) == 1:
             yield next(iter(distinct)), None
             return
@@ -152,7 +152,7 @@ class PartitionFile:
             )
 
     def add(self, rows: pa.RecordBatch) -> int:
-        """Add rows, and return by how many bytes the waiting rows grew."""
+        """Add rows, and return the growth of the waiting rows in bytes."""
         self._waiting.append(rows)
         self.waiting_bytes += rows.nbytes
         return int(rows.nbytes)
@@ -193,7 +193,7 @@ class PartitionFile:
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
-        """Add the file's name to errors of the file system."""
+        """Add the file's name to file system errors."""
         try:
             yield
         except OSError as error:
@@ -202,7 +202,7 @@ class PartitionFile:
 
 
 def _fitting(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the rows in a file's schema."""
+    """Convert the rows to a file's schema."""
     if not any(is_strict(field.type) for field in schema):
         return rows if rows.schema.equals(schema) else rows.cast(schema)
     return pa.Table.from_arrays(
@@ -213,8 +213,8 @@ def _fitting(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 def _fitting_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     if not is_strict(kind):
         return column.cast(kind)
-    # Below a null, Spark also has nulls in fields that may not be null, which Arrow neither casts
-    # nor writes. A column built from Python values has non-null values there.
+    # Below a null, Spark writes nulls even to fields that may not be null; Arrow neither casts nor
+    # writes these. A column built from Python values contains non-null values in these fields.
     return pa.chunked_array([pa.array(each.to_pylist(), kind) for each in column.chunks], kind)
 
 
@@ -231,7 +231,7 @@ def _directory(name: str, value: str | None) -> str:
 
 def partition_texts(column: pa.Array, name: str) -> pa.Array:
     """Return a partition column's values as they are in the log (Delta's protocol, "Partition Value
-    Serialization"). Raises `ConfigError` for values that cannot be there."""
+    Serialization"). Raises `ConfigError` for values that the log cannot represent."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         # According to the protocol, an empty string is null.
@@ -248,7 +248,7 @@ def partition_texts(column: pa.Array, name: str) -> pa.Array:
 def _instants(column: pa.Array, name: str) -> pa.Array:
     """Return instants in UTC, marked as UTC, because Spark reads an unmarked instant in its
     session's time zone. Times without a zone are not marked."""
-    # A cast to a type without a zone gives the time in UTC, whichever zone the column is shown in.
+    # A cast to a type without a zone yields the time in UTC, whatever the column's zone.
     texts = _within_years(column.cast(pa.timestamp("us")), name).cast(pa.string())
     if column.type.tz is None:
         return texts

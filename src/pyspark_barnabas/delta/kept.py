@@ -1,7 +1,8 @@
-"""Keeps a table open between the commits of one process, as long as nothing else changes it.
+"""Keeps a table open between a process's commits, as long as nothing else changes it.
 
-Opening a table reads its log, and finding a query's last commit reads it again. Both take longer
-than a commit of a few rows, and neither is necessary if the last version is this process's own.
+Opening a table reads its log, and the search for a query's last commit reads it again. Both take
+longer than a commit of a few rows, and neither is necessary if the last version is this process's
+own.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _Identity = tuple[int, int, int]
 class Kept:
     """An open table in a local directory, with the progress of its only query.
 
-    Only one thread at a time may use it, except that `refresh` may run in another one.
+    Only one thread at a time may use it, but `refresh` may run in another.
     """
 
     def __init__(self, directory: str) -> None:
@@ -39,8 +40,8 @@ class Kept:
         """Return the version of this process's last commit, or None if the log has changed since,
         or nothing is kept."""
         with self._lock:
-            # If the entry is the same file and no entry follows it, nobody has committed, or put
-            # another table in this place.
+            # If the entry is the same file and no entry follows it, nobody has committed or
+            # replaced the table.
             if self._table is not None and (
                 self._identity(self._version) != self._entry
                 or self._identity(self._version + 1) is not None
@@ -49,7 +50,7 @@ class Kept:
             return None if self._table is None else self._version
 
     def table(self) -> DeltaTable | None:
-        """Return the table, or None if there is none or its log has changed since it was kept."""
+        """Return the table, or None if there is none or its log has changed since `keep`."""
         self.refresh()
         return None if self.version() is None else self._table
 
@@ -72,7 +73,7 @@ class Kept:
         with self._lock:
             if self._table is None or self._table.version() == self._version:
                 return
-            # If this fails, the commit is still valid, and the next one opens the table again.
+            # If this fails, the commit remains valid, and the next one reopens the table.
             with suppress(DeltaError, OSError):
                 self._table.update_incremental()
             if self._table.version() != self._version:

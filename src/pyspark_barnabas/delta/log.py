@@ -1,9 +1,8 @@
 """Manages the retention of a Delta table's log.
 
-The cost of listing the log grows with its length, and each commit lists it. Therefore, a table to
-which many micro-batches are written needs checkpoints, and its old log entries must be removed.
-Versions remain readable unless they are older than the newest checkpoint that precedes the
-retention period.
+Each commit lists the log, which takes longer as the log grows. A table for many micro-batches
+therefore needs checkpoints, and its old log entries must be removed. Versions remain readable
+unless they are older than the newest checkpoint that precedes the retention period.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ def configuration(options: DeltaOptions) -> dict[str, str | None]:
 
 
 def hook(options: DeltaOptions) -> Any:
-    """Return `deltalake`'s settings for cutting the log after each checkpoint."""
+    """Return `deltalake`'s settings for truncating the log after each checkpoint."""
     from deltalake import PostCommitHookProperties
 
     return PostCommitHookProperties(cleanup_expired_logs=None if options.cuts_log else False)
 
 
 def cut(options: DeltaOptions, version: int | None = None) -> None:
-    """Write a checkpoint of this version, or of the newest one, and remove the log entries that are
-    older than the table's retention and that no version after a checkpoint needs."""
+    """Write a checkpoint of this or the newest version, and remove old log entries. An entry is
+    removed if it is older than the table's retention and no version after a checkpoint needs it."""
     from deltalake import DeltaTable
 
     storage = dict(options.storage)

@@ -1,8 +1,8 @@
-"""Tracks a query's progress in a table with Delta's application transactions. Pure.
+"""Tracks a query's progress in a table, using Delta's application transactions. Pure.
 
-A query's commit has two of these: one for its application, with the number of the micro-batch as
-its version, and one whose name also contains the query, so that another query with the same
-application is detected.
+A query's commit contains two of these: one for its application, with the number of the micro-batch
+as its version, and one whose name also contains the query, to detect another query with the same
+application.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def is_committed(found: Progress, wanted: MicroBatch) -> bool:
         return _of_restored(app_id, batch, begins)
     expected = 0 if found.application is None else found.application + 1
     if batch == found.application:
-        # The number is None if the log no longer has that commit, or if another writer made it.
+        # The number is None if the log no longer contains that commit, or if another writer made
+        # it.
         if found.rows not in (None, rows):
             raise NotExactlyOnce(
                 f"batch {batch} was committed with {counted(found.rows or 0, 'row')} and now has "

@@ -1,7 +1,7 @@
 """Maps Spark's column types to Arrow, and checks that they suit Delta and an existing table.
 
-Nested types are checked, too, and every error contains the full path, such as `items.element.price`
-or `prices.value.currency`, with Delta's own names for the parts of an array or a map.
+Nested types are checked, too. Every error contains the full path, such as `items.element.price` or
+`prices.value.currency`, with Delta's own names for the parts of an array or map.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TYPES: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
     pa.types.is_decimal128,
     pa.types.is_date32,
 )
-# Types that a partition's directory and the log can represent unambiguously.
+# Types with an unambiguous form in a partition's directory and in the log.
 _OF_PARTITIONS: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
     pa.types.is_string,
     pa.types.is_large_string,
@@ -47,7 +47,7 @@ Path = tuple[str, ...]  # from a column to a field within it
 
 
 class Difference(NamedTuple):
-    """A column or a nested field that only the rows have, or only the table has."""
+    """A column or nested field that only the rows or only the table contain."""
 
     path: Path
     is_new: bool
@@ -123,20 +123,19 @@ def check_partitioning(schema: pa.Schema, partition_by: Sequence[str]) -> None:
 
 
 def nullable_schema(schema: pa.Schema) -> Schema:
-    """Return the schema of a new table, in which everything may be null, as with Delta's own
-    writer."""
+    """Return the schema of a new table. Everything may be null, as with Delta's own writer."""
     from deltalake import Schema
 
     return Schema.from_arrow(nullable(schema))
 
 
 def nullable(schema: pa.Schema) -> pa.Schema:
-    """Return the columns with everything in them nullable."""
+    """Make the columns and everything in them nullable."""
     return pa.schema([_nullable(field) for field in schema])
 
 
 def is_strict(kind: pa.DataType) -> bool:
-    """Return whether a field within this type may not be null."""
+    """Return whether any field within this type may not be null."""
     inner = [kind.field(at) for at in range(kind.num_fields)]
     if pa.types.is_map(kind):  # Arrow's key field may never be null
         inner = [kind.key_field.with_nullable(True), kind.item_field]
@@ -158,7 +157,7 @@ def _nullable_type(kind: pa.DataType) -> pa.DataType:
 
 
 def new_fields(table: DeltaTable, schema: pa.Schema, *, merge: bool) -> list[Any]:
-    """Return the columns that the table lacks, or of which it lacks a field, for its `add_columns`.
+    """Return the columns that are missing from the table, fully or in part, for its `add_columns`.
 
     Raises `ConfigError` if rows do not match: a type differs, a column or field is new without
     `merge`, or a column is missing or may be null although the table's may not.

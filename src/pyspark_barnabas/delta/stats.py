@@ -1,8 +1,8 @@
 """Computes a data file's statistics for a table's log: rows, minimum and maximum values, and nulls.
 
-Readers use them to skip files, so a value that cannot be exact is left out (Delta's protocol,
-"Per-file Statistics"). A column without bounds has no null count either, because deltalake 1.6.6
-reads missing bounds next to a null count as an empty range, and finds no row.
+Readers use them to skip files, so inexact values are left out (Delta's protocol, "Per-file
+Statistics"). A column without bounds has no null count either, because deltalake 1.6.6 reads
+missing bounds next to a null count as an empty range, and finds no row.
 """
 
 from __future__ import annotations
@@ -58,8 +58,7 @@ def statistics(metadata: pq.FileMetaData) -> str:
 
 
 def _object(values: dict[str, str]) -> str:
-    """Return a JSON object of values that are already JSON, so that a decimal keeps all its
-    digits."""
+    """Return a JSON object with these JSON values; decimals keep all their digits."""
     return "{" + ", ".join(f"{json.dumps(name)}: {text}" for name, text in values.items()) + "}"
 
 
@@ -77,7 +76,7 @@ def _upper(value: Any, physical_type: str) -> str | None:
     if isinstance(value, str):
         if len(value) <= _LONGEST:
             return json.dumps(value)
-        # Any continuation sorts before the last of all characters.
+        # Any continuation sorts before the highest character.
         return None if value[_LONGEST] == _LAST else json.dumps(value[:_LONGEST] + _LAST)
     if isinstance(value, datetime.datetime):
         return json.dumps(_milliseconds(value, up=True))

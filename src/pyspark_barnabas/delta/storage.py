@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def open_table(options: DeltaOptions) -> DeltaTable | None:
-    """Open the table as it is now, or return None if it does not exist.
+    """Open the table's newest version, or return None if there is no table.
 
     Raises `BarnabasError` if `deltalake` cannot read it.
     """
@@ -38,7 +38,7 @@ def open_table(options: DeltaOptions) -> DeltaTable | None:
 def existing_table(options: DeltaOptions) -> DeltaTable:
     """Open the table.
 
-    Raises `ConfigError` if it does not exist, or `BarnabasError` as `open_table` does.
+    Raises `ConfigError` if it does not exist, or the errors of `open_table`.
     """
     parts = urlsplit(options.path)
     is_local = parts.scheme in ("", "file")
@@ -51,8 +51,7 @@ def existing_table(options: DeltaOptions) -> DeltaTable:
 
 
 def filesystem(options: DeltaOptions) -> pa_fs.FileSystem:
-    """Return the file system, rooted at the table's directory, which is created if it is
-    missing."""
+    """Return the file system, rooted at the table's directory; a missing directory is created."""
     parts = urlsplit(options.path)
     if parts.scheme in ("", "file"):
         root = Path(url2pathname(parts.path) if parts.scheme else options.path).absolute()

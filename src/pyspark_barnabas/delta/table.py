@@ -49,11 +49,11 @@ _ROWS: Final = "barnabas.rows"
 
 
 class CommitLost(BarnabasError):
-    """Nothing was committed, and these files no longer can be: the batch must run again."""
+    """Nothing was committed, and these files can no longer be: the batch must run again."""
 
 
 class Layout(NamedTuple):
-    """The layout of a table, as tasks need it."""
+    """The layout of a table, for tasks."""
 
     partition_by: tuple[str, ...]  # partition columns
     required: frozenset[str] = frozenset()  # columns that may not be null
@@ -71,7 +71,7 @@ class Table:
         self._kept = kept
 
     def open(self) -> DeltaTable | None:
-        """Open the table as it is now, or return None if it does not exist."""
+        """Open the table's newest version, or return None if there is no table."""
         return open_table(self._options)
 
     def check(self, schema: pa.Schema, *, overwrite: bool = False) -> Layout:
@@ -92,7 +92,7 @@ class Table:
     def commit(
         self, schema: pa.Schema, files: Sequence[DataFile], *, overwrite: bool, query: str | None
     ) -> bool:
-        """Add the files in one commit, and return False if this was already committed before.
+        """Add the files in one commit, or return False if they were committed before.
 
         `query`: the query of a stream, whose progress is checked strictly; None for a batch job,
         which is skipped if its version is not newer, as with Delta's own writer.
@@ -121,13 +121,13 @@ class Table:
                     self._add(table, schema, files, properties, overwrite=overwrite)
             except CommitFailedError as error:
                 came_first = in_one_line(error)
-                # Other failures raise the same error, so only a newer version proves a lost race.
+                # Other failures raise the same error; only a newer version proves a lost race.
                 if not self._is_newer(table):
                     raise BarnabasError(f"{self._options.path}: {came_first}") from error
                 _log.info("another commit of %s came first: %s", self._options.path, came_first)
                 continue
             except (DeltaError, OSError) as error:
-                # If two writers create the table simultaneously, one finds that it exists.
+                # Two writers may create the table at the same time; one then finds that it exists.
                 if table is None and self.open() is not None:
                     continue
                 raise BarnabasError(f"{self._options.path}: {in_one_line(error)}") from error
@@ -173,7 +173,8 @@ class Table:
         return is_committed(found, MicroBatch(app_id, query, version, _rows(files), begins))
 
     def _check_empty(self) -> None:
-        """Raise `ConfigError` if the directory has other files, which a vacuum would remove."""
+        """Raise `ConfigError` if the directory contains other files, which a vacuum would
+        remove."""
         own = [f"{name}=" for name in self._options.partition_by]
         for info in filesystem(self._options).get_file_info(pa_fs.FileSelector("")):
             name = info.base_name
@@ -239,7 +240,7 @@ class Table:
         refuse_demands(table, overwrite=overwrite)
         new = new_fields(table, schema, merge=self._options.merge_schema)
         if new:
-            # This is a separate commit, which does no harm if the next one fails.
+            # This separate commit does no harm if the next one fails.
             table.alter.add_columns(new)
         table.create_write_transaction(
             _actions(files),
@@ -254,9 +255,8 @@ class Table:
         from deltalake import CommitProperties, Transaction
 
         app_id, version = self._options.app_id, self._options.version
-        # `deltalake` itself would retry, with weaker checks: an overwrite would keep what a
-        # compaction has merged in the meantime, and a table created twice would have both first
-        # batches.
+        # `deltalake` itself would retry, with weaker checks: an overwrite would keep files merged
+        # in the meantime, and a table created twice would contain both first batches.
         if app_id is None or version is None:
             return CommitProperties(max_commit_retries=0)
         transactions = [Transaction(app_id, version)]
@@ -284,7 +284,8 @@ class Table:
                 compact(self._options)
             if vacuums:
                 vacuum(table)
-        # Another writer may have changed the table in the meantime; the next time is early enough.
+        # Another writer may have changed the table in the meantime; trying again next time is
+        # enough.
         except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
             _log.warning(
                 "%s: maintenance failed and will be retried later: %s",

@@ -17,8 +17,7 @@ def vacuum(
     the table's own retention applies, which its property delta.deletedFileRetentionDuration sets
     and which is a week by default.
 
-    Raises `ConfigError` if the table has files of a kind that `deltalake` may mistake for unneeded
-    ones.
+    Raises `ConfigError` if `deltalake` may mistake some of the table's files for unneeded ones.
     """
     refuse_features(table)
     return table.vacuum(retain_hours, dry_run, enforce_retention_duration=False, full=True)

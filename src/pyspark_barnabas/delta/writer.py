@@ -1,7 +1,7 @@
-"""Implements the Delta sink's writers, which Spark's tasks and its driver call.
+"""Implements the Delta sink's writers, called by Spark's tasks and its driver.
 
-A stream's micro-batch is one commit; if it is repeated, the query's id and the batch's number
-identify it. A task that runs twice writes its files twice; files that no message lists are not
+Each micro-batch of a stream is one commit. If repeated, it is recognised by the query's id and the
+batch's number. A task that runs twice writes its files twice; files that no message lists are not
 committed.
 """
 
@@ -27,7 +27,7 @@ from pyspark_barnabas.delta.table import Table
 
 
 class FilesWritten(WriterCommitMessage):
-    """The files that a task has written, and its query."""
+    """The files written by a task, and its query."""
 
     def __init__(self, query: str | None, files: Sequence[DataFile]) -> None:
         self.query = query
@@ -70,7 +70,7 @@ class DeltaWriter(_Writer, DataSourceArrowWriter):
         self._commit(self._options, messages, self._options.query)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Do nothing, because a vacuum removes files without a commit."""
+        """Do nothing: a vacuum removes files without a commit."""
 
 
 class DeltaStreamWriter(_Writer, DataSourceStreamArrowWriter):
@@ -93,4 +93,4 @@ class DeltaStreamWriter(_Writer, DataSourceStreamArrowWriter):
             self._commit(options, messages, query)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Do nothing, as in `DeltaWriter`, and because the outcome of a commit may be unknown."""
+        """Do nothing, as in `DeltaWriter`; moreover, the outcome of a commit may be unknown."""

@@ -8,7 +8,7 @@ import polars as pl
 def texts(values: pl.Series) -> pl.Series:
     """Return the values as strings; null stays null.
 
-    Logs contain single bytes of other encodings, and of attacks, so a byte that is not UTF-8 is
+    Logs contain stray bytes from other encodings and from attacks. A byte that is not UTF-8 is
     written as an escape such as `\\xe9`.
     """
     try:

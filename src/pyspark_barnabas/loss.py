@@ -1,8 +1,8 @@
 """Detects data loss: a query should have read records that no longer exist.
 
 A gap is not a loss. Compaction and transaction markers leave offsets without records *inside* the
-log; a loss is an unread offset *below* the log's start (retention, deleted records), an offset
-above its end (records that the brokers lost, a topic deleted and recreated), or an offset in a
+log. A loss is an unread offset *below* the log's start (retention, deleted records), an offset
+above its end (records lost by the brokers, a topic deleted and recreated), or an offset in a
 deleted partition.
 
 Only this module decides where a query continues after a loss, both for the driver that plans and
@@ -26,12 +26,12 @@ class DataLoss(BarnabasError):
 
 
 class Log(NamedTuple):
-    """A partition's log as the brokers have it now."""
+    """A partition's log, as last reported by the brokers."""
 
     start: int
     end: int
     is_same: bool | None
-    """Whether its topic has the same id as the topic that was read; None if the id is unknown."""
+    """Whether the topic id is that of the topic read before; None if the id is unknown."""
 
 
 class Resumed(NamedTuple):
@@ -45,12 +45,11 @@ class Resumed(NamedTuple):
 def resume(partition: TopicPartition, position: int, log: Log) -> Resumed:
     """Return where a query that has read everything before `position` continues.
 
-    A log that ends below that position was cut. If the topic is known to be the same, the query has
-    already read what is left of it and continues at the end, as with Spark's connector. Otherwise,
-    the log more likely belongs to another topic with the old name, and the query continues at its
-    start.
+    A log that ends below that position was truncated. If the topic is known to be the same, the
+    query has read what is left and continues at the end, as with Spark's connector. Otherwise, the
+    log more likely belongs to another topic of the same name, and the query continues at its start.
     """
-    # The id has changed (KIP-516), and offsets of the old topic mean nothing in the new one.
+    # With another id (KIP-516), this is another topic, in which old offsets mean nothing.
     if log.is_same is False:
         text = f"{partition.topic}: deleted and created again, with records still to read"
         return Resumed(log.start, text)
@@ -71,7 +70,7 @@ def remainder(wanted: OffsetRange, log: Log) -> tuple[OffsetRange, str]:
     """Return what a task can still read of a range, and a description of the loss, which is empty
     if nothing is lost.
 
-    Nothing before the range's start is read, although `resume` may go back, because those rows
+    Nothing before the range's start is read: `resume` may go back, but rows from before the start
     would belong to another micro-batch, which the driver plans.
     """
     partition, start, end, _ = wanted
@@ -79,8 +78,7 @@ def remainder(wanted: OffsetRange, log: Log) -> tuple[OffsetRange, str]:
     loss = first.loss or last.loss
     if not loss:
         return wanted, ""
-    # Nothing of the range is left, because any records that the log has there were written after
-    # the loss.
+    # Nothing of the range is left: any records at these offsets were written after the loss.
     if log.is_same is False or start > log.end:
         return wanted._replace(start=end), loss
     return wanted._replace(start=min(first.position, end), end=min(end, log.end)), loss

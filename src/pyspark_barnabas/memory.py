@@ -1,13 +1,13 @@
 """Configures the memory of a worker process: the allocator and the garbage collector.
 
 Each fetch, a few megabytes in half a dozen arrays, is received, decoded and freed. glibc returns
-blocks of that size to the system immediately and gets them again, zeroed, page by page, which was
+blocks of that size to the system immediately and gets them back page by page, zeroed. This was
 measured to take a third of a reading task's CPU time. With `keep_freed_memory`, glibc keeps the
 blocks as long as the worker lives, which costs at most the memory of one fetch.
 
-Spark collects Python's garbage after each task. With PySpark, Arrow, NumPy and Polars loaded, that
-was measured to take 75 ms, during which the process cannot begin another task. A small task itself
-takes less time. `settle_objects` leaves only newer objects to the collector.
+Spark collects Python's garbage after each task. With PySpark, Arrow, NumPy and Polars loaded, a
+collection was measured to take 75 ms, more than a small task, and the process cannot begin another
+task meanwhile. `settle_objects` leaves only newer objects to the collector.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MMAP_BYTES = 32 * 1024 * 1024  # the most that glibc accepts
 
 
 def keep_freed_memory() -> None:
-    """Configure this process's allocator if it is glibc's; otherwise do nothing."""
+    """Configure this process's allocator, provided that it is glibc's."""
     if sys.platform == "linux":
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
         if mallopt is not None:
@@ -37,8 +37,8 @@ def keep_freed_memory() -> None:
 def settle_objects(kind: str) -> None:
     """Exempt the objects of this process from further garbage collections.
 
-    Call this at the end of a task. By then, the first task of each kind has loaded everything that
-    later tasks of the kind need, and all later calls do nothing. Garbage is collected first.
+    Call this at the end of a task. By then, the first task of a kind has loaded everything that
+    later ones need, whose calls do nothing. Garbage is collected first.
     """
     gc.collect()
     gc.freeze()

@@ -1,6 +1,6 @@
 """Handles a query's offsets: their JSON, a trigger's share of the backlog, and the tasks' ranges.
 
-The module is pure. The state of the log is passed in as numbers, so a replay of a micro-batch plans
+The module is pure. The log's state is passed in as numbers, so the replay of a micro-batch plans
 the same ranges without any request.
 
 An offset has the form that Spark's Kafka connector writes into the checkpoint, plus two keys of
@@ -9,15 +9,15 @@ ours:
     {"@ids": {"web": "FSAQdDVOSNC33pgt9SlwTQ"}, "@start": {"web": {"1": 40}},
      "web": {"0": 120, "1": 55}}
 
-The numbers are the start of the next batch. `@ids` identifies their topics, because a topic that
-was deleted and recreated has a different id, and the numbers mean nothing in it (decision 19).
-`@start` has the *start* of this batch in partitions for which the last offset has no number, or an
-invalid one: all partitions in the first batch and, later, a partition that was added, or one that
-lost records if the user chose to continue. Topic names cannot contain an `@`.
+The numbers are the start of the next batch. `@ids` identifies their topics: a topic that was
+deleted and recreated has a different id, and the numbers mean nothing in it (decision 19). `@start`
+has the *start* of this batch in partitions for which the last offset has no number, or an invalid
+one: all partitions in the first batch and, later, a partition that was added, or one that lost
+records if the user chose to continue. Topic names cannot contain an `@`.
 
 This module also pins the first offset. Spark calls `initialOffset()` more than once and does not
 store the result, so "latest" would differ between the calls and between runs. Records in the gap
-would be lost, or a batch would end before its start. Therefore, `initialOffset()` returns the
+would be lost, or a batch would end before its start. `initialOffset()` therefore returns the
 constant `{}`, and `latestOffset` resolves the user's option once, into the *end* of the first
 batch, which Spark writes to its offset log before anything runs.
 """
@@ -43,15 +43,14 @@ class StreamOffset(NamedTuple):
 
     positions: Offsets
     starts: Offsets
-    ids: Mapping[str, str] = _NO_IDS  # of topics, as Kafka writes them; unknown ones are left out
+    ids: Mapping[str, str] = _NO_IDS  # of topics, as Kafka writes them, without unknown ones
 
     def to_json(self) -> dict[str, Any]:
-        """Return the dictionary that Spark stores, with its keys sorted because Spark compares
+        """Return the dictionary that Spark stores. Its keys are sorted, because Spark compares
         offsets as text.
 
-        It is never empty, even if it covers nothing (a pattern without a match yet), because an
-        empty offset means the start of a query, whereas later matches are read from their
-        beginning.
+        It is never empty, even if it covers nothing (a pattern without a match), because an empty
+        offset means the start of a query, whereas later matches are read from their start.
         """
         encoded = _nested(self.positions)
         if self.starts or not encoded:
@@ -108,23 +107,23 @@ def ranges_between(start: StreamOffset, end: StreamOffset) -> list[OffsetRange]:
 def shares(backlog: Offsets, limit: int) -> dict[TopicPartition, int]:
     """Return each partition's share of its backlog in a batch of at most `limit` offsets.
 
-    Shares are in proportion to the backlogs, so that partitions of different volume advance through
-    time together: a partition that ran ahead would push the watermark past the rows of the other
-    partitions. Each gets at least one offset if there are enough; otherwise, the longest backlogs
-    are served first.
+    Shares are proportional to the backlogs, so that partitions of different volume advance through
+    time together: a partition that ran ahead would push the watermark past the other partitions'
+    rows. Each gets at least one offset if the limit permits; otherwise, the longest backlogs are
+    served first.
     """
     total = sum(backlog.values())
     if total <= limit:
         return dict(backlog)
     waiting = sorted((p for p in backlog if backlog[p]), key=lambda p: (-backlog[p], p))[:limit]
     granted = dict.fromkeys(backlog, 0)
-    # Each first gets one offset, and then a share of the other offsets in proportion to its
-    # remaining backlog.
+    # Each gets one offset, and then a share of the other offsets in proportion to its remaining
+    # backlog.
     spare, rest = limit - len(waiting), sum(backlog[p] - 1 for p in waiting)
     for partition in waiting:
         granted[partition] = 1 + (backlog[partition] - 1) * spare // rest if rest else 1
     left = limit - sum(granted.values())
-    for partition in waiting:  # the remainder of rounding down, one each
+    for partition in waiting:  # the remainder from rounding down, one each
         if left and granted[partition] < backlog[partition]:
             granted[partition] += 1
             left -= 1
@@ -134,14 +133,14 @@ def shares(backlog: Offsets, limit: int) -> dict[TopicPartition, int]:
 def split(
     ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None
 ) -> list[OffsetRange]:
-    """Split ranges into about `min_partitions` pieces, none of more than `max_records` offsets."""
+    """Split ranges into about `min_partitions` pieces of at most `max_records` offsets."""
     total = sum(each.size for each in ranges)
     pieces: list[OffsetRange] = []
     for each in ranges:
         parts = 1
         if max_records:
             parts = -(-each.size // max_records)
-        # As in Spark's connector, ranges are split only if there are fewer than requested, in
+        # As in Spark's connector, split ranges only if there are fewer than requested, in
         # proportion to their sizes.
         if min_partitions and len(ranges) < min_partitions:
             parts = max(parts, round(min_partitions * each.size / total))
@@ -150,7 +149,7 @@ def split(
 
 
 def packed(ranges: Iterable[OffsetRange], most: int) -> list[list[OffsetRange]]:
-    """Return lists of successive ranges, each of at most `most` offsets unless it is one range."""
+    """Group successive ranges into lists of at most `most` offsets, or a single longer range."""
     lists: list[list[OffsetRange]] = []
     size = 0
     for each in ranges:

@@ -1,8 +1,8 @@
-"""Parses the options of `format("barnabas")`, most of which are those of Spark's Kafka connector.
+"""Parses the options of `format("barnabas")`, mostly those of Spark's Kafka connector.
 
 This module defines the names, the defaults and the conflicts, and opens no connection. An unknown
-option is an error, because a silently ignored `maxOffsetPerTrigger` costs an afternoon. Whether
-topics, partitions and offsets exist is checked later, by `survey.py`, which asks the brokers.
+option is an error, because a silently ignored `maxOffsetPerTrigger` costs an afternoon. `survey.py`
+asks the brokers whether topics, partitions and offsets exist.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pyspark_barnabas.subscription import SUBSCRIPTION_NAMES, Subscription, subs
 
 
 class SourceOptions(NamedTuple):
-    """All options of a reader, which are sent pickled to the tasks."""
+    """All options of a reader, sent pickled to the tasks."""
 
     client: Mapping[str, str]
     subscription: Subscription
@@ -46,13 +46,12 @@ class SourceOptions(NamedTuple):
     record_batches: bool
 
     def __repr__(self) -> str:
-        """Omit the client's properties, which include its secrets, because Spark logs what
-        fails."""
+        """Omit the client's properties, which include its secrets: Spark logs failed objects."""
         return f"SourceOptions({self.subscription})"
 
 
 class SinkOptions(NamedTuple):
-    """All options of a writer, which are sent pickled to the tasks."""
+    """All options of a writer, sent pickled to the tasks."""
 
     client: Mapping[str, str]
     topic: str | None
@@ -77,11 +76,11 @@ _SOURCE_NAMES = (
     "maxRecordsPerPartition",
     "failOnDataLoss",
     "includeHeaders",
-    "recordBatches",  # ours: rows are packed, for jobs that unpack them in Arrow
+    "recordBatches",  # ours: packed rows, for jobs that unpack them in Arrow
     "kafkaConsumer.pollTimeoutMs",
     "topicIds",  # ours: false keeps them out of the checkpoint, so that the connector can use it
-    # These are accepted without effect, so that jobs written for the connector run unchanged. This
-    # source joins no consumer group, and its client has its own retries.
+    # Accepted without effect: jobs written for the connector run unchanged. This source joins no
+    # consumer group, and its client retries in its own way.
     "groupIdPrefix",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
@@ -101,7 +100,8 @@ def source_options(given: Mapping[str, str], *, streaming: bool | None = None) -
     """
     options = GivenOptions(given)
     refuse_unknown(options.names(), _SOURCE_NAMES)
-    # As in the connector, a batch reads the existing records by default, and a stream the new ones.
+    # As in the connector, the default is to read existing records in a batch, and new ones in a
+    # stream.
     starting = starting_bound(options, LATEST if streaming else EARLIEST)
     ending = ending_bound(options)
     if streaming is True:

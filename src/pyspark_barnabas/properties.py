@@ -1,8 +1,8 @@
 """Sorts `kafka.*` options into options for our client, options without effect, and rejected ones.
 
-There are three kinds: the options that our client has (`client/config.py` checks their values);
-options of Kafka's Java clients that are meaningless here and accepted without effect, so that a
-tuned job runs unchanged; and options that would break the source's guarantees and are rejected.
+There are three kinds: our client's options (`client/config.py` checks their values); options of
+Kafka's Java clients without a meaning in our client, accepted so that a tuned job runs unchanged;
+and options that would break the source's guarantees, which are rejected.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ _PREFIX = "kafka."
 _SERVERS = "bootstrap.servers"
 
 _READ_DEFAULTS = {
-    # A task reads one partition, which may fill a whole fetch. With 2 MiB, about 17,000 small
-    # records, there are few round trips, and the decoded data still fits into the processor's
-    # cache.
+    # A task reads one partition, which may fill a whole fetch. 2 MiB, about 17,000 small records,
+    # keep round trips rare and decoded data within the processor's cache.
     "max.partition.fetch.bytes": "2097152",
-    # A request for a mistyped name must not create that topic.
+    # A request for a mistyped name must not create a topic.
     "allow.auto.create.topics": "false",
 }
 _WRITE_DEFAULTS = {
@@ -102,7 +101,7 @@ def client_properties(given: Mapping[str, str], *, reads: bool) -> Mapping[str, 
     for option, value in given.items():
         name = option.lower()
         if name == _SERVERS:
-            # The bare name is accepted, too; `kafka.bootstrap.servers` takes precedence.
+            # Also accept the bare name; `kafka.bootstrap.servers` takes precedence.
             properties.setdefault(_SERVERS, value)
         elif name.startswith(_PREFIX):
             _take(properties, name.removeprefix(_PREFIX), value, own)
@@ -125,8 +124,8 @@ def refuse_unknown(names: Iterable[str], known: Sequence[str]) -> None:
     """
     names = list(names)
     if _OF_CATALOG_TABLES in names:
-        # As seen with Spark 4.3, a table's options are kept in the catalog, but a source written in
-        # Python gets none of them when the table is read. An error is better than a useless table.
+        # Spark 4.3 stores a table's options in the catalog, but passes none of them to a Python
+        # source that reads the table. An error is better than a useless table.
         raise ConfigError(
             "CREATE TABLE does not work for a topic: Spark passes no options of a table to a source"
             " written in Python. Use CREATE TEMPORARY VIEW ... USING barnabas OPTIONS (...)"
@@ -141,7 +140,7 @@ def _take(properties: dict[str, str], name: str, value: str, own: set[str]) -> N
     if name in _REFUSED:
         raise ConfigError(f"option kafka.{name} is not supported: {_REFUSED[name]}")
     if name in _WITHOUT_EFFECT:
-        return  # even if our consumer has it, as the source joins no group
+        return  # even if our consumer has it: the source joins no group
     if name == _SERVERS or name in own or name.startswith(_SECURITY):
         properties[name] = value
     elif name not in _OF_CONSUMERS | _OF_PRODUCERS:

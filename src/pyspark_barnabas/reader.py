@@ -1,10 +1,10 @@
 """Reads ranges of offsets as Arrow, for the batch reader and for the tasks of a stream.
 
-Rows are decoded per fetch, about 17,000 small ones at a time, since a call to NumPy costs almost as
-much for a few rows as for many. Spark gets them in record batches of at most 16,384 rows, so that
-it can process one while the next is written. By the time that a fetch is decoded, the consumer has
-already sent the next one. Spark's own share of the cost per row (the JVM's reading of Arrow and its
-projection) is by far the largest; ours is about a quarter of it.
+Rows are decoded per fetch, about 17,000 small ones at a time: a call to NumPy costs almost as much
+for a few rows as for many. Spark receives record batches of at most 16,384 rows, and can process
+one while the next is written. By the time a fetch is decoded, the consumer has sent the next one.
+Spark's own share of the cost per row (the JVM's reading of Arrow and its projection) is by far the
+largest; ours is about a quarter of it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from pyspark_barnabas.schema import RECORD_BATCHES, arrow_schema, check_read_sch
 from pyspark_barnabas.survey import ids_of, require_all, resolve, survey
 
 RECORDS_OF_ONE_TASK = 5_000
-"""With packed rows, small ranges share a task up to this number of offsets, because a task with few
-records costs almost as much as one with many."""
+"""With packed rows, small ranges share a task up to this number of offsets: a task with few records
+costs almost as much as one with many."""
 _ROWS = 16_384
 _LOOK_MS = 1_000  # how long to wait for a record before looking at the log's end
 
@@ -63,11 +63,11 @@ class TopicReader(DataSourceReader):
 
 
 def tasks(options: SourceOptions, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
-    """Return the tasks between two offsets, without sending a request. The value of each is a list
+    """Return the tasks between two offsets, without sending a request. Each task's value is a list
     of ranges in different partitions."""
     ranges = ranges_between(start, end)
     limits = options.min_partitions, options.max_records_per_partition
-    # A user who sets the size or the number of the tasks gets exactly the connector's tasks.
+    # A user who sets the size or number of tasks gets exactly the connector's tasks.
     if options.record_batches and limits == (None, None):
         return [InputPartition(some) for some in packed(ranges, RECORDS_OF_ONE_TASK)]
     return [InputPartition([piece]) for piece in split(ranges, *limits)]
@@ -87,14 +87,14 @@ def read_task(options: SourceOptions, partition: InputPartition) -> Iterator[pa.
 def read_ranges(
     consumer: SyncConsumer, options: SourceOptions, ranges: Iterable[OffsetRange]
 ) -> Iterator[tuple[TopicPartition, Columns]]:
-    """Yield all records of ranges in different partitions, each range in order. Offsets without a
-    record inside the log are not a loss.
+    """Yield all records of ranges in different partitions, each range in order. Offsets without
+    records inside the log are not a loss.
 
     Raises `DataLoss` if records no longer exist, with or without their topic, `ReadTimedOut`, or
     `CorruptData`.
     """
-    # The leaders are looked up first, because a fetch without a known leader waits for a backoff,
-    # which a task for a small topic among many would do each time.
+    # Look up the leaders first: a fetch without a known leader waits for a backoff, in every task
+    # if there are many small topics.
     left = _existing(consumer, options, {each.topic_partition: each for each in ranges})
     consumer.assign([*left])
     try:
@@ -115,8 +115,7 @@ def read_ranges(
                 del left[partition]
                 consumer.pause(partition)
     finally:
-        # The process keeps the consumer for its next task, so the consumer must no longer fetch for
-        # this one.
+        # The process's next task reuses the consumer, which must stop fetching for this one.
         consumer.assign([])
 
 
@@ -128,7 +127,7 @@ def _fetched(
 
     Raises `ReadTimedOut`, or `DataLoss`.
     """
-    # After a short wait, check whether the records exist, before spending the rest of the timeout.
+    # After a short wait, check that the records exist before waiting for the rest of the timeout.
     look_ms = min(_LOOK_MS, options.poll_timeout_ms)
     for timeout_ms in (look_ms, options.poll_timeout_ms - look_ms):
         try:
@@ -154,13 +153,13 @@ def _fetched(
 
 
 def _is_there(consumer: SyncConsumer, wanted: OffsetRange) -> bool:
-    """Return whether all of a range exists, or its leader is currently unavailable."""
+    """Return whether the whole range exists, or its leader is temporarily unavailable."""
     try:
         return _has(consumer, wanted) and not remainder(wanted, _log_of(consumer, wanted))[1]
     except (Unreachable, KafkaError) as error:
         if isinstance(error, KafkaError) and not error.retriable:
             raise
-        # A leader that is unavailable for a while does not mean loss.
+        # A temporarily unavailable leader does not mean loss.
         return True
 
 
@@ -240,7 +239,7 @@ def _record_batches(columns: Columns, partition: TopicPartition) -> Iterator[pa.
     if columns.headers is not None:
         arrays.append(columns.headers.cast(schema.field("headers").type))
     rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    # The pieces are equal, because a last piece with few rows would cost as much as a full one.
+    # Make the pieces equal: a last piece with few rows would cost as much as a full one.
     pieces = -(-count // _ROWS)
     for piece in range(pieces):
         start, end = count * piece // pieces, count * (piece + 1) // pieces
@@ -248,7 +247,7 @@ def _record_batches(columns: Columns, partition: TopicPartition) -> Iterator[pa.
 
 
 def _in_one_row(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Pack rows into one row, which Spark passes on as bytes. Its JVM then need not convert their
+    """Pack rows into one row, which Spark passes on as bytes. This saves its JVM the conversion of
     cells, which is most of the cost of a row."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:

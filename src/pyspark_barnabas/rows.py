@@ -14,8 +14,8 @@ from barnabas.client.producer.batch import ProducerRecord
 from barnabas.errors import ConfigError
 from pyspark_barnabas.schema import check_write_schema
 
-# Spark's batches have 10,000 rows for all partitions; with many partitions, each would get few rows
-# and the record batches would be small.
+# Spark's batches contain 10,000 rows for all partitions; with many partitions, the record batches
+# would be small.
 _TABLE_BYTES: Final = 8_388_608
 _NO_TOPIC: Final = "a row's topic is null: fill it in, or give the option topic"
 
@@ -46,8 +46,8 @@ def columns_to_write(schema: StructType, topic: str | None, *, overwrite: bool =
 async def tables(batches: Iterator[pa.RecordBatch]) -> AsyncIterator[pa.Table]:
     """Yield the rows in tables of a few megabytes.
 
-    Spark provides the rows through a blocking iterator, which is read in a thread so that it does
-    not delay requests to the brokers.
+    Spark provides the rows through a blocking iterator. A thread reads it, so that requests to the
+    brokers are not delayed.
     """
     while (table := await asyncio.to_thread(_next_table, batches)) is not None:
         yield table
@@ -87,7 +87,7 @@ def topic_columns(
     if numbers is not None and numbers.null_count:
         if numbers.null_count < table.num_rows:
             return None
-        # If it is null in all rows, the column counts as missing.
+        # A column of nulls counts as missing.
         numbers = None
     values = table.column(columns.value)
     keys = None if columns.key < 0 else table.column(columns.key)

@@ -1,7 +1,7 @@
-"""Defines the columns of topics, which are those of the Kafka connector.
+"""Defines the columns of topics, the same as the Kafka connector's.
 
 The two formats are therefore interchangeable. Users may pass a schema (`.schema(...)`), but only
-this one, because nothing could fill other columns.
+this one: nothing could fill other columns.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def check_read_schema(
 ) -> None:
     """Raise `ConfigError` unless `given` is this format's schema."""
     own = read_schema(include_headers, record_batches)
-    # This ignores nullability, which simpleString leaves out and a user need not repeat.
+    # This ignores nullability, which simpleString omits and users need not repeat.
     if given.simpleString() != own.simpleString():
         raise ConfigError(
             f"format barnabas has the schema {own.simpleString()} and accepts no other, such as"

@@ -1,7 +1,7 @@
-"""Implements the data source, which is Spark's entry point and creates the readers and writers.
+"""Implements the data source: Spark's entry point, which creates readers and writers.
 
 Spark sends it pickled to several processes, so it contains only the text of the options. The
-options are parsed where they are used, and parsing opens no connection.
+options are parsed where they are used, without a connection.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ class BarnabasDataSource(DataSource):
     """Topics as a Spark data source."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        # This is a plain dictionary of lower-case names, because Spark's mapping is
-        # case-insensitive only as long as it is not copied. `GivenOptions` is always
-        # case-insensitive.
+        # Use a plain dictionary of lower-case names: Spark's mapping is case-insensitive, but a
+        # copy of it is not. `GivenOptions` always is.
         self.options = {name.lower(): value for name, value in options.items()}
 
     @classmethod
@@ -33,7 +32,7 @@ class BarnabasDataSource(DataSource):
         return "barnabas"
 
     def schema(self) -> StructType:
-        # Spark asks for the schema in `load()`, where a user expects an error for a wrong option.
+        # Spark asks for the schema in `load()`, where users expect errors for wrong options.
         options = source_options(self.options)
         return read_schema(options.include_headers, options.record_batches)
 

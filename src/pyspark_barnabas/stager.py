@@ -28,8 +28,8 @@ from pyspark_barnabas.staging import StagedBatch, StagingLost
 async def stage(
     options: SinkOptions, columns: Columns, transactional_id: str, rows: Iterator[pa.RecordBatch]
 ) -> list[StagedBatch]:
-    """Write a task's rows to the staging topic, which is created if it does not exist, and return
-    their acknowledged places."""
+    """Write a task's rows to the staging topic, created if necessary, and return their acknowledged
+    places."""
     topic = staging.staging_topic(transactional_id)
     await create_staging_topic(options, topic)
     servers, properties = properties_of_clients(options.client)
@@ -43,8 +43,8 @@ async def stage_job(
     """Write a task's rows to a staging topic that the driver created, and return their acknowledged
     places.
 
-    The topic is created neither here nor by a broker, because Spark may cancel this task after the
-    driver has aborted the job, and nobody would delete the topic a second time.
+    Neither this task nor a broker creates the topic: Spark may cancel this task after the driver
+    has aborted the job, and nobody would delete the topic again.
     """
     servers, properties = properties_of_clients(options.client)
     sending = {**properties.producer, **staging.CREATES_NOTHING}
@@ -75,7 +75,7 @@ async def _stage(
 
 
 class _Stager:
-    """Stages one task's batches. `planner` looks up the target topics, and `producer` sends."""
+    """Stages one task's batches. `planner` looks up the target topics; `producer` sends."""
 
     def __init__(self, planner: Producer, producer: Producer, topic: str) -> None:
         self._producer = producer
@@ -110,7 +110,7 @@ class _Stager:
             checked = self._intake.check(record)
             target = await self._target(checked)
             builder = builders.setdefault(target, BatchBuilder(self._codec))
-            # A record that is larger than a batch gets a batch to itself.
+            # A record larger than a batch gets a batch to itself.
             full = builder.size_bytes + checked.size_bytes > self._config.batch_size
             if full and builder.record_count:
                 await self._send(target, builder.build(), builder.record_count)
@@ -121,8 +121,7 @@ class _Stager:
             await self._send(target, builder.build(), builder.record_count)
 
     async def finish(self) -> list[StagedBatch]:
-        """Return all batches once they are acknowledged. Raises the error of any batch that was
-        rejected."""
+        """Return all batches once they are acknowledged. Raises the error of any rejected batch."""
         await self._producer.flush()
         return [self._staged(*each) for each in self._sent]
 
@@ -133,7 +132,7 @@ class _Stager:
 
     def _staged(self, target: TopicPartition, rows: int, delivery: Delivery) -> StagedBatch:
         place = delivery.result()
-        # The broker recognised a batch that was resent, but no longer knew its offset
+        # The broker recognised a resent batch, but no longer had its offset
         # (DuplicateSequenceNumber).
         if place.offset < 0:
             raise StagingLost(f"a batch for {target} is stored, but its offset is unknown")

@@ -3,10 +3,10 @@
     task: rows -> batches, one target partition each -> staging topic, at least once -> their places
     driver, in commit: places -> the same batches -> target partitions, in one transaction
 
-A task may run twice, speculatively or after a failure, and tasks may be split differently in a
-replay. Therefore, only the places that reach the driver count, whatever else is in the staging
-topic. Batches older than a committed micro-batch are deleted; the batches of an ended query expire
-after a day.
+A task may run twice, speculatively or after a failure, and a replay may split tasks differently.
+Therefore, only the places that reach the driver count, whatever else is in the staging topic.
+Batches older than a committed micro-batch are deleted; the batches of an ended query expire after a
+day.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CONFIGS: Final = {
     "compression.type": "producer",
     "max.message.bytes": str(8 << 20),
 }
-# A deleted topic must not be recreated with the brokers' defaults, that is, with one partition.
+# A deleted topic must not be recreated with the brokers' defaults: a single partition.
 CREATES_NOTHING: Final = {"allow.auto.create.topics": "false"}
 
 
@@ -61,8 +61,8 @@ def staging_topic(transactional_id: str) -> str:
 
 
 def partition_of(target: TopicPartition) -> int:
-    """Return the staging partition of a target, which never changes, so that a task's rows stay
-    in order."""
+    """Return a target's staging partition. It never changes, so that a task's rows stay in
+    order."""
     return partition_for_key(f"{target.topic}-{target.partition}".encode(), _PARTITIONS)
 
 
@@ -74,7 +74,7 @@ async def create(admin: Admin, topic: str) -> None:
     try:
         await admin.create_topics([NewTopic(topic, _PARTITIONS, configs=_CONFIGS)])
     except TopicAlreadyExists:
-        # Another task may just have created the topic, and the broker may not know about it yet.
+        # Another task may just have created the topic, and the broker may not have learnt of it.
         with contextlib.suppress(UnknownTopicOrPartition, LeaderNotAvailable):
             (found,) = await admin.describe_topics([topic])
             if len(found.partitions) != _PARTITIONS:
@@ -101,7 +101,7 @@ async def copy(
         place = TopicPartition(topic, each.staging_partition)
         wanted.setdefault(place, {})[each.offset] = each
     with _missing(topic):
-        # A fetch would wait for a deleted topic until it times out; this detects one in a second.
+        # A fetch from a deleted topic would only time out; this detects the deletion in a second.
         await consumer.partitions_for(topic)
     consumer.assign(list(wanted))
     for place, batches in wanted.items():
@@ -116,7 +116,7 @@ async def copy(
             await _copy(producer, place, found, wanted[place])
             if not wanted[place]:
                 del wanted[place]
-                # Nothing more is wanted from this partition, and further fetches would delay the
+                # Nothing more is wanted from this partition; further fetches would delay the
                 # others.
                 consumer.pause(place)
 
@@ -142,7 +142,7 @@ async def _copy(
     last = max(wanted)
     for at, header in iterate_batches(fetched.records):
         staged = wanted.pop(header.base_offset, None)
-        # The batch belongs to another attempt or another micro-batch, so no message lists it.
+        # A batch from another attempt or another micro-batch, listed by no message.
         if staged is None:
             continue
         if header.record_count != staged.rows:
@@ -151,13 +151,13 @@ async def _copy(
                 f"but {staged.rows} were staged"
             )
         await producer.send_batch(staged.target, fetched.records[at : at + header.size_bytes])
-    # The fetch has passed the last place, so what is still wanted does not exist.
+    # The fetch has passed the last place: batches that are still wanted do not exist.
     if wanted and fetched.next_offset > last:
         raise StagingLost(f"{place} has no batch at {min(wanted)}, where one was staged")
 
 
 async def clear(admin: Admin, topic: str, staged: Iterable[StagedBatch]) -> None:
-    """Delete the staged batches up to and including these, which have been committed."""
+    """Delete the staged batches up to and including these committed ones."""
     ends: dict[TopicPartition, int] = {}
     for each in staged:
         place = TopicPartition(topic, each.staging_partition)

@@ -1,4 +1,4 @@
-"""Writes, to a writable place, a shell script that starts a program for Spark."""
+"""Writes a shell script that starts a program for Spark, to a writable directory."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def provide_script(path: str, text: str) -> Path | None:
     """Write an executable script with this text and return its path, or None if there is no place
     for it.
 
-    `path` is relative to a directory of Barnabas, which is in the interpreter's environment, so
-    that the script moves with it, or else in the user's cache.
+    `path` is relative to Barnabas's directory in the interpreter's environment (the script moves
+    with it) or else in the user's cache.
     """
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     for directory in (Path(sys.prefix) / "share", Path(cache)):
@@ -30,7 +30,7 @@ def _write(path: Path, text: str) -> None:
     if path.is_file() and path.read_text() == text and os.access(path, os.X_OK):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    # This is atomic, because another process may be starting the script right now.
+    # Write atomically: another process may be starting the script at this moment.
     handle, name = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "w") as file:
         file.write(text)

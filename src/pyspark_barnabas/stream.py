@@ -1,10 +1,9 @@
 """Implements the stream reader, which decides the offsets of a micro-batch.
 
 One instance serves a whole query. Spark calls it on the driver side, from one process.
-`latestOffset` decides from the brokers' answers, and its result is in Spark's offset log before
-anything is read. After that, nothing is decided again: `partitions` is a pure function of two
-offsets, so a batch that is replayed after a crash reads the same rows. `offsets.py` describes how
-the first offset is pinned.
+`latestOffset` decides from the brokers' responses, and its result is in Spark's offset log before
+anything is read. This decision is final: `partitions` is a pure function of two offsets, so a batch
+replayed after a crash reads the same rows. `offsets.py` describes how the first offset is pinned.
 """
 
 from __future__ import annotations
@@ -65,22 +64,21 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._survey()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Return the end of the next batch, or `start` itself if the batch would have nothing to
-        do."""
-        # A run that ends on its own ends with the records that existed at its start.
+        """Return the end of the next batch, or `start` itself if there is nothing to do."""
+        # A run that ends on its own reads only the records that existed at its start.
         found = self._survey() if self._target is None else self._target
         self._latest = found.ends
         before = StreamOffset.from_json(start)
         begins = self._begins(before, found) if start else self._first(found)
         starts = {each: at for each, at in begins.items() if before.positions.get(each) != at}
         backlog = {each: found.ends[each] - at for each, at in begins.items()}
-        # New starts do not wait, because the checkpoint must contain them.
+        # Do not delay new starts: the checkpoint must contain them.
         if start and not starts and self._is_too_little(sum(backlog.values()), limit):
             backlog = {}
         granted = self._granted(backlog, limit)
         positions = {each: at + granted.get(each, 0) for each, at in begins.items()}
-        # For the same offset, Spark plans no batch. A recreated topic needs one even without
-        # records, so that the checkpoint gets its new id.
+        # For an unchanged offset, Spark plans no batch. A recreated topic needs one even without
+        # records, to record its new id in the checkpoint.
         if start and not starts and positions == before.positions and not _recreated(before, found):
             return start
         self._last_batch_at_ms = self._clock.monotonic_ms()
@@ -116,7 +114,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _first(self, found: Survey) -> Offsets:
         """Return the start of the query.
 
-        This is called once, because Spark stores the result before it reads.
+        This runs only once: Spark stores the result before reading.
         """
         require_all(found, self._options.subscription)
         begins = resolve(
@@ -125,14 +123,14 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found,
             fail_on_data_loss=self._options.fail_on_data_loss,
         )
-        # A timestamp is resolved shortly after an AvailableNow run has pinned its end, so the
-        # offset may be later.
+        # Timestamps are resolved shortly after an AvailableNow run has pinned its end, so an offset
+        # may be past it.
         return {each: min(at, found.ends[each]) for each, at in begins.items()}
 
     def _begins(self, before: StreamOffset, found: Survey) -> Offsets:
         """Return the start of the next batch in each existing partition.
 
-        A partition that `before` does not cover has been added since, so all its records are new.
+        A partition missing from `before` was added since, so all its records are new.
         """
         gone = before.positions.keys() - found.ends.keys()
         if gone:
@@ -157,12 +155,12 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return whether to wait for more records (`minOffsetsPerTrigger`), for at most
         `maxTriggerDelay`.
 
-        A run that ends on its own does not wait, because the remaining records would never be read.
+        A run that ends on its own does not wait: the remaining records would never be read.
         """
         if not isinstance(limit, ReadMinRows) or self._target is not None:
             return False
         if self._last_batch_at_ms is None:
-            # The timer of a restarted query starts when it first looks for records.
+            # A restarted query's timer starts when the query first looks for records.
             self._last_batch_at_ms = self._clock.monotonic_ms()
         waited_ms = self._clock.monotonic_ms() - self._last_batch_at_ms
         return backlog < limit.min_rows and waited_ms < self._options.max_trigger_delay_ms
@@ -186,8 +184,8 @@ def _log_of(partition: TopicPartition, before: StreamOffset, found: Survey) -> L
 
 
 def _is_same(topic: str, before: StreamOffset, found: Survey) -> bool | None:
-    """Return whether a topic has the same id as before; None if it had no id then, or has none
-    now."""
+    """Return whether a topic has the same id as before; None if it lacked an id before, or lacks
+    one now."""
     if topic not in before.ids or topic not in found.topic_ids:
         return None
     return before.ids[topic] == found.topic_ids[topic]

@@ -1,7 +1,7 @@
 """Asks the brokers for a subscription's partitions and the start and end of their logs.
 
-All requests of the driver are sent here. The results are a snapshot; `stream.py` and `reader.py`
-decide how a query uses them.
+This module sends all of the driver's requests. The results are a snapshot; `stream.py` and
+`reader.py` decide how a query uses them.
 """
 
 from __future__ import annotations
@@ -24,21 +24,20 @@ _INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__sh
 
 
 class Survey(NamedTuple):
-    """The subscribed partitions that exist, with the beginnings and ends of their logs."""
+    """The existing subscribed partitions, with the start and end of each log."""
 
     beginnings: Offsets
     ends: Offsets
     """One past the last record that a reader may see: the high watermark or, under
     read_committed, the last stable offset."""
     topic_ids: Mapping[str, str]
-    """Topic ids as Kafka writes them; topics without an id are left out."""
+    """Topic ids as Kafka writes them, without topics that have none."""
 
 
 def survey(consumer: SyncConsumer, options: SourceOptions) -> Survey:
     partitions = sorted(_partitions(consumer, options.subscription))
-    # The ids are requested before the offsets, so that if a topic is recreated in between, the next
-    # survey finds a different id. In the other order, the new id would be paired with the old
-    # topic's offsets.
+    # Request the ids before the offsets: if a topic is recreated in between, the next survey finds
+    # a different id. In the other order, the new id would be paired with the old topic's offsets.
     topics = {each.topic for each in partitions} if options.topic_ids else set()
     topic_ids = ids_of(consumer, topics)
     beginnings = consumer.beginning_offsets(partitions)
@@ -46,7 +45,7 @@ def survey(consumer: SyncConsumer, options: SourceOptions) -> Survey:
 
 
 def ids_of(consumer: SyncConsumer, topics: Iterable[str]) -> dict[str, str]:
-    """Return the ids of the existing topics that have one, as Kafka writes them."""
+    """Return the ids of existing topics, as Kafka writes them; topics without an id are omitted."""
     topics = sorted(topics)
     found = consumer.topic_ids(topics) if topics else {}
     return {topic: uuid_text(each) for topic, each in found.items()}
@@ -91,11 +90,11 @@ def _partitions(consumer: SyncConsumer, subscription: Subscription) -> list[Topi
     if subscription.pattern:
         existing = consumer.list_topics()
         pattern = re.compile(subscription.pattern)
-        # A pattern has to match the whole name, as in Kafka's consumers.
+        # A pattern must match the whole name, as in Kafka's consumers.
         matching = [topic for topic in existing if pattern.fullmatch(topic)]
         return _all_of(existing, [topic for topic in matching if topic not in _INTERNAL_TOPICS])
-    # Only the named topics are requested, because a cluster may have many thousands of topics, and
-    # a query sends this request at each trigger.
+    # Request only the named topics: a cluster may have many thousands, and a query sends this
+    # request at each trigger.
     named = subscription.topics or {each.topic for each in subscription.partitions}
     existing = consumer.list_topics(named)
     if subscription.topics:
@@ -108,7 +107,7 @@ def _all_of(existing: Mapping[str, Sequence[int]], topics: Iterable[str]) -> lis
 
 
 def _require_cover(bound: Bound, given: Iterable[TopicPartition], found: Survey) -> None:
-    """Reject an incomplete bound, because the start of the other partitions would be undefined."""
+    """Reject an incomplete bound, which would leave the start of other partitions undefined."""
     given = set(given)
     if given != found.ends.keys():
         raise ConfigError(
@@ -136,14 +135,14 @@ def _within_log(
         f" from {beginning} to {end}",
         fail_on_data_loss=fail_on_data_loss,
     )
-    # With failOnDataLoss=false, the nearest offset that exists is used.
+    # With failOnDataLoss=false, use the nearest existing offset.
     return min(max(offset, beginning), end)
 
 
 def _at_timestamps(
     consumer: SyncConsumer, bound: Bound, timestamps: Offsets, found: Survey
 ) -> Offsets:
-    """Return, for each partition, the first offset whose record is at or after its timestamp."""
+    """Return the first offset in each partition with a record at or after the timestamp."""
     answers = consumer.offsets_for_times(dict(timestamps))
     offsets = {}
     for partition, timestamp_ms in timestamps.items():

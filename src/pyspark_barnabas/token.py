@@ -42,7 +42,7 @@ class Token(NamedTuple):
 def is_committed(
     found: Token | None, wanted: Token, transactional_id: str, begins: int | None = None
 ) -> bool:
-    """Return whether a micro-batch has already been committed, judging by its query's progress.
+    """Return whether a micro-batch has been committed, judging by its query's progress.
 
     `begins`: the user states that all micro-batches before this one are in the topic. Raises
     `NotExactlyOnce` if skipping it may lose rows and writing it may duplicate some.

@@ -1,9 +1,9 @@
 """Provides a Python command for Spark's workers that starts three times as fast.
 
 Spark puts `pyspark.zip` first on the path of each Python that it starts: a daemon for the tasks,
-one process for a query's source, and one for each plan. The archive has no bytecode, so each of
-them compiles PySpark again, which takes more than a second of CPU time. If pip has installed
-PySpark, the same version also exists in compiled form; a small script removes the archive from the
+one process for a query's source, and one for each plan. The archive contains no bytecode, so each
+process compiles PySpark again, which takes more than a second of CPU time. If pip has installed
+PySpark, the same version also exists in compiled form. A small script removes the archive from the
 path and starts the interpreter.
 """
 
@@ -71,8 +71,8 @@ def _package() -> Path:
 
 
 def _is_installed(python: str) -> bool:
-    """Return whether a new interpreter finds, without the archive, the PySpark that we use, and
-    whether Spark would use that PySpark's archive."""
+    """Return whether a new interpreter without the archive finds our PySpark, and whether Spark
+    would use that PySpark's archive."""
     home = os.environ.get("SPARK_HOME")
     if home is not None and Path(home).resolve() != _package().resolve():
         return False

@@ -1,8 +1,8 @@
 """Implements the at-least-once sinks, which write rows as records.
 
-A task returns its commit message to Spark only when all its records are acknowledged. A task or a
-micro-batch that runs again writes its rows again, so duplicates are possible after a failure, but
-losses are not. `commit` and `abort` do nothing, because acknowledged records cannot be undone.
+A task returns its commit message to Spark only when all its records are acknowledged. A repeated
+task or micro-batch writes its rows again: after a failure, duplicates are possible, but losses are
+not. `commit` and `abort` do nothing, because acknowledged records cannot be undone.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
 
 
 class _FirstFailure:
-    """Keeps the first error of any batch, so that deliveries need not be kept until the end."""
+    """Keeps the first error of any batch, which saves keeping all deliveries until the end."""
 
     def __init__(self) -> None:
         self._error: BarnabasError | None = None
@@ -70,7 +70,7 @@ class _FirstFailure:
 
 
 async def _write(options: SinkOptions, columns: Columns, batches: Iterator[pa.RecordBatch]) -> int:
-    """Send all rows, and return their number once all are acknowledged."""
+    """Send all rows, and return their number once acknowledged."""
     properties: dict[str, Any] = dict(options.client)
     count = 0
     failure = _FirstFailure()

@@ -53,7 +53,7 @@ class CompactionLost(BarnabasError):
 class _Small(NamedTuple):
     """A small file of the table.
 
-    `path` is its real path; in the log, its `%` characters are encoded again.
+    `path` is its real path; the log encodes its `%` characters again.
     """
 
     path: str
@@ -108,9 +108,9 @@ def _small_files(table: DeltaTable) -> list[_Small]:
 def _texts(values: pa.Array, name: str, paths: Sequence[str]) -> Sequence[str | None]:
     """Return a column's partition values as they are in the log.
 
-    `deltalake` returns only values that it has parsed, so the directories have to show which
-    instants are marked as UTC. Spark reads unmarked instants differently, and those that earlier
-    versions of this sink wrote may be wrong.
+    `deltalake` returns only parsed values, so the directories have to show which instants are
+    marked as UTC. Spark reads unmarked instants differently, and those from earlier versions of
+    this sink may be wrong.
     """
     texts: list[str | None] = partition_texts(values, name).to_pylist()
     if not pa.types.is_timestamp(values.type) or values.type.tz is None:

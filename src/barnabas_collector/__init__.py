@@ -1,2 +1,2 @@
-"""Collects the logs of other programs: finds them, reads them in order across rotations, and
-sends them."""
+"""Collects other programs' logs: finds them, reads them in order across rotations, and sends
+them."""

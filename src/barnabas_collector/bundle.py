@@ -19,7 +19,7 @@ _RECORD_BYTES = 17  # maximum for the other parts: lengths, attributes and diffe
 
 
 class Origin:
-    """Holds a key and headers, encoded once and shared by all messages that have them."""
+    """Holds a key and headers, encoded once for all messages that share them."""
 
     __slots__ = ("encoded_headers", "encoded_key", "headers", "key", "record_bytes")
 
@@ -35,20 +35,20 @@ class Origin:
 
 
 class Awaited(Protocol):
-    """Is notified when the outcome of a message is known."""
+    """Receives the outcome of a message."""
 
     def on_stored(self) -> None:
-        """Is called once the brokers have acknowledged the message."""
+        """Called once the brokers have acknowledged the message."""
         ...
 
     def on_refused(self, why: Exception) -> None:
-        """Is called if the brokers will never accept the message."""
+        """Called if the brokers will never accept the message."""
         ...
 
 
 class Bundle:
-    """Holds messages in order of arrival. A message that was cut, or whose sender is waiting for
-    the outcome, has a bundle to itself."""
+    """Holds messages in order of arrival. A truncated message, or one whose sender awaits the
+    outcome, gets a bundle to itself."""
 
     __slots__ = ("awaited", "came_bytes", "held_bytes", "origin", "record_bytes", "texts")
 
@@ -59,9 +59,8 @@ class Bundle:
         came_bytes: int | None = None,
         awaited: Awaited | None = None,
     ) -> None:
-        """`came_bytes`: the original size of a message that was cut. `awaited`: set if the sender
-        waits for the outcome and keeps the message until then; its secrets have already been
-        replaced."""
+        """`came_bytes`: the original size of a truncated message. `awaited`: set if the sender
+        keeps the message until it receives the outcome; its secrets have been replaced."""
         self.awaited = awaited
         size_bytes = sum(map(len, texts))
         self.origin = origin
@@ -85,8 +84,8 @@ class Bundle:
         return Bundle(self.origin, texts, sum(map(len, texts)) + lost_bytes)
 
     def pieces(self, most_bytes: int) -> Iterator[Bundle]:
-        """Split the bundle into bundles of at most `most_bytes` of records, each with at least one
-        message."""
+        """Split the bundle into bundles of at least one message and at most `most_bytes` of
+        records."""
         if self.record_bytes <= most_bytes or self.count == 1:
             yield self
             return
@@ -101,7 +100,7 @@ class Bundle:
 
 
 def pack(bundles: Iterable[Bundle], most_bytes: int) -> Iterator[list[Bundle]]:
-    """Group bundles into batches of at most `most_bytes` of records, but at least one message."""
+    """Group bundles into batches of at least one message and at most `most_bytes` of records."""
     batch: list[Bundle] = []
     size_bytes = 0
     for bundle in bundles:

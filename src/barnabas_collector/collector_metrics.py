@@ -1,7 +1,7 @@
 """Reports a collector's counts to Prometheus and its readiness to probes.
 
-The counters start at zero with each process. `lag_bytes` counts the bytes in the logs that have not
-been read; what has been read but not sent is waiting for the brokers.
+The counters start at zero with each process. `lag_bytes` counts the unread bytes in the logs; lines
+that were read but not sent are waiting for the brokers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from barnabas.net.metrics_page import page
 _PREFIX = "barnabas_collector_"
 _MOST_ERROR_LETTERS = 200
 STUCK_S = 10.0
-"""A part is not ready if messages have been waiting this long and none has been delivered."""
+"""A part is not ready if messages have waited this long without any delivery."""
 
 
 class Logs(Protocol):
@@ -34,7 +34,7 @@ class Logs(Protocol):
     def lag_bytes(self) -> int: ...
 
     def left_out(self) -> dict[str, int]:
-        """Return the number of files that are not sent, by reason."""
+        """Count the files that are not sent, by reason."""
         ...
 
 
@@ -89,7 +89,7 @@ class CollectorMetrics:
         self._starting[part] = why
 
     def on_ready(self, part: str) -> None:
-        """Record that the brokers accept what a part sends, and that no messages are waiting."""
+        """Record that the brokers accept a part's messages, and that none are waiting."""
         self._starting.pop(part, None)
         self._pending.pop(part, None)
 
@@ -113,7 +113,7 @@ class CollectorMetrics:
         return "; ".join(f"{part}: {why}" for part, why in found.items())
 
     async def serve(self, port: int) -> MetricsListener:
-        """Serve the metrics page and the probes, on this machine only. Raises `ConfigError`."""
+        """Serve metrics and probes, on this machine only. Raises `ConfigError`."""
         listener = MetricsListener(partial(page, self.registry), self.unready)
         await listener.bind("127.0.0.1", port, "--metrics-port")
         await listener.start()

@@ -1,4 +1,4 @@
-"""Logs errors when the brokers cannot be reached, at a limited rate."""
+"""Logs at a limited rate that the brokers cannot be reached."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ class Complaint:
         self._last: tuple[str, float] | None = None
 
     def add(self, why: Exception) -> None:
-        """Log that a part is retrying, unless the last reason was the same and is under a minute
-        old."""
+        """Log that a part is retrying, unless the same reason was logged less than a minute ago."""
         text, now_s = str(why), self._now_s()
         if self._last is not None:
             logged, at_s = self._last

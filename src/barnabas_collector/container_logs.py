@@ -1,4 +1,4 @@
-"""Reads the logs of containers: finds the container that a path belongs to, and unwraps its lines.
+"""Reads container logs: finds the container for a path, and unwraps its lines.
 
     /var/lib/docker/containers/<id>/<id>-json.log                  Docker: json-file
         {"log":"INFO fine\\n","stream":"stdout","time":"2026-11-27T05:45:12.034Z"}
@@ -6,9 +6,9 @@
     /var/log/containers/<pod>_<namespace>_<container>-<id>.log
         2026-11-27T05:45:12.034Z stdout F INFO fine
 
-A record's value is the line that the program wrote, so that its own format is recognised; the
-stream and the time become headers of the record. If a line is too long for the container's runtime,
-the runtime writes it in parts, which are joined here. A line that no runtime has wrapped is sent
+A record's value is the line that the program wrote, so that its own format is recognised. The
+stream and the time become headers of the record. If a line is too long for the container runtime,
+the runtime writes it in parts, which this module joins. A line that no runtime has wrapped is sent
 unchanged.
 """
 
@@ -66,10 +66,10 @@ _JSON: Final = b'{"log":'
 
 
 def container_of(path: Path) -> Headers | None:
-    """Return the headers of a container's log, or None if the path does not belong to a container.
+    """Return the headers for a container log, or None if the path does not belong to a container.
 
     The links in /var/log/containers lead to /var/log/pods, and from there perhaps to Docker's
-    directory. Each of these names supplies some of the headers.
+    directory. Each of these names provides some of the headers.
     """
     found: dict[str, str] = {}
     for _ in range(_MOST_LINKS):
@@ -88,7 +88,7 @@ def container_of(path: Path) -> Headers | None:
 
 
 def _dockers_name(path: Path) -> dict[str, str]:
-    """Return the name that Docker gave to a container, if its description is readable."""
+    """Return Docker's name for a container, if its description is readable."""
     try:
         with path.open("rb") as file:
             name = json.loads(file.read(_MOST_BYTES))["Name"]
@@ -98,7 +98,7 @@ def _dockers_name(path: Path) -> dict[str, str]:
 
 
 class Part(NamedTuple):
-    """Represents an unwrapped line of a container's log."""
+    """Represents an unwrapped line of a container log."""
 
     text: bytes
     more: Headers = ()  # the stream and the time
@@ -110,14 +110,15 @@ class Part(NamedTuple):
 
 
 def unwrap(text: bytes) -> Part:
-    """Return what the program wrote; a line that no runtime has wrapped is returned unchanged."""
+    """Return the line that the program wrote. A line that no runtime has wrapped remains
+    unchanged."""
     if text.startswith(_JSON):
         try:
             found = json.loads(text)
             log, stream, time = found["log"], found["stream"], found["time"]
             line = log.encode("utf-8", "replace")
             more = ((CONTAINER_STREAM, stream.encode()), (CONTAINER_TIME, time.encode()))
-        # The line was truncated when the machine crashed, or is another program's JSON.
+        # A crash truncated the line, or it is another program's JSON.
         except (ValueError, KeyError, TypeError, AttributeError):
             return Part(text)
         return Part(line.removesuffix(b"\n"), more, not line.endswith(b"\n"))
@@ -135,7 +136,7 @@ class Place(NamedTuple):
 
 
 class _Waiting:
-    """Collects the parts of a record until all of them have arrived."""
+    """Collects the parts of a record until all have arrived."""
 
     __slots__ = ("_more", "_passed_bytes", "_texts", "is_whole", "place")
 
@@ -163,7 +164,7 @@ class PartJoiner:
 
     A container's two streams share one file. Because the position in the file is a single number, a
     record is held back until all records that began before it are complete. The amount held back is
-    limited: a program line that exceeds the limit is split into several records. Pure.
+    limited: a longer program line is split into several records. Pure.
     """
 
     def __init__(self) -> None:
@@ -206,7 +207,7 @@ class PartJoiner:
             self._open[part.stream] = record
 
     def take(self) -> list[Line]:
-        """Remove and return all records, even if parts of them are missing."""
+        """Remove and return all records, even incomplete ones."""
         records = [each.record() for each in self._waiting]
         self._waiting.clear()
         self._open.clear()
@@ -215,7 +216,7 @@ class PartJoiner:
 
 
 class ContainerReader:
-    """Reads a container's log. Implements `Reader`."""
+    """Reads a container log. Implements `Reader`."""
 
     def __init__(
         self, file: BinaryIO, position: int, number: int, is_start: IsStart | None
@@ -253,7 +254,7 @@ class ContainerReader:
         return self._join(self._parts.join(self._reader.last())) + self.take_waiting()
 
     def _join(self, lines: list[Line]) -> list[Line]:
-        """Join lines of the same stream into records, if there is a rule for first lines."""
+        """If there is a rule for first lines, join lines of the same stream into records."""
         if self._joiner is None:
             return lines
         records: list[Line] = []
@@ -272,7 +273,7 @@ class ContainerReader:
 
     @property
     def unfinished_bytes(self) -> int:
-        # Positions in the file include the wrappers of the lines.
+        # Positions in the file include the lines' wrappers.
         return self._reader.position - self.position + self._reader.unfinished_bytes
 
     @property

@@ -1,4 +1,4 @@
-"""Names the headers that a dead letter has in addition to those of the original record.
+"""Names the headers that a dead letter carries in addition to those of the original record.
 
 reason          why the pipeline rejected the record
 source.topic, source.partition, source.offset

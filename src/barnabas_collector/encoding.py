@@ -99,7 +99,7 @@ class LineEncoder:
         fixed_bytes = len(self._key) + len(self._headers) + len(self._line) + _MOST_NUMBERS_BYTES
         positions, start = block.positions, 0
         while start < len(block):
-            # The number of records before a line, counted from `start`.
+            # Find the number of records before a line, counted from `start`.
             full_at = bisect_left(
                 range(start + 1, len(block)),
                 MAX_BATCH_BYTES,
@@ -113,9 +113,9 @@ class LineEncoder:
     def _block_parts(self, block: LineBlock, start: int, stop: int) -> list[bytes]:
         """Return the encoded records of some lines as a list of pieces.
 
-        The pieces are assembled column by column, in runs of records that differ only in their
-        texts, lengths and positions, and in the last digits of their line numbers. No Python
-        function is called for a single record.
+        The pieces are assembled column by column, in runs of records that differ only in text,
+        length, position and the last digits of the line number. No Python function is called per
+        record.
         """
         positions, sizes = block.positions[start:stop], block.sizes[start:stop]
         count = stop - start
@@ -152,8 +152,8 @@ class LineEncoder:
         return parts
 
     def _with_more(self, line: Line) -> tuple[bytes, bytes]:
-        """Return what precedes the position and what follows the line number, for a line that was
-        cut or has its own headers."""
+        """Return the bytes before the position and after the line number, for a line that was
+        truncated or has its own headers."""
         more = line.more
         if line.is_cut:
             more = (*more, (CUT, b"%d" % line.size_bytes))
@@ -173,8 +173,7 @@ class _KeysAndLengths(dict[int, bytes]):
 
 
 class _Heads(dict[int, bytes]):
-    """Maps the length of a text to the beginning of a record whose other parts have
-    `fixed_bytes`."""
+    """Maps the length of a text to the start of a record whose other parts take `fixed_bytes`."""
 
     def __init__(self, keys_and_lengths: _KeysAndLengths, fixed_bytes: int) -> None:
         self._keys_and_lengths = keys_and_lengths
@@ -188,7 +187,7 @@ class _Heads(dict[int, bytes]):
 
 
 class _HeadsBySize(dict[int, _Heads]):
-    """Maps the size of a record's other parts to the beginnings of such records."""
+    """Maps the size of a record's other parts to the starts of such records."""
 
     def __init__(self, keys_and_lengths: _KeysAndLengths) -> None:
         self._keys_and_lengths = keys_and_lengths
@@ -199,8 +198,8 @@ class _HeadsBySize(dict[int, _Heads]):
 
 
 def _number_parts(first: int) -> tuple[bytes, list[bytes]]:
-    """Return the leading digits that a line number shares with the numbers after it, and the last
-    digits of all these numbers. The run ends where the leading digits change."""
+    """Return the leading digits that a line number shares with the following ones, and the last
+    digits of these numbers. The run ends where the leading digits change."""
     if first >= len(_THREE_DIGITS):
         thousands, rest = divmod(first, len(_THREE_DIGITS))
         return b"%d" % thousands, _THREE_DIGITS[rest:]

@@ -1,7 +1,7 @@
 """Finds holes in files: runs of NULs that no program wrote.
 
-If a log is truncated while its writer has it open in a mode other than append, the writer continues
-at its old position and leaves a hole before its next line. A machine crash can also leave holes.
+If a log is truncated while its writer has it open, but not in append mode, the writer continues at
+its old position and leaves a hole before its next line. A crash can also leave holes.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ AT_START_BYTES: Final = 4
 """A shorter run at the start of a line is text: UTF-16 and UTF-32 text has up to three NULs
 there."""
 WITHIN_BYTES: Final = 4096
-"""A run of at least this length, a block of the file system, is a hole even within a line. A
-shorter run is text.
+"""A run of at least this length (a file system block) is a hole even within a line. A shorter run
+is text.
 """
 START: Final = b"\0" * AT_START_BYTES
 _SEEK_DATA: Final[int | None] = getattr(os, "SEEK_DATA", None)
@@ -23,8 +23,8 @@ _READ_BYTES: Final = 1 << 20
 
 
 def next_data(fd: int, position: int) -> int:
-    """Return where the data after a position begins, or the file's end if the position is in the
-    last hole."""
+    """Return the start of the data after a position, or the end of the file if the last hole
+    includes the position."""
     if _SEEK_DATA is None:
         return position
     before = os.lseek(fd, 0, os.SEEK_CUR)

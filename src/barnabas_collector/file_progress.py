@@ -9,11 +9,12 @@ from barnabas_collector.fingerprint import BEGINNING_BYTES, Fingerprint, digest
 from barnabas_collector.text_extent import Bytes, Extent
 
 _MOST_AT_ONCE = 64 << 20
-"""If an earlier version sent a larger part without hashing it, the part is not read again."""
+"""A larger part, sent by an earlier version without a hash, is not read again."""
 
 
 class FileProgress(NamedTuple):
-    """Describes a file of which `position` bytes were sent; `line` is the number of the next line.
+    """Describes a file whose first `position` bytes were sent; `line` is the number of the next
+    line.
 
     Positions count the bytes of the text, even if the file has been compressed since.
     """
@@ -41,11 +42,11 @@ class FileProgress(NamedTuple):
 
     @property
     def extent(self) -> Extent:
-        """Return what is known about the sent part."""
+        """Return the size and hashes of the sent part."""
         return Extent(self.sent_bytes, self.checksum, self.tail)
 
     def begins(self, beginning: bytes) -> bool:
-        """Return whether a file with this beginning may be this file after it has grown."""
+        """Return whether a file with this beginning may be this file, perhaps grown."""
         if self.beginning_bytes:
             return self.fingerprint.begins(beginning)
         return self.first_line == first_line_of(beginning)
@@ -79,7 +80,7 @@ class FileProgress(NamedTuple):
         if text is None:
             return self._replace(position=position, line=line)
         extent = self.extent
-        # Without a checksum of the whole sent part, a file is recognised by the tail of that part.
+        # Without a checksum of the whole sent part, its tail identifies the file.
         if self.position - extent.size_bytes > _MOST_AT_ONCE:
             extent = extent._replace(checksum=None)
         size_bytes, checksum, tail = extent.grown(text, position)
@@ -89,7 +90,8 @@ class FileProgress(NamedTuple):
 
 
 def new_file(path: str, beginning: bytes, generation: int) -> FileProgress:
-    """Return a file from which nothing has been sent. Equal arguments yield the same `file_id`."""
+    """Return the progress of a file from which nothing was sent. Equal arguments yield the same
+    `file_id`."""
     first_line = first_line_of(beginning)
     identity = f"{path}\0{first_line}\0{generation}"
     file_id = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:16]

@@ -1,8 +1,8 @@
-"""Identifies a file by a hash of its beginning, of at most `BEGINNING_BYTES`, and recognises binary
+"""Identifies a file by a hash of its beginning (at most `BEGINNING_BYTES`), and recognises binary
 files. Pure.
 
-Neither a path nor an inode alone identifies a file: file systems give the inode of a removed file
-to the next new file.
+Neither a path nor an inode alone identifies a file: file systems reuse the inode of a removed file
+for the next new file.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Fingerprint(NamedTuple):
         return cls(len(kept), digest(kept))
 
     def begins(self, beginning: bytes) -> bool:
-        """Return whether a file with this beginning may be this file after it has grown."""
+        """Return whether a file with this beginning may be this file, perhaps grown."""
         if len(beginning) < self.size_bytes:
             return False
         return not self.size_bytes or digest(beginning[: self.size_bytes]) == self.digest
@@ -56,7 +56,8 @@ class Fingerprint(NamedTuple):
         return self == Fingerprint.of(beginning)
 
     def is_distinctive(self, beginning: bytes) -> bool:
-        """Return whether the known part of the beginning contains more than files usually share.
+        """Return whether the known part of the beginning contains more than what files usually
+        share.
 
         All files of a log may start with the same blank lines and header lines (`#Fields: ...`).
         """
@@ -70,7 +71,7 @@ class Fingerprint(NamedTuple):
 
 
 def is_binary(beginning: bytes) -> bool:
-    """Return whether this is the beginning of a binary file rather than of a log."""
+    """Return whether a file with this beginning is binary rather than a log."""
     at, mark = _TAR
     if beginning.startswith(_MAGIC) or beginning[at:].startswith(mark):
         return True

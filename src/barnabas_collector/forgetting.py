@@ -1,9 +1,9 @@
 """Removes the positions of files that have been gone for a while.
 
-A file is gone if no look at its log finds it. If its log is no longer watched, the file is gone
-when its directory has no file with its inode. Each new file has a different inode or time of birth,
-so the `file.id` of its records differs from that of any forgotten file. For this reason a file
-without a time of birth is never forgotten.
+A file is gone if no look at its log finds it or, if its log is no longer watched, if no file in its
+directory has its inode. Each new file has a different inode or time of birth, so the `file.id` of
+its records differs from that of any forgotten file. A file without a time of birth is therefore
+never forgotten.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RETENTION_S = 7 * 86_400.0
 
 
 class Forgetting:
-    """Checks every minute which positions can be removed."""
+    """Checks every minute for positions to remove."""
 
     def __init__(self, positions: Positions, retention_s: float) -> None:
         self._positions = positions
@@ -43,12 +43,12 @@ class Forgetting:
         for file in self._positions.files:
             if file.file_id in present or not file.born_ns:
                 continue
-            # No look has compared the file's text, so it is enough that its inode is in the
-            # directory.
+            # No look has compared the file's text; the presence of its inode in the directory is
+            # enough.
             if file.path not in watched and file.inode in inodes[Path(file.path).parent]:
                 if file.gone_s:
                     self._positions.save(file._replace(gone_s=0))
-            # The file was not missing before, or the clock was ahead, so its absence starts now.
+            # The file was not missing before, or the clock was ahead: its absence starts now.
             elif not 0 < file.gone_s <= now_s:
                 self._positions.save(file._replace(gone_s=now_s))
             elif now_s - file.gone_s >= self._retention_s:
@@ -56,8 +56,8 @@ class Forgetting:
 
     def _forget(self, file: FileProgress, watched: set[str]) -> None:
         self._positions.forget(file.file_id)
-        # Without the record of its first look, a log's rotated files would be passed over when the
-        # log is found again. The record is therefore kept while any of the files may exist.
+        # Without the record of its first look, a log's rotated files would be passed over if the
+        # log reappears. Keep the record while any of the files may exist.
         has_others = bool(self._positions.candidates(file.path, ()))
         if not has_others and file.path not in watched and not os.path.lexists(file.path):
             self._positions.forget_log(file.path)

@@ -1,8 +1,8 @@
-"""Sends received messages to a topic in order. Messages may be lost before they are received here;
-after that, each is sent exactly once as long as this process lives.
+"""Sends received messages to a topic in order. Messages may be lost on the way to this process.
+Once received, each is sent exactly once as long as the process lives.
 
-Messages wait to be acknowledged, however long the brokers are unavailable. A message that a broker
-rejects because of its size is counted and skipped, so that it does not delay the others.
+Messages wait for acknowledgement, however long the brokers are unavailable. A message rejected
+because of its size is counted and skipped, so that it does not delay the others.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _partition = lru_cache(4_096)(partition_for_key)
 
 
 class Forwarder:
-    """Forwards an inbox until the inbox has ended.
+    """Forwards the messages of an inbox until it has ended.
 
     `partitions`: the number of partitions in the topic.
     """
@@ -79,7 +79,7 @@ class Forwarder:
         self._refused.log_rest()
 
     async def _send(self, bundles: Sequence[Bundle]) -> list[Bundle]:
-        """Send the bundles, and return the ones that must be sent again now."""
+        """Send the bundles, and return those to send again immediately."""
         again: list[Bundle] = []
         why: BarnabasError | None = None
         for batch, sent in await self._accept_all(bundles):
@@ -92,7 +92,7 @@ class Forwarder:
             elif not isinstance(error, MessageTooLarge):
                 again += batch
                 why = error
-            # No smaller batch is possible, so it is dropped to let the others pass.
+            # No smaller batch is possible; drop it to let the others pass.
             elif _is_one(batch):
                 self._refuse(batch[0], error)
             else:  # the batch is too large, but each message in it may be small enough
@@ -103,14 +103,13 @@ class Forwarder:
             self._metrics.on_retry(PART, why)
             _log.warning("retrying %s: %s", counted(self.unsent, "message"), why)
             await asyncio.sleep(_AGAIN_AFTER_S)
-            # Partitions may have been added, in which case keys are now distributed over them as
-            # well.
+            # Partitions may have been added; keys are then distributed over them as well.
             await self._look_at_topic()
         return again
 
     async def _accept_all(self, bundles: Sequence[Bundle]) -> list[_Sent]:
-        """Return each batch with its delivery, its error, or None if the batch must wait because it
-        would otherwise overtake other batches."""
+        """Return each batch with its delivery, its error, or None if it must wait in order not to
+        overtake other batches."""
         by_partition: dict[int, list[Bundle]] = {}
         for bundle in bundles:
             partition = _partition(bundle.origin.key, self._partitions)
@@ -122,9 +121,9 @@ class Forwarder:
             for batch in pack(those, self._most_bytes):
                 sent = None if is_held else await self._accept(place, batch)
                 found.append((batch, sent))
-                # After a failure, nothing more is sent in this round, because a sender's messages
-                # must not overtake the failed ones. A message that is too large for the brokers
-                # does not delay other messages.
+                # After a failure, send nothing more in this round: a sender's messages must not
+                # overtake the failed ones. A message that is too large for the brokers does not
+                # delay others.
                 is_lost = isinstance(sent, MessageTooLarge) and _is_one(batch)
                 is_held = is_held or (isinstance(sent, BarnabasError) and not is_lost)
         return found
@@ -141,8 +140,8 @@ class Forwarder:
         except BarnabasError as error:
             return error
         if self._is_proven:
-            await asyncio.sleep(0)  # lets the batch be sent and sources be read
-        # The size is not proven, so the next batch waits: this one may have to be split and sent
+            await asyncio.sleep(0)  # lets the batch be sent and the sources be read
+        # Until the size is proven, the next batch waits: this one may have to be split and sent
         # again.
         elif (refusal := await _outcome(delivery)) is not None:
             return refusal

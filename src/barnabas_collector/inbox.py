@@ -20,8 +20,8 @@ MOST_BYTES: Final = 16 << 20
 _TAKEN_BYTES: Final = 4 << 20
 _WORTH_SENDING_BYTES: Final = 131_072
 _GATHERED_S: Final = 0.005
-"""How long the first message waits for more, so that a program that writes line by line does not
-cause one request per line."""
+"""How long the first message waits for more: a program that writes line by line must not cause a
+request per line."""
 
 
 class Inbox:
@@ -50,7 +50,7 @@ class Inbox:
         return self._held_bytes >= self._most_bytes
 
     def add(self, bundles: Iterable[Bundle]) -> None:
-        """Add messages, even beyond the limit, because they have already been read."""
+        """Add messages, even beyond the limit: they have been read, and must not be lost."""
         for each in bundles:
             bundle = each
             if self._redact is not None and each.awaited is None:
@@ -75,12 +75,12 @@ class Inbox:
         await self._room.wait()
 
     async def take(self) -> list[Bundle]:
-        """Take the next messages, at most a few megabytes; returns none once the inbox has
-        ended and is empty."""
+        """Take the next messages, up to a few megabytes, or none if the inbox has ended and is
+        empty."""
         while not self._waiting and not self.has_ended:
             self._news.clear()
             await self._news.wait()
-        # A few messages wait for more, unless the inbox has ended.
+        # Let a few messages wait for more, unless the inbox has ended.
         if self._held_bytes < _WORTH_SENDING_BYTES and not self.has_ended:
             await asyncio.sleep(_GATHERED_S)
         taken: list[Bundle] = []
@@ -95,8 +95,7 @@ class Inbox:
         """Make room after these messages have been sent."""
         for bundle in bundles:
             self._held_bytes -= bundle.held_bytes
-        # Sources are not woken at the first free byte, because they would then stop and resume with
-        # each message.
+        # Do not wake sources at the first free byte: they would stop and resume with each message.
         if self._held_bytes < self._most_bytes // 2:
             self._room.set()
 
@@ -114,12 +113,12 @@ class Inbox:
         await self._ended.wait()
 
     def stop(self) -> None:
-        """Wake the sources that are waiting for room, so that they end."""
+        """Make the sources that are waiting for room end."""
         self._room.set()
 
     @property
     def count(self) -> int:
-        """The number of messages that have not been taken and that their senders no longer have."""
+        """The number of messages not taken whose senders no longer have them."""
         return sum(bundle.count for bundle in self._waiting if bundle.awaited is None)
 
     @property

@@ -3,8 +3,8 @@
     journalctl --output=json --all --follow --no-tail --after-cursor=...
         └▶ entries, one JSON object per line ─▶ `take`, with their cursors
 
-The cursor is saved in the same transaction as the entries, like the position in a file, so that
-each entry is sent once. While nobody takes the entries, `journalctl` is not read and blocks.
+Like the position in a file, the cursor is committed in the same transaction as the entries, so each
+entry is sent once. While nobody takes the entries, `journalctl` is not read and blocks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _KEPT_BYTES: Final = 4_096
 
 
 class Entry(NamedTuple):
-    """Holds an entry of the journal, as a JSON object without a line feed."""
+    """Holds a journal entry, as a JSON object without a line feed."""
 
     value: bytes
     cursor: str | None  # None: the entry was cut before its cursor
@@ -79,7 +79,7 @@ class Journal:
         taken, self._waiting = self._waiting, []
         self._waiting_bytes = 0
         self._room.set()
-        # Entries read before a failure are sent before the failure is raised.
+        # Send the entries read before a failure, and then raise it.
         if not taken:
             self.is_at_end()
         return taken
@@ -103,8 +103,8 @@ class Journal:
             await asyncio.sleep(_AGAIN_AFTER_S)
 
     async def _read(self, options: Sequence[str]) -> str:
-        """Run one `journalctl` until it ends, and return what it wrote to standard error. Raises
-        `ConfigError` if it fails without an entry."""
+        """Run `journalctl` until it ends, and return its standard error. Raises `ConfigError` if it
+        fails without an entry."""
         process = await _started(options)
         assert process.stdout is not None and process.stderr is not None
         complaining = asyncio.create_task(_complaints(process.stderr))
@@ -121,7 +121,7 @@ class Journal:
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
                 await process.wait()
-        # Retrying would fail in the same way. A failure after some entries has another cause, such
+        # A retry would fail in the same way. A failure after some entries has another cause, such
         # as a signal.
         if code and not count:
             raise ConfigError(f"cannot read the journal: journalctl failed ({code}): {why}")
@@ -159,7 +159,7 @@ async def _started(options: Sequence[str]) -> asyncio.subprocess.Process:
 
 
 async def _complaints(errors: asyncio.StreamReader) -> str:
-    """Return the beginning of a process's output, and discard the rest so that the process never
+    """Return the start of a process's output. The rest is discarded, so that the process never
     blocks."""
     kept = b""
     while read := await errors.read(_MOST_ERROR_BYTES):
@@ -201,7 +201,7 @@ def _text(value: Any) -> Any:
 
 
 def _shortened(beginning: bytes, size_bytes: int) -> bytes:
-    """Return an object with the short fields at the beginning of an entry that is too long."""
+    """Return an object with the short fields at the start of an overlong entry."""
     found = {
         name.decode(): json.loads(value, strict=False)
         for name, value in _FIELD.findall(beginning)

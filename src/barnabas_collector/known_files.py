@@ -1,4 +1,4 @@
-"""Keeps track of the files that a collector knows, and of their positions."""
+"""Keeps track of a collector's known files and their positions."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class KnownFiles(ABC):
 
     @property
     def files(self) -> list[FileProgress]:
-        """All known files, in the order in which they were last saved."""
+        """All known files, in the order of their last save."""
         return list(self._files.values())
 
     def find(self, file_id: str) -> FileProgress | None:
         return self._files.get(file_id)
 
     def candidates(self, log: str, inodes: Collection[int]) -> list[FileProgress]:
-        """Return the log's files and the files with one of the inodes; a look at the log can find
+        """Return the log's files and any files with one of the inodes; a look at the log can find
         no other known file."""
         names = set(self._by_log.get(log, ()))
         for inode in inodes:
@@ -48,10 +48,9 @@ class KnownFiles(ABC):
         return [self._files[name] for name in sorted(names)]
 
     def alike(self, directory: Path, beginning: bytes) -> Iterator[FileProgress]:
-        """Yield the files of a directory's logs that have this beginning and were at least partly
+        """Yield the files of a directory's logs that begin in this way and were at least partly
         sent."""
-        # Each length costs one hash, but few lengths occur, because most beginnings have the full
-        # length.
+        # Each length takes one hash, but there are few lengths: most beginnings have the full one.
         for size_bytes in list(self._beginning_bytes):
             if 0 < size_bytes <= len(beginning):
                 seen = Fingerprint(size_bytes, digest(beginning[:size_bytes]))
@@ -62,11 +61,11 @@ class KnownFiles(ABC):
 
     @property
     def has_looked(self) -> bool:
-        """Return whether any log has been looked at in this or an earlier run."""
+        """Return whether this or an earlier run has looked at any log."""
         return bool(self._logs or self._files)
 
     def end_first_look(self) -> None:
-        """Record the first look at all logs, even if no log exists yet."""
+        """Record the first look at all logs, even if there is no log."""
         self.pass_over(_NO_LOG, [])
 
     def passed_over(self, log: str) -> list[PassedOver] | None:
@@ -128,7 +127,7 @@ class KnownFiles(ABC):
 
 
 def _discard(index: dict[K, set[str]], key: K, file_id: str) -> None:
-    """Remove a file from an index, and also the key if no other file has it."""
+    """Remove a file from an index, and its key if no other file shares it."""
     index[key].discard(file_id)
     if not index[key]:
         del index[key]

@@ -1,8 +1,8 @@
 """Splits a stream of bytes, in pieces of any size, into lines with their positions.
 
-A position counts the bytes before the line. Memory is bounded: only the beginning of a line longer
-than the limit is kept. Runs of NULs that are holes in the file (`file_holes.py`) belong to no line:
-a hole before a line is skipped, and a hole within a line ends the line. Pure.
+A position counts the bytes before the line. Memory is bounded: lines longer than the limit are
+truncated. Holes in the file, runs of NULs (`file_holes.py`), belong to no line: a hole before a
+line is skipped, and a hole within a line ends it. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.records.record import Headers
 from barnabas_collector.file_holes import AT_START_BYTES, START, WITHIN_BYTES
 
 MAX_LINE_BYTES = 262_144  # far longer than any request that a web server accepts
-# This finds runs quickly; `_may_be_hole` decides which of them count.
+# Finds runs quickly; `_may_be_hole` decides which of them count.
 _NULS: Final = re.compile(rb"\0+")
 _AT_START: Final = b"\n" + START
 _WITHIN: Final = b"\0" * WITHIN_BYTES
@@ -37,14 +37,14 @@ class Line(NamedTuple):
         return self.size_bytes > len(self.text)
 
     def with_text(self, text: bytes) -> Line:
-        """Return the line with a different text, which is cut if it is too long."""
+        """Return the line with a different text, truncated if too long."""
         lost_bytes = self.size_bytes - len(self.text)
         return self._replace(text=text[:MAX_LINE_BYTES], size_bytes=len(text) + lost_bytes)
 
 
 class LineBlock(Sequence[Line]):
-    """Holds consecutive whole lines as columns. A `Line` is created only on demand, because
-    creating one for each line would take as long as everything else in collecting it."""
+    """Holds consecutive whole lines as columns. A `Line` is created only on demand: creating one
+    for each line would double the cost of collecting it."""
 
     __slots__ = ("number", "positions", "sizes", "texts")
 
@@ -72,7 +72,7 @@ class LineBlock(Sequence[Line]):
 
 
 def size_and_cuts(lines: Sequence[Line]) -> tuple[int, int]:
-    """Return the size of the lines, and how many of them were cut."""
+    """Return the lines' total size, and how many were truncated."""
     if isinstance(lines, LineBlock):
         return sum(lines.sizes), 0
     return sum(line.size_bytes for line in lines), sum(line.is_cut for line in lines)
@@ -97,7 +97,7 @@ class LineCutter:
         return self._cut_text(more)
 
     def block(self, more: bytes) -> Sequence[Line]:
-        """Return the lines that end in the next bytes, as `cut` does, in a block if possible."""
+        """Return the lines that end in the next bytes, like `cut`, in a block if possible."""
         if self._passed_bytes or self._nuls or _may_have_hole(more):
             return self.cut(more)
         texts = more.split(b"\n")
@@ -182,7 +182,7 @@ class LineCutter:
         return self._nuls >= AT_START_BYTES
 
     def _keep(self, more: bytes) -> None:
-        # The rest of a line that is too long is counted but not kept.
+        # The rest of an overlong line is counted but not kept.
         room = MAX_LINE_BYTES - len(self._rest)
         self._rest += more[:room]
         self._passed_bytes += max(0, len(more) - room)
@@ -201,7 +201,7 @@ def _may_have_hole(more: bytes) -> bool:
     The NULs of a damaged or binary line are not a hole, so a piece with such a line is handled in
     the same fast way as text.
     """
-    # Searching for a single byte is fastest, and almost no piece needs another test.
+    # A search for a single byte is fastest, and almost no piece needs another test.
     if b"\0" not in more or (START not in more and not more.endswith(b"\0")):
         return False
     return more[:1] == b"\0" or more[-1:] == b"\0" or _AT_START in more or _WITHIN in more

@@ -28,28 +28,27 @@ class LineReader(LineCutter):
         while read := self._file.read(_READ_BYTES):
             if lines := self.block(read):
                 yield lines
-            # The text of a compressed file has no holes to skip.
+            # The text of a compressed file contains no holes to skip.
             if self._nuls >= WITHIN_BYTES and isinstance(self._file, io.FileIO):
                 self._skip_hole(self._file)
 
     def _skip_hole(self, file: io.FileIO) -> None:
         at = file.tell()
         data_at = next_data(file.fileno(), at)
-        # The last byte of a hole at the end of the file is read in case it has become data.
+        # Read the last byte of a hole at the end of the file, in case it has become data.
         beyond = min(data_at, max(at, os.fstat(file.fileno()).st_size - 1))
         self.pass_hole(beyond - at)
         file.seek(beyond)
 
     def take_waiting(self) -> list[Line]:
-        """Return no records, because a whole line never waits for more lines."""
+        """Return no records: a whole line never waits for more lines."""
         return []
 
     def _go_to(self, position: int) -> None:
-        """Go to the position, skipping a line feed that was added to the last line after that line
-        was sent."""
+        """Go to the position, skipping a line feed added to the last line after it was sent."""
         self._file.seek(max(0, position - 1))
-        # The last line was sent without its line feed, which the writer has since added. Read now,
-        # that line feed would look like an empty line.
+        # The last line was sent without its line feed, which the writer has since added and which
+        # would look like an empty line.
         if position and self._file.read(1) != b"\n" and self._file.read(1) == b"\n":
             self.position += 1
         self._file.seek(self.position)

@@ -1,9 +1,8 @@
 """Lists the rotated files in a directory once for all of its logs.
 
-A directory that has not changed is not listed again. Otherwise, with ten thousand logs in one
-directory, each look at a log would list ten thousand names. An unchanged modification time proves
-that the directory is unchanged only if the time is older than a tick of the file system's clock,
-because two changes within one tick have the same time.
+An unchanged directory is not listed again. Otherwise, in a directory with ten thousand logs, each
+look at a log would list ten thousand names. An unchanged modification time proves this only if the
+time is older than a tick of the file system's clock: two changes within a tick have the same time.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Inodes = Mapping[str, int]
 
 
 def is_settled(changed_ns: int) -> bool:
-    """Return whether any change from now on will have a later modification time."""
+    """Return whether any future change will have a later modification time."""
     return time.time_ns() - changed_ns > _TICK_NS
 
 

@@ -1,4 +1,4 @@
-"""Manages the files of one log: the file at its path, those next to it, and open files without a
+"""Manages the files of a log: the file at its path, those next to it, and open files without a
 name.
 
 A file is held open until it has been replaced *and* nothing has been written to it for `quiet_s`,
@@ -28,7 +28,7 @@ Stat = tuple[int, int, int, int]
 
 
 class Choice(Protocol):
-    """Answers questions about the user's arguments."""
+    """Answers questions about a user's arguments."""
 
     def is_named(self, path: Path) -> bool:
         """Return whether an argument names this rotated file, and not only its directory."""
@@ -40,7 +40,7 @@ class Choice(Protocol):
 
 
 class LogDirectory:
-    """Finds a log's files and keeps those open that may still change; call `close` at the end."""
+    """Finds a log's files, and keeps open those that may change; call `close` at the end."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class LogDirectory:
         """Return the rotated files, oldest first, each with its inode and whether it is named after
         the link.
 
-        Files next to a link count as well: the link may have replaced a file, or may lead to the
+        Files next to a link also count: the link may have replaced a file, or may lead to the
         newest of several dated files.
         """
         found: dict[Path, tuple[int, bool]] = {}
@@ -94,7 +94,7 @@ class LogDirectory:
         return found
 
     def open(self, found: Found) -> LogFile | None:
-        """Open a file found by the last look; returns None if it has been removed since."""
+        """Open a file found by the last look, or return None if it was removed since."""
         inode = (found.device, found.inode)
         if inode not in self._held:
             try:
@@ -125,15 +125,15 @@ class LogDirectory:
         return file.quiet_s() >= self._quiet_s
 
     def is_abandoned(self, found: Found) -> bool:
-        """Return whether it is certain that no process is writing to the file, or nothing has been
-        written for a long time."""
+        """Return whether certainly no process is writing to the file, or nothing was written for a
+        long time."""
         file = self._held.get((found.device, found.inode))
         return file is None or file.quiet_s() >= _ABANDONED_S or file.has_no_writer()
 
     def has_been_truncated(self, found: list[Found]) -> bool:
-        """Return whether the live file that this look found has since been truncated."""
+        """Return whether the live file found by this look has since been truncated."""
         live = found[-1] if found and found[-1].is_live else None
-        # A compressed file is never truncated, and the size of its text is unknown.
+        # A compressed file is never truncated; the size of its text is unknown.
         if live is None or live.size_bytes is None:
             return False
         file = self._held.get((live.device, live.inode))
@@ -172,7 +172,7 @@ class LogDirectory:
     def _found(self, paths: Mapping[Path, tuple[int, bool]]) -> list[Found]:
         self._paths.clear()
         self.refusal = None
-        # The live file comes first: if it was truncated, its copy is complete by now.
+        # Find the live file first: if it was truncated, its copy is complete.
         live = self._find(self.live)
         rotated = [
             file._replace(is_by_link=is_by_link)
@@ -183,8 +183,7 @@ class LogDirectory:
         self._unreadable.intersection_update(paths)
         if len(self._packed) > len(paths) + _MOST_HELD:
             self._packed.clear()
-        # These files are held open but have no name here: they were removed, or moved to another
-        # directory.
+        # Open files without a name in this directory: they were removed, or moved to another one.
         gone = [
             self._found_as(file.path, file, ())._replace(is_listed=False)
             for inode, file in self._held.items()
@@ -200,8 +199,8 @@ class LogDirectory:
         try:
             stat = _stat(path)
             file = self._held.get(stat[:2])
-            # If neither size nor time has changed since the file was found quiet, it need not be
-            # opened. This matters with thousands of rotated files.
+            # Do not open a quiet file whose size and time are unchanged. This matters for thousands
+            # of rotated files.
             if file is None and path in self._quiet and self._quiet[path][0] == stat:
                 found = self._quiet[path][1]
             else:
@@ -232,14 +231,14 @@ class LogDirectory:
             file.close()  # it was renamed to this path since `stat`
         elif path == self.live or file.quiet_s() < self._quiet_s:
             self._held[inode] = file
-            # The file that has been open longest is closed, except for the live file, because a
-            # closed file is lost if it is removed before it is read.
+            # Close the file that has been open longest, except for the live file. A closed file is
+            # lost if it is removed before it is read.
             if len(self._held) > _MOST_HELD:
                 oldest = next(each for each in self._held if self._paths.get(each) != self.live)
                 self._held.pop(oldest).close()
         elif inode not in self._held:
             file.close()
-            # Otherwise, it was replaced between `stat` and `open`, and the status belongs to
+            # If not, the file was replaced between `stat` and `open`, and the status belongs to
             # another file.
             if inode == stat[:2]:
                 self._quiet[path] = (stat, found)
@@ -253,7 +252,7 @@ class LogDirectory:
         if text is None:
             is_fixed = is_quiet or file.is_compressed
             text = FileText(path, inode, self._held, is_fixed=is_fixed)
-        # A text that is identified by its status keeps its answers when it is renamed.
+        # A text identified by its status keeps its answers when renamed.
         text.path = path
         if file.is_compressed and stat:
             self._packed[stat] = text  # it will be queried again, which costs more than a look
@@ -270,8 +269,7 @@ class LogDirectory:
 
 def _link(path: Path) -> Path | None:
     """Return the link's own path, or None if the path is not a link."""
-    # This is False if a directory on the path may not be searched; the look at the log reports
-    # that.
+    # False if a directory on the path may not be searched; the look at the log reports that.
     is_link = os.path.islink(path)  # noqa: PTH114
     return path.parent.resolve() / path.name if is_link else None
 

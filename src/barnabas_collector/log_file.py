@@ -1,6 +1,6 @@
 """Reads a log file's bytes, or its text if the file is compressed, and its time of creation.
 
-The time of creation (birth) distinguishes a file from a later file with the same inode.
+The time of creation (birth) distinguishes a file from a later one with the same inode.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ class LogFile:
 
     def __init__(self, path: Path) -> None:
         """Open the file. Raises `ConfigError` with the reason if it cannot be read."""
-        # The file is unbuffered, because a buffer could return bytes that the file no longer has.
+        # Open the file unbuffered: a buffer could return bytes that are no longer in the file.
         self.path = path  # the path by which the file was opened
         self._file = open_log(path)
         status = os.fstat(self._file.fileno())
         self.device, self.inode = status.st_dev, status.st_ino
         self.born_ns = _born_ns(self._file.fileno())
         self._unpack = unpacking(os.pread(self._file.fileno(), MAGIC_BYTES, 0))
-        # The wall clock is read only when the file is opened, so that later clock changes have no
-        # effect. A file with a time in the future counts as just written.
+        # Read the wall clock only when opening the file, so that later changes of the clock have no
+        # effect. A file with a future time counts as just written.
         age_s = max(0.0, time.time() - status.st_mtime)
         self._changed_at_s = time.monotonic() - age_s
         self._size_bytes = status.st_size
@@ -80,7 +80,7 @@ class LogFile:
         return size_bytes
 
     def quiet_s(self) -> float:
-        """Return for how long nothing has been written, judging by the calls of `size_bytes`."""
+        """Return the time since the last write, judging by the calls of `size_bytes`."""
         return time.monotonic() - self._changed_at_s
 
     def beginning(self) -> bytes:
@@ -125,14 +125,14 @@ class LogFile:
     def ends(self, extent: Extent) -> bool:
         """Return whether the extent's last bytes match this text before the same position."""
         if self.is_compressed:
-            # Only size and tail are compared; the checksum may be unknown.
+            # Compare only size and tail; the checksum may be unknown.
             return self._unpacked_extent(extent.size_bytes)[::2] == extent[::2]
         return extent.is_end_in(self)
 
     def holds(self, extent: Extent) -> bool:
         """Return whether the text begins with the whole extent."""
-        # This extent was saved by a version that did not hash everything sent, so only the tail can
-        # be compared.
+        # A version that did not hash everything sent saved this extent; only the tail can be
+        # compared.
         if extent.checksum is None:
             return self.ends(extent)
         if self.is_compressed:
@@ -161,8 +161,8 @@ class LogFile:
             raise ConfigError(f"cannot read {self.path}: {error}") from None
 
     def end_of_lines(self) -> int:
-        """Return the position after the last line feed of an uncompressed file, or the file's end
-        if its last line is too long to be sent whole."""
+        """Return the position after the last line feed of an uncompressed file, or the end of the
+        file if its last line is too long to be sent whole."""
         size_bytes = self.size_bytes()
         start = max(0, size_bytes - MAX_LINE_BYTES)
         feed = self.read_at(start, size_bytes - start).rfind(b"\n")
@@ -175,8 +175,8 @@ class LogFile:
         """
         try:
             fd = self._file.fileno()
-            # If a process opens the file in the meantime, the kernel sends this signal, which is
-            # ignored by default.
+            # If a process opens the file in the meantime, the kernel sends this signal, ignored by
+            # default.
             fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
@@ -201,8 +201,8 @@ def open_log(path: Path) -> BinaryIO:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting, because a pipe without a writer would block the collection of
-    all logs."""
+    """Open a file without waiting: a pipe without a writer would block the collection of all
+    logs."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -228,8 +228,8 @@ def _born_ns(fd: int) -> int:
     if _STATX(fd, b"", _AT_EMPTY_PATH, _STATX_BTIME, found):
         return 0
     (mask,) = _MASK.unpack_from(found, 0)
-    # The mask shows which fields this file system fills in; NFS and some FUSE file systems have no
-    # birth time.
+    # The mask shows the fields that this file system fills in; NFS and some FUSE file systems have
+    # no birth time.
     if not mask & _STATX_BTIME:
         return 0
     seconds, nanoseconds = _BIRTH.unpack_from(found, _BIRTH_AT)
@@ -249,7 +249,7 @@ _STATX: Final = _statx()
 class FileText:
     """Gives access to the text of a found file, reopening it if necessary. Implements `Text`.
 
-    `is_fixed`: the file no longer changes, so answers are cached.
+    `is_fixed`: the file no longer changes; its answers are cached.
     """
 
     def __init__(
@@ -274,8 +274,7 @@ class FileText:
             return cast(T, self._answers[what, extent])
         with self._open() as file:
             if file is None:
-                # This answer is not cached, because the next look corrects the path if the file was
-                # renamed.
+                # Do not cache this answer: the next look corrects the path if the file was renamed.
                 return default
             answer = ask(file)
         if self._answers is not None:
@@ -284,7 +283,7 @@ class FileText:
 
     @contextmanager
     def _open(self) -> Iterator[LogFile | None]:
-        """Yield the open file, or None if it has been removed or replaced since it was found."""
+        """Yield the open file, or None if it was removed or replaced after it was found."""
         if (held := self._held.get(self._inode)) is not None:
             yield held
             return

@@ -38,7 +38,7 @@ def settle_objects(kind: str) -> None:
     """Exempt the objects of this process from further garbage collections.
 
     Call this at the end of a task. By then, the first task of a kind has loaded everything that
-    later ones need, whose calls do nothing. Garbage is collected first.
+    later ones need; later calls do nothing. Garbage is collected first.
     """
     gc.collect()
     gc.freeze()

@@ -1,8 +1,9 @@
 """Encodes lines as whole record batches. This is twice as fast as a producer, which encodes each
-record separately, because a collector's records differ only in their lines and positions.
+record separately, because all records of a collector are alike except for their lines and
+positions.
 
-The format is described under "Record Batch" and "Record" in Kafka's documentation. The headers are
-listed in `headers.py`.
+The format is described under "Record Batch" and "Record" in Kafka's documentation. For the headers,
+see `headers.py`.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Forgetting:
 class _Inodes(dict[Path, set[int]]):
     """Lists the inodes of each directory once per round.
 
-    A directory that cannot be listed counts as having every inode.
+    A directory that cannot be listed is assumed to contain every inode.
     """
 
     def __missing__(self, directory: Path) -> set[int]:

@@ -1,8 +1,8 @@
 """Queues messages until they are sent. A limit makes senders wait while no broker responds.
 
-Messages that have been taken still count until `release` is called. A source that can stop its peer
-(a pipe, TCP) checks `is_full` before it reads more, and waits for `room`; a source that cannot
-(UDP) drops messages.
+Messages count until `release`, even if they were taken. A source that can stop its peer (a pipe,
+TCP) checks `is_full` before it reads more, and waits for `room`; a source that cannot (UDP) drops
+messages.
 """
 
 from __future__ import annotations

@@ -198,8 +198,8 @@ class LineCutter:
 def _may_have_hole(more: bytes) -> bool:
     """Return whether a piece may contain a hole, or a part of one.
 
-    The NULs of a damaged or binary line are not a hole, so a piece with such a line is handled in
-    the same fast way as text.
+    The NULs of a damaged or binary line are not a hole, so a piece with such a line is processed as
+    fast as text.
     """
     # A search for a single byte is fastest, and almost no piece needs another test.
     if b"\0" not in more or (START not in more and not more.endswith(b"\0")):

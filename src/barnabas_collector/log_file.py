@@ -171,7 +171,7 @@ class LogFile:
     def has_no_writer(self) -> bool:
         """Return True only if it is certain that no process has the file open for writing.
 
-        A read lease proves it: Linux grants one only in that case, and only to the file's owner.
+        A read lease proves this: Linux grants one only in this case, and only to the file's owner.
         """
         try:
             fd = self._file.fileno()

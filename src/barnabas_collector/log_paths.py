@@ -1,12 +1,12 @@
-"""Finds the logs that the arguments refer to: files, all files of a directory, or those matching a
+"""Finds the logs that the arguments refer to: files, all files in a directory, or those matching a
 pattern.
 
 A rotated file next to its log is part of that log, not a separate log, even if an argument names
 it. A named rotated file is sent even if it existed before the first look at its log. In a
 directory, names with a leading dot are ignored.
 
-In a recursive search (`is_recursive`, or `**` in a pattern), links to directories are not followed,
-so that there are no loops and no file is found twice; links to files are followed.
+In a recursive search (`is_recursive`, or `**` in a pattern), links to files are followed, but not
+links to directories, so there are no loops and no file is found twice.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ _MOST_DIRECTORIES: Final = 100_000
 class Patterns:
     """Matches file names against the patterns of `include` or `exclude`.
 
-    A pattern without a slash is compared only with the name. A pattern with a slash is compared
-    with the whole path, or with its end if the pattern does not begin with a slash; `*` also
-    matches slashes.
+    A pattern without a slash must match the name. A pattern with a slash must match the whole path,
+    or its end if the pattern does not begin with a slash; `*` also matches slashes.
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:
@@ -79,8 +78,8 @@ class LogPaths:
         ignore_older_s: float | None = None,
     ) -> None:
         """`include`, `exclude`: patterns that filter the files found by directories and patterns.
-        `is_recursive`: search subdirectories as well. `ignore_older_s`: a file that is not known
-        yet counts as a log only if it was written within this time."""
+        `is_recursive`: search subdirectories as well. `ignore_older_s`: an unknown file counts as a
+        log only if it was written within this time."""
         self._given = [Path(each).absolute() for each in given]
         self._include = Patterns(include)
         self._exclude = Patterns(exclude)
@@ -101,7 +100,7 @@ class LogPaths:
         return path in self._literal
 
     def is_too_old(self, path: Path) -> bool:
-        """Return whether nothing has been written to the file for `ignore_older_s`."""
+        """Return whether the last write to the file is older than `ignore_older_s`."""
         if self._ignore_older_s is None:
             return False
         try:
@@ -119,7 +118,7 @@ class LogPaths:
                 directories = self._below(each) if self._is_recursive else [each]
                 for directory in directories:
                     found.update(dict.fromkeys(self._wanted(self._list(directory).logs)))
-            # If a file has exactly this name, the argument is taken literally.
+            # If a file has exactly this name, take the argument literally.
             elif _MAGIC.search(str(each)) and not os.path.exists(each):  # noqa: PTH110  # as above
                 logs, rotated = self._fitting(str(each))
                 found.update(dict.fromkeys(self._wanted(logs)))
@@ -147,9 +146,8 @@ class LogPaths:
         return [path for path in logs if self._is_wanted(path)]
 
     def _is_wanted(self, path: Path) -> bool:
-        # Between the renaming and the recreation of a log, only its rotated file is listed. The
-        # patterns are then applied to the log's name, so that the file is neither skipped nor sent
-        # by mistake.
+        # Between the renaming and the recreation of a log, only its rotated file is listed. Apply
+        # the patterns to the log's name, so that the file is neither skipped nor sent by mistake.
         names = [path, *(path.with_name(name) for name in log_names(path.name))]
         if any(map(self._exclude.fit, names)):
             return False
@@ -200,7 +198,7 @@ class LogPaths:
         return found
 
     def _fitting(self, pattern: str) -> tuple[list[Path], list[Path]]:
-        """Return the logs that match a pattern, and the rotated files that match it."""
+        """Return the logs and the rotated files that match a pattern."""
         by_directory: dict[Path, list[str]] = {}
         for path in map(Path, sorted(set(self._expand(pattern)))):
             if os.path.isfile(path):  # noqa: PTH113  # as above
@@ -231,7 +229,7 @@ def _any_of(patterns: Sequence[str]) -> re.Pattern[str] | None:
 
 
 def _resolve(paths: Iterable[Path]) -> set[Path]:
-    """Return the paths after following links in their directories, resolving each directory
+    """Return the paths with links in their directories followed; each directory is resolved
     once."""
     directories: dict[Path, Path] = {}
     found = set()

@@ -1,8 +1,8 @@
 """Receives OTLP's logs over gRPC: `opentelemetry.proto.collector.logs.v1.LogsService/Export`.
 
-The handler reads each message itself, so that a call waits at its sender until there is room. The
-message is inflated here, with a limit on its size, because gRPC would inflate even a small message
-to any size.
+The handler reads each message itself, so that a call waits at its sender until there is room. It
+also inflates the message, with a limit on the size: gRPC would inflate even a small message to any
+size.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class OtlpGrpc:
         on_listening: Callable[[str], None],
         tls: TlsFiles | None = None,
     ) -> None:
-        """Raises `ConfigError` if a package is missing or a file of `tls` cannot be used."""
+        """Raises `ConfigError` if a package is missing or a file in `tls` cannot be used."""
         require("grpc.aio", "opentelemetry.proto.collector.logs.v1.logs_service_pb2")
         if tls is not None:
             tls_context(tls, "OTLP")  # gRPC itself would not report the cause
@@ -163,7 +163,7 @@ def _inflated(message: bytes) -> bytes:
 
 
 def _host(peer: str) -> str:
-    """Return the address in gRPC's name for a peer, such as `ipv4:127.0.0.1:5000`."""
+    """Return the address from gRPC's name for a peer, such as `ipv4:127.0.0.1:5000`."""
     from urllib.parse import unquote
 
     return unquote(peer.partition(":")[2].rpartition(":")[0]).strip("[]")

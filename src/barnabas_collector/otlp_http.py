@@ -5,7 +5,7 @@
 
 A sender that receives 503 sends the request again after the seconds in `Retry-After`. Since any
 client may connect, everything is limited: connections, heads, bodies, the memory for all bodies,
-and the time for each of them.
+and the time for each connection, head and body.
 https://opentelemetry.io/docs/specs/otlp/#otlphttp
 """
 
@@ -112,7 +112,7 @@ class OtlpHttp:
             self._rejected.log_rest()
 
     async def _finish(self) -> None:
-        """Let the requests that have begun end, for a limited time."""
+        """Let started requests finish, for a limited time."""
         self.is_stopping = True
         for task, connection in self._connections.items():
             if connection.is_idle:
@@ -165,7 +165,7 @@ class _Memory:
 
 
 class _Head(NamedTuple):
-    """Describes the body of a request, as announced by the head."""
+    """Describes a request's body, as announced by the head."""
 
     is_json: bool
     is_gzip: bool
@@ -174,7 +174,7 @@ class _Head(NamedTuple):
     def of(cls, request: h11.Request) -> _Head:
         """Raises `Refusal`."""
         headers = {bytes(name): bytes(value).decode("latin-1") for name, value in request.headers}
-        # h11 limits only incomplete heads, but a head may arrive all at once.
+        # h11 limits only incomplete heads, but a whole head may arrive at once.
         if sum(map(len, headers)) + sum(map(len, headers.values())) > _MOST_HEAD_BYTES:
             raise Refusal(
                 TOO_LARGE, f"the headers of a request may have at most {_MOST_HEAD_BYTES:,} bytes"
@@ -204,8 +204,7 @@ class Body:
         self._inflating = zlib.decompressobj(_GZIP) if is_gzip else None
 
     def add(self, data: bytes) -> int:
-        """Add the bytes that have arrived, and return by how much the body has grown. Raises
-        `Refusal`."""
+        """Add received bytes, and return the growth of the body. Raises `Refusal`."""
         before = len(self.content)
         if self._inflating is not None:
             if self._inflating.eof:
@@ -302,7 +301,7 @@ class _Connection:
         receipts = self._listener.receipts
         receipts.check_room()
         receipt = await self._receipt(head)
-        # The body has been freed, so waiting senders cost little memory.
+        # The body has been freed: waiting senders take little memory.
         await receipts.outcome(receipt)
         is_said = False
         try:
@@ -377,7 +376,7 @@ class _Connection:
             self._writer.write(data)
 
     async def _discard(self) -> None:
-        """Read what a sender is still sending, because it would otherwise not read the response."""
+        """Read and discard the rest from a sender, which would otherwise not read the response."""
         if self._writer.can_write_eof():
             self._writer.write_eof()
         left_bytes = MOST_BYTES

@@ -2,7 +2,7 @@
 
 Each record is itself a request (`ExportLogsServiceRequest`, the same bytes as `LogsData`) with the
 log records of one resource. OpenTelemetry's Collector reads such records with the encoding
-otlp_proto. Requests in JSON become protobuf, so that readers need only one encoding.
+otlp_proto. JSON requests are converted to protobuf: readers need only one encoding.
 https://opentelemetry.io/docs/specs/otlp/
 """
 
@@ -29,8 +29,7 @@ MOST_RESOURCES: Final = 10_000
 MOST_RECORD_BYTES: Final = 900_000
 MOST_LOG_RECORDS: Final = 10_000  # the maximum in a record of the topic
 _MOST_SHARED_BYTES: Final = 131_072
-"""The maximum size of a resource or a scope, because each part of a divided request repeats
-both."""
+"""The maximum size of a resource or scope; each part of a divided request repeats both."""
 _KEY_BYTES: Final = 16
 _FIELD_BYTES: Final = 6  # a tag, and a length of at most 8 MiB
 
@@ -41,7 +40,7 @@ TOO_LARGE: Final = "too large"
 
 
 class Refusal(Exception):
-    """The reason why a request is refused, as one of the words above and as a sentence."""
+    """The reason for refusing a request, as one of the words above and as a sentence."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
@@ -99,7 +98,7 @@ def _parse_json(body: bytes, request: Any) -> None:
         for record in _log_records(content):
             for name in ("traceId", "spanId", "trace_id", "span_id"):
                 if name in record:
-                    # OTLP's JSON has these as hexadecimal digits, protobuf's JSON as base64.
+                    # These are hexadecimal in OTLP's JSON, base64 in protobuf's JSON.
                     record[name] = base64.b64encode(binascii.unhexlify(record[name])).decode()
         ParseDict(content, request, ignore_unknown_fields=True, max_recursion_depth=60)
     except (ValueError, TypeError, AttributeError, ParseError, RecursionError) as error:
@@ -156,7 +155,7 @@ def _redact_value(value: Any, redact: Redact) -> None:
 def messages(request: Any, most_bytes: int = MOST_RECORD_BYTES) -> Iterator[Message]:
     """Yield the records of a request: one for each resource, or several if it is too large.
 
-    Resources without log records are left out. Raises `Refusal`.
+    Resources without log records are omitted. Raises `Refusal`.
     """
     from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
@@ -176,7 +175,7 @@ def messages(request: Any, most_bytes: int = MOST_RECORD_BYTES) -> Iterator[Mess
 
 
 def _parts(group: Any, most_bytes: int) -> Iterator[tuple[Any, int]]:
-    """Divide the log records of a resource, in order; each part repeats resource and scope."""
+    """Divide a resource's log records, in order; each part repeats resource and scope."""
     empty = _without(group, "scope_logs")
     _check_shared("resource", empty)
     part, count, size_bytes = _copy(empty), 0, empty.ByteSize() + _FIELD_BYTES
@@ -209,8 +208,7 @@ def _copy(message: Any) -> Any:
 
 
 def _without(message: Any, field: str) -> Any:
-    """Return a copy without one field. The field itself is never copied, because it may be
-    large."""
+    """Return a copy without one field. That field is never copied, because it may be large."""
     bare = type(message)()
     for descriptor, value in message.ListFields():
         if descriptor.name == field:

@@ -1,10 +1,10 @@
-"""Accepts OTLP requests, and reports to their senders whether the brokers have acknowledged them.
+"""Accepts OTLP requests, and tells their senders whether the brokers have acknowledged them.
 
-A sender keeps its log records until their storage is confirmed, so that none are lost, whichever
-process dies. If the brokers do not acknowledge a request in time, the sender is asked to send it
-again. The records are then still being sent, so a repeated request with the same bytes is not sent
-a second time but receives the outcome of the first one. This works once for each request.
-Duplicates occur if a sender does not repeat the same bytes, or if the collector was killed.
+A sender keeps its log records until their storage is confirmed, so none are lost, whichever process
+dies. If the brokers do not acknowledge a request in time, the sender is asked to send it again. The
+records are still being sent, so a repeated request with the same bytes is not sent again, but
+receives the outcome of the first. This works once per request. Duplicates occur if a sender does
+not repeat the same bytes, or if the collector was killed.
 """
 
 from __future__ import annotations
@@ -33,15 +33,14 @@ from barnabas_collector.tally import Tally
 from barnabas_formats.otlp_request import ENCODING, OTLP_PROTO
 
 BUSY: Final = "busy"
-"""The reason for a refusal after which a sender tries again."""
+"""The reason for a refusal that makes a sender try again."""
 PATIENCE_S: Final = 5.0
-"""How long to wait for the brokers. Senders time out after ten seconds by default, and should
-receive a response before that."""
+"""How long to wait for the brokers. It must be shorter than the senders' timeout, ten seconds by
+default."""
 FINISH_S: Final = 5.0
-"""How long requests that have begun may take to finish when the collector stops."""
+"""How long started requests may take to finish when the collector stops."""
 _LARGE_BYTES: Final = 131_072
-"""Requests larger than this are prepared in a thread, because eight megabytes of JSON take
-seconds."""
+"""Requests larger than this are prepared in a thread: eight megabytes of JSON take seconds."""
 _KEPT_S: Final = 120.0  # senders repeat a request within a minute
 _MOST_KEPT: Final = 10_000
 
@@ -90,10 +89,10 @@ class Receipts:
         self._origin = lru_cache(4_096)(lambda key, peer: _origin(key, peer, host))
 
     def check_room(self) -> None:
-        """Raise `Refusal` if no request can be accepted now. Call this before reading a body."""
+        """Raise `Refusal` if there is no room for a request. Call this before reading a body."""
         if self._has_given_up:
             raise Refusal(BUSY, "the collector is stopping")
-        # A repeated request needs no room, but it can be recognised only by its body.
+        # A repeated request needs no room, but only its body identifies it.
         if self._inbox.is_full and not self._left:
             raise Refusal(BUSY, "the brokers are unavailable or too slow")
 
@@ -108,7 +107,7 @@ class Receipts:
         else:
             async with self._preparing:
                 made = await asyncio.to_thread(prepare)
-        # This is the last chance to refuse the request; from now on, it is being sent.
+        # This is the last chance to refuse the request: the next step sends it.
         if self._has_given_up or self._inbox.is_full:
             raise Refusal(BUSY, "the brokers are unavailable or too slow")
         receipt = Receipt(digest, sum(each.log_records for each in made), len(made))
@@ -151,8 +150,7 @@ class Receipts:
 
     def on_refused(self, refusal: Refusal, peer: str) -> None:
         """Count and log a refused request."""
-        # The reason quotes what cannot be decoded, which may be a secret or contain terminal
-        # controls.
+        # The reason quotes undecodable text, which may be secret or contain terminal controls.
         why = str(refusal).encode("utf-8", "backslashreplace")
         if self._redact is not None:
             why = self._redact(why)
@@ -162,7 +160,7 @@ class Receipts:
             self._metrics.otlp_refused[refusal.reason] += 1
 
     def give_up(self) -> None:
-        """Respond to all senders now, refusing requests that are not acknowledged."""
+        """Respond to all senders immediately, refusing unacknowledged requests."""
         self._has_given_up = True
         for waiter in self._waiters:
             if not waiter.done():
@@ -170,7 +168,7 @@ class Receipts:
         self._refused.log_rest()
 
     def on_unsaid(self, receipt: Receipt) -> None:
-        """Record that a sender was not notified that its request is stored."""
+        """Record that a sender did not learn that its request is stored."""
         self._leave(receipt)
 
     def _leave(self, receipt: Receipt) -> None:

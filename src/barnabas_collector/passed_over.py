@@ -1,4 +1,5 @@
-"""Describes a rotated file that existed at the first look at its log and must not be sent. Pure."""
+"""Describes a rotated file that existed before the first look at its log and must not be sent.
+Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from barnabas_collector.text_extent import Text
 
 
 class Present(Protocol):
-    """Represents the found file that is compared."""
+    """Represents a found file, for comparison."""
 
     @property
     def inode(self) -> int: ...
@@ -24,8 +25,7 @@ class Present(Protocol):
 
 
 class PassedOver(NamedTuple):
-    """Records the file's former state: its beginning, its inode and, for a text file, its whole
-    extent."""
+    """Records the file's former state: beginning, inode and, for a text file, the whole extent."""
 
     beginning_bytes: int
     beginning: str
@@ -43,19 +43,18 @@ class PassedOver(NamedTuple):
         return cls(*head, file.inode, file.born_ns, whole.size_bytes, whole.tail)
 
     def is_of(self, file: Present) -> bool:
-        """Return whether the found file is this file, perhaps renamed or compressed since."""
+        """Return whether the found file is this file, perhaps renamed or compressed."""
         head = Fingerprint(self.beginning_bytes, self.beginning)
-        # An older version recorded this, so the whole beginning must be the same and must not have
+        # An older version recorded this: the whole beginning must be the same and must not have
         # grown.
         if not self.inode:
             return head.is_of(file.beginning)
         if not head.begins(file.beginning):
             return False
         if self.inode == file.inode:
-            # The inode may have been reused for a new file after a removal; the birth times then
-            # differ.
+            # A new file may have reused the inode of a removed one; the birth times then differ.
             return not (self.born_ns and file.born_ns) or self.born_ns == file.born_ns
-        # The file was already compressed at the first look. It will not be compressed again, so its
+        # The file was compressed before the first look. It will not be compressed again, so its
         # inode does not change.
         if self.text_bytes is None or file.text is None:
             return False

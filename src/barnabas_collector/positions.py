@@ -1,5 +1,5 @@
 """Keeps a collector's positions in a compacted topic. They are written in the same transaction as
-the lines, so that both are committed or neither is.
+the lines, so either both are committed or neither.
 
     key     ["NAME", "file", "9f2c..."]   value   the fields of `FileProgress`
             ["NAME", "log", "/var/..."]           the fingerprints of ignored rotated files
@@ -41,7 +41,7 @@ class Positions(KnownFiles):
         self.cursor: str | None = None  # the position in systemd's journal
 
     def start(self, instance: str) -> None:
-        """Record that this process is the one that sends from now on."""
+        """Record that this process is now the sender."""
         self.instance = instance
         self._keep(_INSTANCE, "", instance)
 
@@ -55,7 +55,7 @@ class Positions(KnownFiles):
         """Load the next record of the topic. Raises `CorruptData`."""
         try:
             name, kind, what = json.loads(key or b"")
-            # The record belongs to another collector that shares the topic.
+            # The record belongs to another collector.
             if name != self._name:
                 return
             if value is None:

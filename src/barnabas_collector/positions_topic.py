@@ -28,8 +28,8 @@ _POSITIONS: Final = TopicPartition(POSITIONS_TOPIC, 0)
 async def prepare_positions_topic(admin: Admin) -> None:
     """Create the topic if it does not exist.
 
-    Raises `ConfigError` if the topic would delete positions by age or size, because every line
-    would then be sent again.
+    Raises `ConfigError` if the topic would delete positions by age or size: every line would be
+    sent again.
     """
     try:
         new = NewTopic(POSITIONS_TOPIC, 1, configs={_POLICY: "compact"})
@@ -44,7 +44,7 @@ async def prepare_positions_topic(admin: Admin) -> None:
         _log.warning("cannot check that %s=compact for %s: %s", _POLICY, POSITIONS_TOPIC, error)
         return
     for entry in entries:
-        # This includes `compact,delete`, which deletes the position of an idle file after a while.
+        # Also reject `compact,delete`, which deletes the position of an idle file after a while.
         if entry.name == _POLICY and entry.value != "compact":
             raise ConfigError(
                 f"{POSITIONS_TOPIC} has {_POLICY}={entry.value}, so its positions will be "
@@ -60,8 +60,8 @@ class PositionsReader:
         servers, options = shipment.bootstrap_servers, shipment.client_options
         self._positions = positions
         self._admin = Admin(servers, **options)
-        # The positions of an aborted transaction remain in the topic, although its lines are
-        # aborted.
+        # The topic also contains the positions of aborted transactions, whose lines were not
+        # committed.
         self._consumer = Consumer(servers, **options, isolation_level="read_committed")
         self._stack = contextlib.AsyncExitStack()
 
@@ -78,10 +78,10 @@ class PositionsReader:
     async def read_to_end(self) -> None:
         """Read up to the current end of the topic.
 
-        This waits for open transactions of other collectors in the topic.
+        This waits for other collectors' open transactions in the topic.
         """
-        # The end is the high watermark, not the last stable offset, so that the reader waits for
-        # open transactions: one of them may contain the start of a successor.
+        # The end is the high watermark, not the last stable offset: wait for open transactions,
+        # because one may contain the start of a successor.
         end = (await self._admin.list_offsets({_POSITIONS: LATEST}))[_POSITIONS].offset
         async for records in records_until(self._consumer, {_POSITIONS: end}):
             for record in records:

@@ -3,7 +3,7 @@
     standard input, syslog ─▶ inbox ─▶ forwarder ─▶ brokers
 
 Nothing is written to disk on the way, so messages received but not yet acknowledged are lost if the
-process dies. To keep their number small, no source is read while the brokers do not respond.
+process dies. To limit their number, no source is read while the brokers do not respond.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class _Sending:
                 await self._forward()
                 return
             except Unreachable as error:
-                # A forwarder does its own retries, so the connection has failed.
+                # A forwarder retries by itself, so the connection has failed.
                 if not self._is_patient or self._forwarder is not None:
                     raise
                 self._metrics.on_retry(PART, error)
@@ -142,8 +142,8 @@ class _Sending:
 
 async def _limit(stopping: asyncio.Event, inbox: Inbox, sending: asyncio.Task[None]) -> None:
     await stopping.wait()
-    # Sources waiting for room end as well. The messages that they have read are still sent, as long
-    # as waiting for the brokers is worthwhile.
+    # End sources that are waiting for room. Messages that they have read are sent as long as
+    # waiting for the brokers is worthwhile.
     inbox.stop()
     await asyncio.sleep(STOP_WITHIN_S)
     sending.cancel()

@@ -9,10 +9,9 @@
     anything else                                        a new file
 
 The whole sent part is compared (`text_extent.py`), because two files may have identical beginnings
-of any length. An inode counts only together with its time of birth, because file systems give the
-inode of a removed file to the next file. A log that was removed and recreated may begin like the
-old one, so another file at its path is a copy only if it has lines with a time, which occur only
-once.
+of any length. An inode counts only together with its time of birth, because file systems reuse the
+inode of a removed file for the next one. A recreated log may begin like the removed one, so another
+file at its path is a copy only if it contains lines with a time, which occur only once.
 
 On a file system without times of birth, blank lines and a header prove nothing. If a file has only
 these, its inode decides, unless another file is a better match. A known file that is shorter than
@@ -34,7 +33,7 @@ from barnabas_collector.text_extent import INCOMPLETE, Text
 
 
 class Found(NamedTuple):
-    """Describes a file that a look found."""
+    """Describes a file found by a look."""
 
     device: int
     inode: int
@@ -60,7 +59,7 @@ class Recognised(NamedTuple):
 
 
 class Known(NamedTuple):
-    """Holds what is known before a look."""
+    """Holds the knowledge before a look."""
 
     files: Sequence[FileProgress]  # files of this log, or with an inode that was found
     passed_over: Collection[PassedOver] | None  # None at the first look at this log
@@ -74,8 +73,7 @@ class Known(NamedTuple):
 def recognise(log: str, found: Sequence[Found], known: Known) -> Recognised:
     """Identify the files; `found` lists the oldest first, the live file last."""
     files: dict[int, FileProgress] = {}
-    # The strongest proof is applied first; weaker proofs apply only to the files that it has not
-    # matched.
+    # Apply the strongest proof first, and weaker ones only to files that it has not matched.
     _add_known(files, found, known.files, _is_certain)
     _add_known(files, found, known.files, _is_itself)
     old = [*(known.passed_over or ()), *(known.passed_over_by_link or ())]
@@ -85,14 +83,14 @@ def recognise(log: str, found: Sequence[Found], known: Known) -> Recognised:
         file if place in files or not _is_passed_over(file, old) else _NOTHING
         for place, file in enumerate(found)
     ]
-    # Files of other logs are known here only by their inodes. A file can be a copy of such a file
-    # only if the original is gone (`moved`).
+    # Files of other logs are known only by their inodes. A file can be a copy of such a file only
+    # if the original is gone (`moved`).
     mine = [each for each in known.files if each.path in (log, known.link)]
     _add_known(files, rest, _without_doubt(files, found, mine), _is_copy)
     _add_known(files, rest, _without_doubt(files, found, known.moved), _is_copy)
     copies = _copies(files, rest) | _copies_of_held(files, rest, known.held)
     rest = [_NOTHING if place in copies else file for place, file in enumerate(rest)]
-    # The weakest proof is applied last: the inode, and a header that all files of this log share.
+    # Apply the weakest proof last: the inode, and a header shared by all files of this log.
     _add_known(files, rest, known.files, _has_inode)
     others = [place for place, file in enumerate(rest) if place not in files and file.beginning]
     passing = _passing(log, found, others, files, known)
@@ -116,8 +114,8 @@ def _passing(
     """Return the files that the first look passes over: all files older than the known ones."""
     is_first = known.passed_over is None
     is_first_by_link = known.passed_over_by_link is None
-    # If files of the log are known but none of them was found, it is unclear which of the found
-    # files are older, so all are sent.
+    # If files of the log are known but none was found, it is unclear which of the found files are
+    # older; send them all.
     if not files and any(each.path in (log, known.link) for each in known.files):
         return []
     oldest = min(files, default=len(found))
@@ -130,7 +128,7 @@ def _passing(
 
 
 def _is_passed_over(file: Found, passed_over: Collection[PassedOver]) -> bool:
-    # If the user names a file later, this overrides the first look.
+    # A file named by the user overrides the first look.
     if file.is_live or file.is_named or not file.beginning:
         return False
     return any(each.is_of(file) for each in passed_over)
@@ -163,7 +161,7 @@ def _without_doubt(
     files: dict[int, FileProgress], found: Sequence[Found], known: Sequence[FileProgress]
 ) -> list[FileProgress]:
     """Return the unmatched known files whose match is safe: at most one found file begins with the
-    sent part, or the sent part has times. Without times, it may be nothing but a banner."""
+    sent part, or the sent part has times. Without times, it may be just a banner."""
     taken = {each.file_id for each in files.values()}
     left = [each for each in known if each.file_id not in taken]
     if len(files) == sum(bool(file.beginning) for file in found):
@@ -183,7 +181,7 @@ def _is_distinct(known: FileProgress, found: Sequence[Found]) -> bool:
 
 
 def _is_certain(known: FileProgress, file: Found) -> bool:
-    """Return whether the inode and its birth time are both the same.
+    """Return whether both inode and birth time are the same.
 
     The device number may have changed at a reboot.
     """
@@ -196,23 +194,23 @@ def _is_itself(known: FileProgress, file: Found) -> bool:
 
 
 def _has_inode(known: FileProgress, file: Found) -> bool:
-    # The inode alone proves nothing: a file that was truncated and rewritten keeps it.
+    # The inode alone proves nothing: a truncated and rewritten file keeps it.
     if known.inode != file.inode or not _fits(known, file):
         return False
     if known.born_ns and file.born_ns:
-        # If the birth times differ, the inode of a removed file was reused for this one.
+        # If the birth times differ, this file has reused the inode of a removed one.
         return known.born_ns == file.born_ns
     if known.device == file.device:
         return True
-    # If a file system without birth times was remounted, its device may have another number.
+    # The device number may differ if a file system without birth times was remounted.
     return bool(known.sent_bytes) and file.text is not None and file.text.holds(known.extent)
 
 
 def _is_copy(known: FileProgress, file: Found) -> bool:
     if not known.is_distinctive(file.beginning):
         return False
-    # A log that was removed and recreated may begin with the same banner. Only lines with a time
-    # occur just once, so another file at the log's path that has them is a copy.
+    # A recreated log may begin with the same banner. Only lines with a time occur just once, so
+    # another file at the log's path with these lines is a copy.
     if file.is_live and file.size_bytes is not None and not known.is_timed(file.beginning):
         return False
     return _holds(known, file)
@@ -226,8 +224,8 @@ def _holds(known: FileProgress, file: Found) -> bool:
 
 
 def _copies(files: dict[int, FileProgress], found: Sequence[Found]) -> set[int]:
-    """Yield the files that may be a complete or unfinished copy of another file. The original is
-    read instead."""
+    """Yield the files that may be a complete or unfinished copy of another file, which is read
+    instead."""
     originals = [file for file in found if file.beginning and (file.is_live or not file.is_listed)]
     return {
         place
@@ -254,7 +252,7 @@ def _may_be_copy(file: Found, original: Found) -> bool:
         return False  # no truncation followed, so it is a separate file
     if file.size_bytes is not None and 0 < file.born_ns < original.born_ns:
         return False  # it is older, so it was renamed and then replaced
-    # The reverse is not compared, because an unfinished copy is shorter than its original.
+    # Do not compare in reverse: an unfinished copy is shorter than its original.
     if not original.beginning.startswith(file.beginning):
         return False
     if file.text is None or original.text is None:
@@ -281,15 +279,15 @@ def _fits(known: FileProgress, file: Found) -> bool:
 
 
 def _fits_beginning(known: FileProgress, file: Found) -> bool:
-    # A file that is shorter than its sent part was truncated, and now has different lines.
+    # A file shorter than its sent part was truncated, and contains different lines.
     is_long_enough = file.size_bytes is None or file.size_bytes >= known.position
     return is_long_enough and bool(file.beginning) and known.begins(file.beginning)
 
 
 def _new(log: str, file: Found, known: Sequence[FileProgress], is_forgetful: bool) -> FileProgress:
-    # A file's id is derived from its path, first line and generation. No earlier file with the same
-    # path and first line may have the same generation, because the pipeline would mistake lines at
-    # the same positions for the same lines.
+    # A file's id is derived from its path, first line and generation. Files with the same path and
+    # first line must differ in generation: otherwise, the pipeline would take lines at the same
+    # positions for the same lines.
     first_line = first_line_of(file.beginning)
     before = [each for each in known if (each.path, each.first_line) == (log, first_line)]
     generation = 1 + max((each.generation for each in before), default=-1)

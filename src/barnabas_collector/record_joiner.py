@@ -1,4 +1,4 @@
-"""Joins lines into records. The last record is kept back, because more lines may belong to it.
+"""Joins lines into records. The last record is held back, because more lines may belong to it.
 Pure."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ IsStart = Callable[[bytes, bytes], object]
 
 
 class RecordJoiner:
-    """Joins lines into records; each has the position of its first line."""
+    """Joins lines into records; each takes the position of its first line."""
 
     def __init__(self, is_start: IsStart) -> None:
         self._is_start = is_start
@@ -25,8 +25,8 @@ class RecordJoiner:
         return self._waiting[0] if self._waiting else None
 
     def join(self, lines: list[Line]) -> list[Line]:
-        """Add lines, and return the records that are complete because another record begins or
-        because they are too long."""
+        """Add lines, and return the complete records: those before the next record begins, or that
+        are too long."""
         records: list[Line] = []
         for line in lines:
             size_bytes = line.size_bytes + 1
@@ -38,7 +38,7 @@ class RecordJoiner:
         return records
 
     def take(self) -> list[Line]:
-        """Remove and return the waiting record, even if more lines might follow."""
+        """Remove and return the waiting record, even if more lines may follow."""
         lines, size_bytes = self._waiting, self.waiting_bytes - 1
         self._waiting, self.waiting_bytes = [], 0
         if len(lines) < 2:

@@ -1,8 +1,8 @@
-"""Reads records that may have several lines, such as a message with its stack trace.
+"""Reads records of one or more lines, such as a message with its stack trace.
 
 A rule recognises the first lines of records. The last record of a file waits for more lines until
-another record begins or nothing has been written for a while. Between looks it is not kept in
-memory but read again from its beginning.
+another record begins or nothing has been written for a while. Between looks, it is not kept in
+memory, but read again from the start.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Reader(Protocol):
     def portions(self) -> Iterator[Sequence[Line]]: ...
 
     def take_waiting(self) -> list[Line]:
-        """Remove and return the whole records still waiting for more lines, as none will arrive."""
+        """Remove and return the whole records that are waiting for more lines; none will arrive."""
         ...
 
     def last(self) -> list[Line]:
@@ -48,7 +48,7 @@ class Reader(Protocol):
 
     @property
     def ends_in_hole(self) -> bool:
-        """Return whether the file ends in a hole, which may still be filled."""
+        """Return whether the file ends in a hole, which may be filled later."""
         ...
 
 
@@ -90,7 +90,7 @@ class RecordReader:
 
 
 def record_start(pattern: str | bytes) -> IsStart:
-    """Return the rule for a regular expression that matches the beginning of first lines.
+    """Return the rule for a regular expression that matches the start of first lines.
 
     Raises `ConfigError`.
     """

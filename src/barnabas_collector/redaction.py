@@ -26,7 +26,7 @@ from barnabas.extras import install_line
 Redact = Callable[[bytes], bytes]
 
 MOST_MATCHES: Final = 10_000
-"""A line with more matches of a rule than this is replaced as a whole, because each match takes
+"""A line with more matches of a rule is replaced as a whole, because each match takes
 microseconds."""
 TOO_MANY: Final = b"[redacted: too many matches]"
 _MOST_REPLACEMENT_BYTES: Final = 1_024
@@ -86,7 +86,7 @@ class Redaction:
             raise ConfigError(f"{len(rules):,} rules are more than {_MOST_RULES:,}")
         engine = _engine()
         self._rules = [(_compiled(engine, rule), rule.replacement.encode()) for rule in rules]
-        # Most lines match no rule, and a single search is enough to show this.
+        # Most lines match no rule, as a single search shows.
         any_of = "|".join(f"(?:{rule.pattern})" for rule in rules)
         self._is_worth_a_try = _compiled(engine, Rule(any_of, "")).search
 
@@ -105,7 +105,7 @@ def _engine() -> Any:
         engine = import_module("re2")
     except ImportError:
         engine = None
-    # pyre2 has the same name but a different interface.
+    # pyre2 shares the name, but has a different interface.
     if engine is None or not hasattr(engine, "Options"):
         raise ConfigError(
             "redaction needs RE2, which is not installed: " + install_line("collector")
@@ -118,7 +118,7 @@ def _compiled(engine: Any, rule: Rule) -> Any:
     options.log_errors = False
     try:
         compiled = engine.compile(rule.pattern.encode(), options)
-        # References to groups can be checked only when a text matches, so add an empty alternative.
+        # Group references are checked only if a text matches, so add an empty alternative.
         engine.compile(b"|" + rule.pattern.encode(), options).sub(rule.replacement.encode(), b"")
     except (engine.error, re.error, IndexError) as error:
         why = error.args[0] if error.args else error

@@ -1,4 +1,4 @@
-"""Keeps the collector's registry: its files, and how much of each was sent.
+"""Stores the collector's registry: its files, and the sent part of each.
 
     {"files": [{"file_id": "9f2c...", "path": "/var/log/access.log", "first_line": "5be1...",
                 "device": 64769, "inode": 1311, "generation": 0, "position": 81920, "line": 431,
@@ -13,11 +13,10 @@ A file's lines are distributed over as many partitions as the topic had when the
 (`partition_counts`, by `file_id`), even if it has more now, because the pipeline recognises
 duplicates only within a partition.
 
-The registry is written atomically and is on disk before a call returns, so that a power cut leaves
-either the old or the new one. It is written before the first line of a file is sent, so that no
-other file can get its `file_id`, and after each portion that the broker has acknowledged. After a
-crash, the last portion is therefore sent again, and the pipeline recognises it by its file and
-positions.
+The registry is written atomically and is on disk before a call returns: a power cut leaves either
+the old or the new one. It is written before the first line of a file is sent, so that no other file
+can get its `file_id`, and after each portion that the broker has acknowledged. After a crash, the
+last portion is therefore sent again, and the pipeline recognises it by its file and positions.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from barnabas_collector.passed_over import PassedOver
 
 
 class Registry(KnownFiles):
-    """Saves the known files in a file that only one process at a time may use."""
+    """Stores the known files in a file that only one process at a time may use."""
 
     def __init__(self, path: Path) -> None:
         """Raises `ConfigError` if the file is not a registry."""
@@ -60,7 +59,7 @@ class Registry(KnownFiles):
             self._partition_counts[file_id] = int(count)
 
     def partition_count(self, file_id: str) -> int | None:
-        """Return the number of partitions for the file's lines, or None if it has not been set."""
+        """Return the number of partitions for the file's lines, or None if not set."""
         return self._partition_counts.get(file_id)
 
     def keep_partition_count(self, file_id: str, count: int) -> None:
@@ -87,8 +86,7 @@ class Registry(KnownFiles):
         with temporary.open("w", encoding="utf-8") as file:
             json.dump(content, file, indent=1)
             file.flush()
-            # Otherwise, the name may reach the disk before the content, which would leave an empty
-            # registry.
+            # Otherwise, the name may reach the disk before the content and leave an empty registry.
             sync_descriptor(file.fileno())
         temporary.replace(self._path)
         _sync_names(self._path.parent)

@@ -1,14 +1,13 @@
 """Reads the unsent lines of a log, in order, however its files are rotated.
 
 - Its files are the one at its path and the rotated ones next to it (`siblings.py`), compressed or
-  not. `recognition.py` identifies them. A file that was moved to another directory, or
-  removed, continues to be read as long as it is held open (`log_directory.py`).
-- A line that does not yet end in a line feed is held back until it does. If it is the last line of
-  a file, it is read as it is once the file is certainly complete: compressed and whole; renamed,
-  replaced and quiet; or, at the last look of a run, not open for writing in any process.
+  not. `recognition.py` identifies them. Reading continues in a file that was moved to another
+  directory, or removed, as long as it is held open (`log_directory.py`).
+- A line without a line feed is held back until it has one. If it is the last line of a file, it is
+  read as it is once the file is certainly complete: compressed and whole; renamed, replaced and
+  quiet; or, at the last look of a run, not open for writing in any process.
 - Lines written between the two steps of copy-and-truncate are in neither file, and are lost to
-  every reader. All other lines are read; those that the truncated file no longer has are read from
-  its copy.
+  every reader. All other lines are read: those that were truncated, from the copy.
 """
 
 from __future__ import annotations
@@ -138,8 +137,8 @@ class RotatedLog:
     def _pass_over(self, found: list[Found], passed_over: dict[int, PassedOver]) -> None:
         """Record the first look at the log, and at a link to it.
 
-        The look at the log is recorded even if no file was passed over, so that rotated files that
-        appear later are sent. Most links have no rotated files next to them and need no record.
+        The look at the log is recorded even if no file was passed over, so that future rotated
+        files are sent. Most links have no rotated files next to them and need no record.
         """
         paths = [(self._directory.live, False)]
         if self._directory.link is not None and any(each.is_by_link for each in found):
@@ -164,8 +163,8 @@ class RotatedLog:
         return found, recognised
 
     def _texts(self, found: list[Found], files: dict[int, FileProgress]) -> dict[int, FileProgress]:
-        """Return the files except binary ones from which no line was sent and which the user did
-        not name."""
+        """Return the files, without binary ones that the user did not name and from which no line
+        was sent."""
         texts = {}
         for place, progress in files.items():
             this = found[place]
@@ -181,7 +180,7 @@ class RotatedLog:
         file = self._directory.open(found)
         if file is None or self._files.find(progress.file_id) is not None:
             return progress
-        # Its lines are not counted, because that would take as long as sending them.
+        # Do not count its lines, which would take as long as sending them.
         if file.is_compressed:
             progress = progress._replace(is_complete=True)
         else:
@@ -198,10 +197,10 @@ class RotatedLog:
             files = list({each.file_id: each for each in (*files, *of_link)}.values())
         inodes = {(each.inode, each.born_ns) for each in files}
         unknown = [each for each in found if (each.inode, each.born_ns) not in inodes]
-        # A log with known files is a separate log, not another name for this one.
+        # A log with known files is a separate log, not this one under another name.
         is_new = all(each.path != str(log) for each in files)
         alike = _alike_files(log, unknown, self._files) if is_new else []
-        # As long as the original exists, it is read, and the copy is a separate file.
+        # As long as the original exists, it is read; the copy is a separate file.
         gone = [each for each in alike if not _is_there(each)]
         held = [each for each in gone if _is_in(each, self._directory.held_anywhere(each.inode))]
         return Known(
@@ -221,7 +220,7 @@ class RotatedLog:
 
     @property
     def lag_bytes(self) -> int:
-        """The number of bytes that the last look found and that have not been read."""
+        """The number of unread bytes found by the last look."""
         lag_bytes = 0
         for file_id, size_bytes in self._sizes.items():
             file = self._files.find(file_id)
@@ -234,7 +233,7 @@ class RotatedLog:
 
     @property
     def holds_rotated(self) -> bool:
-        """Return whether rotated files are held open that may still be written to."""
+        """Return whether any rotated files are held open because programs may write to them."""
         return self._directory.holds_rotated
 
     @property
@@ -256,16 +255,16 @@ class RotatedLog:
     ) -> Iterator[Portion]:
         """Read one file.
 
-        `is_complete`: read the last line even if it has no line feed; None means: only if no
-        process has the file open for writing.
+        `is_complete`: read the last line even without a line feed; None: only if no process has the
+        file open for writing.
         """
         try:
             columns = self._columns_at(file, found, progress)
             reader = self._reader(file, progress)
             for lines in reader.portions():
                 after = _after(reader, progress, file)
-                # This is checked only after `_after` has hashed the lines, so that a truncation
-                # between reading and hashing is noticed, too.
+                # Check this only after `_after` has hashed the lines, to notice a truncation
+                # between reading and hashing, too.
                 if not _is_still(file, found, progress):
                     return  # it has been truncated, so the lines may differ
                 portion = _with_columns(self._portion(file, progress, after, lines), columns)
@@ -287,7 +286,7 @@ class RotatedLog:
         if file.is_compressed or (is_complete and _is_still(file, found, progress)):
             rest = reader.last()
         # A record of several lines is complete after a period of silence. A line without a line
-        # feed still waits, because a program may be in the middle of writing it.
+        # feed waits: a program may be in the middle of writing it.
         elif file.quiet_s() >= SETTLED_S and _is_still(file, found, progress):
             rest = reader.take_waiting()
         self.unfinished_bytes += reader.unfinished_bytes
@@ -307,8 +306,8 @@ class RotatedLog:
     ) -> Portion:
         """Save what identifies the file, in case its lines are sent and the process is then killed.
 
-        At the time of the look, the file may have had only its header, which is not enough to
-        recognise a copy.
+        At the time of the look, the file may have contained only its header, which does not
+        identify a copy.
         """
         if before.beginning_bytes < BEGINNING_BYTES and not file.is_compressed:
             seen = Fingerprint.of(file.beginning())
@@ -317,7 +316,7 @@ class RotatedLog:
         return Portion(after, lines, self._container or ())
 
     def _columns_at(self, file: LogFile, found: Found, progress: FileProgress) -> W3cColumns | None:
-        """Return W3C's columns at the file's position, which may be in the middle of the file."""
+        """Return W3C's columns at the file's position, perhaps in the middle of the file."""
         position, columns = self._columns.get(progress.file_id, (-1, None))
         if position == progress.position:
             return columns
@@ -342,8 +341,8 @@ class RotatedLog:
             if this.is_live:
                 continue
             progress = recognised.files.get(place)
-            # Copies and passed-over files are not read. An empty file is kept open: it does not
-            # count as a file yet, but may be renamed before its first lines are written.
+            # Copies and passed-over files are not read. Keep an empty file open: it is not
+            # identified until its first lines are written, and may be renamed before.
             is_unknown = progress is None and bool(this.beginning)
             stored = None if progress is None else self._files.find(progress.file_id)
             is_abandoned = not this.is_listed and self._directory.is_abandoned(this)
@@ -371,7 +370,7 @@ def _is_sent(found: Found, progress: FileProgress) -> bool:
 
 
 def _is_still(file: LogFile, found: Found, progress: FileProgress) -> bool:
-    """Return whether this is still the file that was found, neither truncated nor rewritten."""
+    """Return whether the found file was neither replaced, truncated nor rewritten."""
     if file.is_compressed:
         return True
     extent = progress.extent
@@ -384,20 +383,20 @@ def _after(reader: Reader, progress: FileProgress, file: LogFile) -> FileProgres
 
 
 def _alike_files(log: Path, found: Iterable[Found], files: KnownFiles) -> list[FileProgress]:
-    """Return the known files of other logs in this directory that a found file may be a copy of:
-    both have the same beginning, and the found file is compressed or contains times."""
+    """Return known files of other logs in this directory that a found file may be a copy of: both
+    begin in the same way, and the found file is compressed or contains times."""
     names: dict[str, FileProgress] = {}
     for file in found:
         if file.beginning and (file.size_bytes is None or _is_timed(file)):
             for known in files.alike(log.parent, file.beginning):
-                # The files of this log are compared in any case.
+                # This log's files are compared in any case.
                 if known.path != str(log):
                     names[known.file_id] = known
     return list(names.values())
 
 
 def _is_there(known: FileProgress) -> bool:
-    """Return whether the file is still in its directory and has not been truncated."""
+    """Return whether the file is still in its directory and not truncated."""
     try:
         file = LogFile(_present_path(known))
     except (OSError, ConfigError):
@@ -409,17 +408,17 @@ def _is_there(known: FileProgress) -> bool:
 
 
 def _is_in(known: FileProgress, file: LogFile | None) -> bool:
-    """Return whether an open file is the known file and has not been truncated."""
+    """Return whether an open file is the known file, and not truncated."""
     if file is None or file.inode != known.inode or not known.begins(file.beginning()):
         return False
     if file.is_compressed:
         return True
-    # After a truncation the inode is the same, but the lines may only be in a copy.
+    # After a truncation, the inode is the same, but only a copy may contain the lines.
     return file.size_bytes() >= known.position and file.ends(known.extent)
 
 
 def _present_path(known: FileProgress) -> Path:
-    """Return the file's current path, because programs may compress a log and give it any name.
+    """Return the file's current path: programs may compress a log and give it any name.
 
     Raises OSError if the file is no longer in its directory.
     """

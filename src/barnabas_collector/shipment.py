@@ -14,7 +14,7 @@ from barnabas_collector.rotated_log import QUIET_S
 
 
 class Shipment(NamedTuple):
-    """Specifies what a collector reads and where it sends the lines.
+    """Specifies the input of a collector and the destination of the lines.
 
     `name` identifies the positions; two collectors that run at the same time must not share a name.
     """
@@ -33,15 +33,15 @@ class Shipment(NamedTuple):
     retention_s: float = RETENTION_S  # how long the positions of missing files are kept
     metrics: CollectorMetrics | None = None
     client_options: Mapping[str, Any] = {}
-    """The options of every client, such as security options."""
+    """Options for every client, such as security options."""
 
 
 class Shipped(NamedTuple):
-    """Counts committed or acknowledged lines, and lost ones."""
+    """Counts lines that were committed or acknowledged, and lost ones."""
 
     lines: int = 0
     size_bytes: int = 0
-    cut_lines: int = 0  # lines that were too long and were cut
+    cut_lines: int = 0  # lines truncated because of their length
     transactions: int = 0
     refused: int = 0  # received but refused by the brokers
     dropped: int = 0  # dropped while there was no room

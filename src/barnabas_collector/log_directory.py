@@ -66,8 +66,8 @@ class LogDirectory:
         """Return the files, oldest first, with files without a name at the start and the live file
         at the end.
 
-        If the live file exists and cannot be read, `refusal` gives the reason, and the other files
-        are returned.
+        If the live file exists but cannot be read, `refusal` is the reason, and the other files are
+        returned.
         """
         self._listings.held[self._path] = self._held
         for _ in range(_LOOKS):

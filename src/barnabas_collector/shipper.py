@@ -7,11 +7,11 @@ in the same transaction.
 
 If the process is killed at any moment, the next process with the same name ends or aborts the open
 transaction, reads the positions (`positions.py`) and continues from there. read_committed consumers
-see every line once. They see a file's lines in order, because a file goes to a single partition.
+see every line once. They see a file's lines in order, because all of them go to a single partition.
 
 A process that starts fences the previous one and records its start in the positions topic. Brokers
 also fence a producer whose transaction took too long; the record distinguishes the two cases.
-Without the record, two collectors with the same name would fence each other indefinitely.
+Without it, two collectors with the same name would fence each other indefinitely.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ async def ship(
     """Send the lines of the logs as they are written, until `stopping` is set; with `once`, send
     only the present lines.
 
-    Waits for brokers that cannot be reached, except with `once`. After the first commit, other
-    cluster errors are retried as well; before it, they are raised. Raises `ConfigError` if another
-    collector has the same name or, with `once`, a log cannot be read.
+    Without `once`, wait for unreachable brokers. Other cluster errors are raised before the first
+    commit, and retried after it. Raises `ConfigError` if another collector has the same name or,
+    with `once`, a log cannot be read.
     """
     total = Shipped()
     metrics = shipment.metrics or CollectorMetrics()
@@ -86,14 +86,14 @@ async def ship(
             is_fenced = isinstance(error, ProducerFenced)
             if is_fenced:
                 # Either a process with this name has started, or the broker ended a transaction
-                # that took too long. Only in the second case may this process take the name back.
+                # that took too long. Only after the latter may this process take the name back.
                 await _check_no_successor(shipment, instance)
             if is_fenced or total.transactions:
                 _log.warning("continuing after the last committed line: %s", error)
             elif isinstance(error, Unreachable) and not once:
                 complaint.add(error)
-            # Before the first commit, the cause of any other error is probably the configuration,
-            # and retries do not help.
+            # Before the first commit, any other error is probably caused by the configuration, and
+            # retries do not help.
             else:
                 raise
             metrics.on_retry(_PART, error)
@@ -110,8 +110,8 @@ async def _check_no_successor(shipment: Shipment, instance: str) -> None:
     async with PositionsReader(shipment, positions) as reader:
         while time.monotonic() < give_up_at_s:
             await reader.read_to_end()
-            # A successor first fences this process and commits its start shortly afterwards, so
-            # this check is repeated.
+            # A successor fences this process first, and commits its start shortly afterwards, so
+            # repeat this check.
             if positions.instance != instance:
                 raise ConfigError(
                     f"another collector named {shipment.name!r} was started; give each collector "
@@ -139,10 +139,10 @@ class _Shipper:
     async def run(self, stopping: asyncio.Event, *, once: bool) -> None:
         async with self._producer() as producer:
             self._partitions = len(await producer.partitions_for(self._shipment.topic))
-            # This must follow `init_transactions`, which fences an earlier process and ends its
-            # transaction, so that no other process can commit a later position.
+            # Load after `init_transactions`, which fences an earlier process and ends its
+            # transaction: no other process can then commit a later position.
             await self._load()
-            # This is committed before any line, so that a fenced process soon learns who fenced it.
+            # Commit this before any line, so that a fenced process soon learns who fenced it.
             self._positions.start(self._instance)
             await self._commit(producer)
             self.shipped = Shipped()
@@ -163,8 +163,8 @@ class _Shipper:
                 raise
             except BarnabasError:
                 # A fenced producer may see a refused batch first. If a commit got no response, the
-                # next producer learns its outcome. The positions in memory may now be ahead of the
-                # committed positions, which `ship` reads again.
+                # next producer learns the outcome. The positions in memory may be ahead of the
+                # committed ones, which `ship` reads again.
                 with contextlib.suppress(InvalidTxnState):
                     await producer.abort_transaction()
                 raise
@@ -191,7 +191,7 @@ class _Shipper:
             is_last = once or stopping.is_set()
             for portion in logs.portions(time.monotonic(), is_last_look=once):
                 await self._send(producer, portion)
-                # Consumers with `read_committed` wait until a transaction ends.
+                # Consumers with `read_committed` wait for the end of a transaction.
                 if self._open.size_bytes >= _TRANSACTION_BYTES:
                     await self._commit(producer)
             if journal is not None:
@@ -199,7 +199,7 @@ class _Shipper:
             if self._forgetting.is_due(time.monotonic()):
                 self._forgetting.sweep(int(time.time()), *logs.present())
             await self._commit(producer)
-            # The lines of the other logs are sent and committed by then.
+            # By then, the lines of the other logs are committed.
             if once and journal is not None and not journal.is_at_end():
                 await journal.news.wait()
                 continue
@@ -208,8 +208,7 @@ class _Shipper:
             if is_last:
                 return
             with contextlib.suppress(TimeoutError):
-                # If the journal is read, a stop is noticed only after the pause, which is at most a
-                # second.
+                # With a journal, a stop is noticed only after the pause of at most a second.
                 news = stopping if journal is None else journal.news
                 await asyncio.wait_for(news.wait(), logs.pause_s(time.monotonic()))
 
@@ -220,7 +219,7 @@ class _Shipper:
         self._metrics.on_pending(_PART)
         if not self._open.transactions:
             producer.begin_transaction()
-        # The file decides the partition, so that its lines stay in order.
+        # The file determines the partition, so that its lines stay in order.
         key = progress.file_id.encode()
         partition = partition_for_key(key, self._partitions)
         place = TopicPartition(self._shipment.topic, partition)
@@ -228,18 +227,18 @@ class _Shipper:
         encoder = LineEncoder(progress, key, more, self._shipment.codec)
         for batch in encoder.batches(lines, int(time.time() * 1_000)):
             await producer.send_batch(place, batch)
-        # `_commit` sends the position in the same transaction as these lines, so that both are
-        # committed or neither is.
+        # `_commit` sends the position in the same transaction as these lines: either both are
+        # committed or neither.
         self._positions.save(progress)
         size_bytes, cut = size_and_cuts(lines)
         self._metrics.on_read(len(lines), size_bytes)
         self._open = self._open.plus(Shipped(len(lines), size_bytes, cut, 1))
 
     async def _send_entries(self, producer: Producer, journal: Journal) -> None:
-        """Send the entries that were read, and save the cursor after them."""
+        """Send the entries read, and save the cursor after them."""
         entries = journal.take()
         if not entries:
-            # The search starts at the end, and also finds the cursor of an entry that is not sent.
+            # A search from the end also finds the cursor of an entry that is not sent.
             if journal.cursor is not None and self._positions.cursor is None:
                 self._positions.save_cursor(journal.cursor)
             return
@@ -262,8 +261,8 @@ class _Shipper:
         self._open = self._open.plus(Shipped(len(entries), size_bytes, cut, 1))
 
     async def _commit(self, producer: Producer) -> None:
-        """Commit the lines sent and the changed positions."""
-        # Sending a line always changes the position of its file.
+        """Commit the sent lines and the changed positions."""
+        # Every sent line changes its file's position.
         if not self._positions.has_changed:
             return
         self._metrics.on_pending(_PART)

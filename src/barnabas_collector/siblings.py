@@ -1,4 +1,4 @@
-"""Recognises the names of a log's rotated files and puts them in order. Pure.
+"""Recognises and sorts the names of a log's rotated files. Pure.
 
     access.log.1  access.log.2.gz  access.log.0  access.log.old      numbered: 1 is the newest
     access.log-20261123  access.log.2026-11-23.gz  access.log-20261123-1795392000      dated
@@ -6,8 +6,8 @@
     access-11-23-2026-1.log.gz  access__2026-11-23_00-00-00.log      log4j2's, pm2's
     access.log-1795392000  access.log-261123  access.log-2026-W48    logrotate's %s, %y%m%d, weeks
 
-The files may be compressed by gzip, bzip2, xz or zstd. Other names are ignored, because an editor's
-backup or a tool's offset file is not a log.
+The files may be compressed by gzip, bzip2, xz or zstd. Other names are ignored: an editor's backup
+or a tool's offset file is not a log.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Order = tuple[int, ...]
 def siblings(log: str, names: Iterable[str]) -> list[str]:
     """Return the rotated files of a log among `names`, oldest first.
 
-    If both a file and its compressed form exist, only the file is returned, because the compressed
-    form is still being written.
+    If a file also exists in compressed form, only the file is returned, because the compressed one
+    is still being written.
     """
     aged = {name: order for name in names if (order := _order(log, name)) is not None}
     whole = [name for name in aged if (plain := plain_name(name)) == name or plain not in aged]
@@ -56,7 +56,7 @@ def plain_name(name: str) -> str:
 
 @lru_cache(16_384)
 def log_names(name: str) -> frozenset[str]:
-    """Return the names of the logs to which a rotated file of this name may belong."""
+    """Return the names of the logs to which a rotated file with this name may belong."""
     plain = plain_name(name)
     marks = [at for at, character in enumerate(plain) if at and character in "._-"]
     found = {plain} if plain != name else set()
@@ -68,12 +68,11 @@ def log_names(name: str) -> frozenset[str]:
 
 
 def _order(log: str, name: str) -> Order | None:
-    """Return the file's order, larger for newer files, or None if it is not a rotated file of
+    """Return the file's sort key, larger for newer files, or None if it is not a rotated file of
     this log."""
     plain = plain_name(name)
-    # The log itself, compressed in place, is the newest. If a log has several kinds of rotated
-    # files, the next older ones are `.old`, then numbered files by ascending number, then dated
-    # files.
+    # The log itself, compressed in place, is the newest. Of the others, the newest is `.old`,
+    # followed by numbered files in ascending order, and finally dated files.
     if name != plain and plain == log:
         return (3,)
     stem, dot, extension = log.rpartition(".")

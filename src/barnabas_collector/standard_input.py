@@ -25,13 +25,13 @@ _READ_BYTES: Final = 262_144
 class StandardInput:
     """Reads standard input, which may be a pipe, a terminal or a redirected file.
 
-    A thread reads it, because an event loop cannot poll every kind of file. The key of every line
-    is the collector's name, so all lines go to one partition and stay in order.
+    A thread reads it, because an event loop cannot poll every kind of file. Every line's key is the
+    collector's name, so all lines go to one partition and stay in order.
     """
 
     def __init__(self, shipment: Shipment) -> None:
-        """Raises `ConfigError` if standard input is closed, because its descriptor may now belong
-        to another file."""
+        """Raises `ConfigError` if standard input is closed: its descriptor may belong to another
+        file."""
         if sys.stdin is None:
             raise ConfigError("cannot read standard input: it is closed")
         self._descriptor = sys.stdin.fileno()
@@ -63,7 +63,7 @@ class StandardInput:
         """Return the next bytes, b"" at the end or after an alarm, or None if none arrive within
         `patience_s`."""
         poll = select.poll()
-        # A thread that is waiting for input cannot be cancelled, so the alarm's pipe wakes it.
+        # A thread that waits for input cannot be cancelled; the alarm's pipe wakes it.
         for descriptor in (self._descriptor, alarm):
             poll.register(descriptor, select.POLLIN)
         ready = poll.poll(None if patience_s is None else patience_s * 1_000)

@@ -4,9 +4,9 @@
     <34>Nov 24 22:14:15 ...\\n  a trailer (3.4.2): a line feed, or the NUL of some senders
 
 The framing is detected for each frame. A message should begin with `<`. A count followed by `<`
-therefore means octet counting; a count without it means octet counting only on a connection that
-has used this framing before. An incomplete frame at the end of the connection still counts as a
-message. Empty frames are ignored.
+therefore means octet counting; a count without it, only if the connection has used this framing
+before. An incomplete frame at the end of the connection still counts as a message. Empty frames are
+ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import re
 from typing import Final, NamedTuple
 
 MOST_BYTES: Final = 65_536
-"""The maximum size of a message that is not cut: that of the largest datagram, and eight times the
+"""The maximum size of an untruncated message: that of the largest datagram, and eight times the
 senders' limit."""
 
 _COUNT: Final = re.compile(rb"([1-9][0-9]{0,8}) ")
@@ -69,8 +69,7 @@ class SyslogFraming:
         return found
 
     def _begin(self, data: bytes, at: int) -> int | None:
-        """Return where the text of the next frame begins, or None if more bytes are needed to
-        decide."""
+        """Return the start of the next frame's text, or None if more bytes are needed to decide."""
         match = _COUNT.match(data, at)
         if match is not None:
             # A line may also begin with a number, so the next byte decides.
@@ -80,7 +79,7 @@ class SyslogFraming:
                 self._has_counted = self._is_within = True
                 self._counted = int(match[1])
                 return match.end()
-        # Only digits have arrived so far; what follows them decides.
+        # Only digits have arrived; the bytes after them decide.
         elif _BEGINS_A_COUNT.match(data, at):
             return None
         self._is_within = True
@@ -106,8 +105,8 @@ class SyslogFraming:
         self._size_bytes += len(piece)
 
     def _end(self, found: list[Frame]) -> None:
-        # If the connection ends before a counted message is complete, its size is the announced
-        # one, which marks it as cut.
+        # If the connection ends within a counted message, use the announced size, which marks the
+        # message as cut.
         size_bytes = self._size_bytes if self._counted is None else self._counted
         if size_bytes:
             found.append(Frame(self._text, size_bytes))
@@ -116,7 +115,7 @@ class SyslogFraming:
 
 
 def datagram(data: bytes) -> list[Frame]:
-    """Return the message in a datagram, without the trailer that some senders add even to
-    datagrams."""
+    """Return the message in a datagram. Some senders add a trailer even to datagrams; it is
+    removed."""
     text = data[:-1] if data[-1:] in (b"\n", b"\0") else data
     return [Frame(text[:MOST_BYTES], len(text))] if text else []

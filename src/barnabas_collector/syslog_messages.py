@@ -31,8 +31,8 @@ _PRIORITY: Final = re.compile(rb"<(0|[1-9][0-9]{0,2})>")
 
 
 def priority(text: bytes) -> tuple[str, str] | None:
-    """Return the names of facility and severity according to the number in angle brackets (RFC
-    5424, 6.2.1, and RFC 3164, 4.1.1), or None if the message has no valid number."""
+    """Return the names of facility and severity for the number in angle brackets (RFC 5424, 6.2.1,
+    and RFC 3164, 4.1.1), or None if the message contains no valid number."""
     match = _PRIORITY.match(text)
     if match is None:
         return None

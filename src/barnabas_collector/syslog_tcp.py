@@ -19,9 +19,9 @@ from barnabas_collector.tls_listening import FailedHandshakes
 
 MOST_CONNECTIONS: Final = 1_000
 IDLE_S: Final = 60.0
-"""If too many connections are open, one that has been silent for this long may be closed to make
-room for a new one. Otherwise, silent connections are kept: a sender notices that its connection was
-closed only when it sends its next message, which is then lost."""
+"""If too many connections are open, one that has been silent for this long may be closed for a new
+one. Otherwise, silent connections stay open: a sender notices a closed connection only when it
+sends its next message, which is then lost."""
 _HANDSHAKE_S: Final = 10.0
 
 
@@ -78,8 +78,8 @@ class SyslogTcp:
             self._handshakes.log_rest()
 
     def admits(self, connection: _Connection) -> bool:
-        """Add a connection, if necessary in place of the one idle longest, or return False if there
-        is no room."""
+        """Add a connection, if necessary in place of the one idle longest; return False if there is
+        no room."""
         if len(self._connections) >= self._most:
             # Connections are ordered by the time of their last data (`on_received`).
             oldest = next(iter(self._connections))
@@ -93,11 +93,11 @@ class SyslogTcp:
         return True
 
     def on_received(self, connection: _Connection) -> None:
-        """Record that this connection received data."""
+        """Record that a connection received data."""
         if connection in self._connections:
             del self._connections[connection]
             self._connections[connection] = None  # now behind those idle for longer
-        # Flow control of TCP makes the senders wait.
+        # TCP's flow control makes the senders wait.
         if self._inbox.is_full and self._resuming is None:
             for each in self._connections:
                 each.pause()

@@ -1,7 +1,7 @@
 """Receives syslog over UDP.
 
-Messages that arrive while the inbox has no room are dropped and counted, because senders cannot be
-made to wait.
+Messages that arrive while the inbox is full are dropped and counted, because senders cannot be made
+to wait.
 """
 
 from __future__ import annotations

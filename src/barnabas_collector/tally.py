@@ -1,4 +1,4 @@
-"""Counts losses and logs the count at intervals, so that many losses do not flood the log."""
+"""Counts losses, and logs the count at intervals so that many losses do not flood the log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Tally:
 
     def add(self, count: int, why: str = "") -> None:
         """Count losses. Warn immediately the first time, and then at most every ten seconds, with
-        the reasons since the last warning."""
+        all reasons since the last warning."""
         self.total += count
         if why and (why in self._whys or len(self._whys) < _MOST_KEPT):
             self._whys[why] += count
@@ -39,7 +39,7 @@ class Tally:
             self._log_count()
 
     def log_rest(self) -> None:
-        """Warn about losses that have not been logged yet."""
+        """Warn about any losses that have not been logged."""
         if self.total > self._logged:
             self._log_count()
 

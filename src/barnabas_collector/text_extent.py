@@ -1,10 +1,10 @@
 """Hashes the sent part of a file. Pure.
 
 The beginning alone does not identify a file, because all files of a log may start with the same
-banner, of any size. The checksum of everything up to a position, together with the hash of the last
-bytes before it, distinguishes two files that differ anywhere before the position. The checksum is
-extended as the position advances, so nothing is read twice. It skips NULs, so that the holes of a
-sparse file cost nothing.
+banner, of any size. A checksum of everything up to a position and a hash of the last bytes before
+it distinguish two files that differ anywhere before the position. The checksum is extended as the
+position advances, so nothing is read twice. NULs are skipped, so holes in a sparse file cost
+nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas_collector.fingerprint import digest
 TAIL_BYTES: Final = 4096
 INCOMPLETE: Final = -1
 DAMAGED: Final = -2
-"""The `size_bytes` of a compressed file whose end cannot be read."""
+"""The `size_bytes` of a compressed file with an unreadable end."""
 _READ_BYTES: Final = 1 << 20
 
 
@@ -30,8 +30,7 @@ class Bytes(Protocol):
         ...
 
     def next_data(self, position: int) -> int:
-        """Return a position up to which there is certainly no data; it is at or after the given
-        one."""
+        """Return a position at or after `position`, with certainly no data in between."""
         ...
 
 
@@ -43,13 +42,13 @@ class Extent(NamedTuple):
     tail: str = ""
 
     def is_end_in(self, text: Bytes) -> bool:
-        """Return whether this extent's last bytes are also in the text just before the same
+        """Return whether the text contains this extent's last bytes just before the same
         position."""
         return tail_of(text, self.size_bytes) == self.tail
 
     def grown(self, text: Bytes, size_bytes: int) -> Extent:
-        """Return this extent extended with the bytes of the text up to a later position."""
-        # An unknown checksum remains unknown, because computing it would require the whole text.
+        """Return this extent, extended by the text's bytes up to a later position."""
+        # An unknown checksum remains unknown: computing it would require the whole text.
         at, checksum = self.size_bytes, self.checksum
         while at < size_bytes and checksum is not None:
             read = text.read_at(at, min(_READ_BYTES, size_bytes - at))
@@ -72,7 +71,7 @@ class Text(Protocol):
     """Gives access to the text of a found file, to compare it with known files."""
 
     def ends(self, extent: Extent) -> bool:
-        """Return whether the extent's last bytes are also in this text just before the same
+        """Return whether this text contains the extent's last bytes just before the same
         position."""
         ...
 

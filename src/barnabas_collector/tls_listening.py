@@ -1,4 +1,4 @@
-"""Creates the TLS contexts of listeners, and counts handshakes that fail."""
+"""Creates TLS contexts for listeners, and counts failed handshakes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from barnabas_collector.tally import Tally
 
 class TlsFiles(NamedTuple):
     """Lists the PEM files of a listener. `key`: None if the key is in the certificate's file. With
-    `client_authority`, senders need a certificate issued by this authority."""
+    `client_authority`, senders need a certificate from this authority."""
 
     certificate: Path
     key: Path | None = None
@@ -22,7 +22,7 @@ class TlsFiles(NamedTuple):
 
 
 def tls_context(files: TlsFiles, what: str) -> ssl.SSLContext:
-    """Return a listener's TLS context. `what` names the protocol that it receives. Raises
+    """Return a listener's TLS context. `what` names the listener's protocol. Raises
     `ConfigError`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2  # RFC 9662
@@ -59,7 +59,7 @@ def _unusable(part: str, what: str, paths: Sequence[Path], error: Exception) -> 
 
 
 class FailedHandshakes:
-    """Counts and logs the failed handshakes of one listener."""
+    """Counts and logs a listener's failed handshakes."""
 
     def __init__(self, where: str, metrics: CollectorMetrics | None) -> None:
         self._metrics = metrics
@@ -68,7 +68,7 @@ class FailedHandshakes:
     def watch(self, context: ssl.SSLContext) -> None:
         """Watch all connections that use a context.
 
-        This is needed because an event loop does not report failed handshakes.
+        An event loop itself does not report failed handshakes.
         """
         on_failed = self._on_failed
         context.sslobject_class = type(

@@ -1,7 +1,7 @@
 """Follows the `#Fields:` directives of a file in W3C's extended format (IIS, CloudFront).
 
-A directive names the columns of the lines after it, until the next directive. A file has directives
-only if it begins with one of W3C's directives, so no other file is searched.
+A directive names the columns of the lines after it, until the next directive. Only files that begin
+with one of W3C's directives contain any, so no other file is searched.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _MOST_BYTES: Final = 8_192
 
 
 class W3cColumns:
-    """Tracks the columns of each line, which are the text of a directive after its name.
+    """Tracks the columns of each line: the text of a directive after its name.
 
-    `in_force`: the columns at the current place, or None before the first directive.
+    `in_force`: the columns at the current position, or None before the first directive.
     """
 
     __slots__ = ("in_force",)
@@ -37,21 +37,21 @@ class W3cColumns:
         self.in_force = in_force
 
     def of(self, texts: Sequence[bytes]) -> Sequence[bytes | None]:
-        """Return the columns of each of the next lines. A directive has the columns that it
+        """Return the columns of each of the next lines. A directive itself has the columns that it
         names."""
         found: list[bytes | None] = []
         for at, text in enumerate(texts):
             if text.startswith(_BEGIN):
                 found += repeat(self.in_force, at - len(found))
                 columns = text.removeprefix(_BEGIN).strip()
-                # A truncated list would be wrong, and an empty list never matches a line.
+                # A truncated list would be wrong; an empty list never matches a line.
                 self.in_force = columns if len(columns) <= _MOST_BYTES else b""
         found += repeat(self.in_force, len(texts) - len(found))
         return found
 
     def with_headers(self, lines: Sequence[Line]) -> tuple[Sequence[Line], Headers]:
         """Return the next lines, and the header that they share, if any. If their columns differ,
-        each line has its own header."""
+        each line gets its own header."""
         found = self.of(texts_of(lines))
         kinds = [columns for columns, _ in groupby(found)]
         if len(kinds) > 1:
@@ -65,7 +65,8 @@ class W3cColumns:
 def columns_at(text: BinaryIO, position: int, beginning: bytes) -> W3cColumns | None:
     """Return the columns at a position of a file, or None if the file has no directives.
 
-    The file is read up to there, because a directive may be anywhere. Raises the errors of reading.
+    The file is read up to that position, because a directive may be anywhere. Raises the errors of
+    reading.
     """
     if not _DIRECTIVE.match(beginning):
         return None

@@ -1,8 +1,8 @@
 """Watches a collector's logs, and schedules its looks at them.
 
-A look costs a tenth of a millisecond. Growing logs are therefore looked at often, and idle logs
-less and less often, and only if their status (one system call) has changed. The status of all idle
-logs is checked at the same time, four times a second, so that the collector can sleep in between.
+A look costs a tenth of a millisecond. Growing logs are therefore looked at often, idle logs less
+and less often and only if their status (one system call) has changed. All idle logs are checked at
+the same time, four times a second, so that the collector can sleep in between.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SHORTEST_S: Final = 0.01
 LONGEST_S: Final = 1.0
 """The longest time between two looks.
 
-With fewer than a thousand logs, it is one millisecond per log, but at least 50.
+For fewer than a thousand logs, it is one millisecond per log, but at least 50.
 """
 _SLOWER: Final = 1.5
 _LIST_EVERY_S: Final = 1.0
@@ -53,7 +53,7 @@ class WatchedLogs:
         is_start: IsStart | None = None,
         from_end: bool = False,
     ) -> None:
-        """`from_end`: start at the ends of the files that exist at a collector's first look."""
+        """`from_end`: start at the end of each file that exists at a collector's first look."""
         self._paths = paths
         self._listings = Listings()
         self._files = files
@@ -74,7 +74,7 @@ class WatchedLogs:
 
     @property
     def unreadable(self) -> dict[Path, str]:
-        """The logs that cannot be read, with the reasons."""
+        """The unreadable logs, with the reasons."""
         return self._unreadable
 
     @property
@@ -84,11 +84,11 @@ class WatchedLogs:
 
     @property
     def lag_bytes(self) -> int:
-        """The number of bytes that the last looks found and that have not been read."""
+        """The number of unread bytes found by the last looks."""
         return sum(each.log.lag_bytes for each in self._watched.values())
 
     def left_out(self) -> dict[str, int]:
-        """Return the number of files that are not sent, by reason."""
+        """Count the files that are not sent, by reason."""
         return {
             "binary": len(self._binary),
             "old": len(self._too_old),
@@ -124,8 +124,8 @@ class WatchedLogs:
                 left, watched.log.left = watched.log.left, []
                 self._left += left
                 binary |= watched.log.binary
-                # Descriptors are scarce, but a rotated file that may still be written to must stay
-                # open, because it may be compressed or removed.
+                # Descriptors are scarce, but a rotated file must stay open as long as programs may
+                # write to it, because it may be compressed or removed.
                 if len(self._watched) > _MOST_OPEN and not watched.log.holds_rotated:
                     watched.log.close()
             heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
@@ -133,12 +133,12 @@ class WatchedLogs:
         self._log_binary(binary)
         if self._starts_at_end:
             self._starts_at_end = False
-            # This is recorded even if no log exists yet, so that the next run treats any log that
-            # it finds as new.
+            # Record this even without any log, so that the next run treats any log that it finds as
+            # new.
             self._files.end_first_look()
 
     def _log_left(self) -> None:
-        """Log once per round which rotated files were passed over by their log's first look."""
+        """Log once per round the rotated files that their log's first look passed over."""
         if not self._left:
             return
         shown = self._left[0]
@@ -166,7 +166,7 @@ class WatchedLogs:
             self._binary.update(new)
 
     def present(self) -> tuple[set[str], set[str]]:
-        """Return the ids of the files that the latest looks found, and the logs they covered."""
+        """Return the ids of the files found by the latest looks, and the logs covered."""
         files: set[str] = set()
         logs: set[str] = set()
         for watched in self._watched.values():
@@ -219,7 +219,7 @@ class WatchedLogs:
         self._log_too_old()
 
     def _is_too_old(self, path: Path) -> bool:
-        """Return whether a log is ignored because of its age. This is safe only if nothing from it
+        """Return whether a log is ignored because of its age. This is safe only if no line of it
         was sent."""
         if not self._paths.is_too_old(path):
             self._too_old.discard(path)
@@ -231,7 +231,7 @@ class WatchedLogs:
         return True
 
     def _log_too_old(self) -> None:
-        """Log at the first listing how many logs are ignored because of their age."""
+        """Log at the first listing the number of logs ignored because of their age."""
         if self._too_old and not self._list_at_s:
             shown = min(self._too_old)
             _log.warning(
@@ -242,7 +242,7 @@ class WatchedLogs:
             )
 
     def _drop_gone(self, listed: set[Path]) -> None:
-        """Stop watching the logs that are no longer listed and have no file left."""
+        """Stop watching logs that are no longer listed and have no file left."""
         gone = {
             path
             for path, watched in self._watched.items()
@@ -295,7 +295,7 @@ class _Watched:
     def portions(
         self, now_s: float, longest_s: float, *, is_last_look: bool, starts_at_end: bool
     ) -> Iterator[Portion]:
-        # The status is that before the look, because a change during the look requires another one.
+        # Store the status from before the look: a change during the look requires another one.
         before = self._now(_ChangedDirectories())
         has_grown = False
         for portion in self.log.portions(is_last_look=is_last_look, starts_at_end=starts_at_end):
@@ -312,7 +312,7 @@ class _Watched:
     def _rest(self, now_s: float, longest_s: float) -> None:
         self._interval_s = min(longest_s, self._interval_s * _SLOWER)
         self.due_at_s = now_s + self._interval_s
-        # All idle logs are due at the same times, so that the process rarely wakes up.
+        # Make all idle logs due at the same times, so that the process rarely wakes up.
         if self._interval_s > _TOGETHER_S:
             self.due_at_s = math.ceil(self.due_at_s / _TOGETHER_S) * _TOGETHER_S
 

@@ -1,2 +1,1 @@
-"""Provides a catalogue of the formats in which programs write their logs, with one file per
-format."""
+"""Provides a catalogue of log formats, with one file per format."""

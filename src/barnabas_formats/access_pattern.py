@@ -1,4 +1,4 @@
-"""Compiles the notation in which users describe the format of an access log's lines.
+"""Compiles users' patterns for access log lines.
 
     {client} - {user} [{time:%d/%b/%Y:%H:%M:%S %z}] "{request}" {status} {bytes} {response_time_ms}
 
@@ -9,8 +9,8 @@ rest of the line. `{_}` is a column to be ignored, and may occur several times. 
 notation is translated first (`nginx_notation.py`).
 
 A line matches only if there is exactly one way to split it into these fields. The lazy and the
-greedy match of an expression are the first and the last of all possible ways in the same order, so
-there is only one way if the two are equal.
+greedy match of an expression are the first and last of all possible ways, in the same order. If the
+two are equal, there is only one way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from barnabas_formats.pattern import TOKEN, literal_expression, time_expressions
 UNITS_US: Final[Mapping[str, int]] = MappingProxyType(
     {"response_time_us": 1, "response_time_ms": 1_000, "response_time_s": 1_000_000}
 )
-"""The possible names of the field for the response time, with their units in microseconds."""
+"""The possible names of the response time field, with their units in microseconds."""
 NAMES: Final = (
     *("client", "ident", "user", "time", "request", "method", "path", "query", "protocol"),
     *("status", "bytes", "referrer", "agent", "host", *UNITS_US),
@@ -92,8 +92,8 @@ class AccessPattern(NamedTuple):
     quoted: frozenset[str] = frozenset()
     """The fields in which a backslash escapes the next character."""
     w3c: tuple[str, ...] = ()
-    """The columns of the W3C format in lower case, if the pattern was created from them. In that
-    case, a plus sign in an agent means a blank."""
+    """The columns of the W3C format in lower case, if the pattern was created from them. A plus
+    sign in an agent then means a blank."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -145,15 +145,15 @@ def compile_w3c(text: str) -> AccessPattern:
     if missing := [name for name in _W3C_REQUIRED if name not in names]:
         raise ConfigError(f"w3c: an access log needs {', '.join(missing)}{_typos(names, missing)}")
     fields = [_W3C_FIELDS.get(name, IGNORED) for name in names if name != "time"]
-    # There are several alternative columns for a host.
+    # A host may be in any of several columns.
     first = [
         name if name == IGNORED or name not in fields[:number] else IGNORED
         for number, name in enumerate(fields)
     ]
     found = compile_access_pattern(" ".join(f"{{{name}}}" for name in first))
-    # A column may contain anything but a blank.
+    # A column may contain anything but blanks.
     regex = found.regex.replace(_WORD, r"\S+").replace(_REST, r"\S+")
-    # IIS writes whole milliseconds; other servers write seconds with a fraction.
+    # IIS writes whole milliseconds; other servers write fractions of a second.
     regex = regex.replace(_NUMBER, _WHOLE_NUMBER)
     return found._replace(regex=regex, w3c=tuple(names))
 
@@ -193,14 +193,14 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def _near(name: str) -> str:
-    """Suggest a field for an unknown name, which may be the name of a variable of nginx."""
+    """Suggest a field for an unknown name, perhaps that of an nginx variable."""
     if field := field_of(name).partition(":")[0]:
         return f"write {field}"
     return did_you_mean(name, NAMES)
 
 
 def _expression(name: str, before: str, after: str) -> str:
-    """Return the expression for a field, which depends on the characters beside it."""
+    """Return the expression for a field; it depends on the adjacent characters."""
     if name in _EXPRESSIONS:
         return _EXPRESSIONS[name]
     if before == after == '"':
@@ -215,17 +215,17 @@ def _expression(name: str, before: str, after: str) -> str:
 
 
 def _last(tokens: Sequence[re.Match[str]]) -> str:
-    """Return the literal character before a field, or nothing if there is none."""
+    """Return the literal character before a field, or an empty string."""
     return "" if not tokens or tokens[-1]["name"] else tokens[-1][0][-1]
 
 
 def _first(tokens: Sequence[re.Match[str]]) -> str:
-    """Return the literal character after a field, or nothing if there is none."""
+    """Return the literal character after a field, or an empty string."""
     return "" if not tokens or tokens[0]["name"] else tokens[0][0][0]
 
 
 def _literal(text: str, pattern: str) -> str:
-    # Polars has no escaped tab.
+    # Polars does not accept an escaped tab.
     return literal_expression(text, pattern).replace("\\\t", "\t")
 
 

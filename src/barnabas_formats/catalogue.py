@@ -22,7 +22,7 @@ def names() -> tuple[str, ...]:
 def catalogue(kind: str | None = None) -> tuple[Format, ...]:
     """Return all formats, or the formats of one kind, sorted by name within each kind.
 
-    No line matches two of them, except through patterns that are marked as loose.
+    No line matches two of them, except through patterns marked as loose.
     """
     if kind is None:
         return tuple(each for kind in KINDS for each in catalogue(kind))

@@ -1,7 +1,7 @@
-"""Unwraps the lines that container runtimes write, in the formats json-file (Docker) and CRI
+"""Unwraps lines written by container runtimes, in the formats json-file (Docker) and CRI
 (Kubernetes).
 
-Runtimes write a long line of a program as several lines; all but the last are marked as partial.
+Runtimes split a program's long line into several lines; all but the last are marked as partial.
 Pure.
 """
 
@@ -31,7 +31,7 @@ class Wrapped(NamedTuple):
 
 
 def unwrap(line: str) -> Wrapped | None:
-    """Return the content of a line, or None if no runtime has wrapped it."""
+    """Return the content of a line, or None if it is not wrapped."""
     if line.startswith(_DOCKER):
         found = json_object(line)
         text = None if found is None else found.get("log")
@@ -41,7 +41,7 @@ def unwrap(line: str) -> Wrapped | None:
     match = _CRI.fullmatch(line)
     if match is None:
         return None
-    # CRI-O writes more tags after a colon.
+    # CRI-O writes additional tags after a colon.
     return Wrapped(match["content"] or "", match["tag"] == "F", match["front"])
 
 
@@ -63,5 +63,5 @@ def join(head: str, more: str) -> tuple[str, str]:
         joined = f"{first.front}F {contents[0]}"
     else:
         joined = json.dumps({**(json_object(head) or {}), "log": f"{contents[0]}\n"})
-    # JSON can contain an escape for half of a surrogate pair.
+    # JSON can escape half a surrogate pair.
     return joined, "\n".join(contents[1:]).encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""Decides which lines of a log begin a record, based on the formats of the catalogue. Pure.
+"""Decides which lines of a log begin a record, based on the catalogue's formats. Pure.
 
 A line that begins like a known format (usually with a time) begins a record, and so does a line
 that announces a crash, such as Go's `panic:`. The lines that follow belong to this record, indented
@@ -20,8 +20,7 @@ from barnabas_formats.format import Format
 
 _Pattern = re.Pattern[bytes]
 
-# An object that is a record has a time or a level; an object that is part of a message may have
-# neither.
+# An object that is a record contains a time or a level; one within a message may contain neither.
 _OF_RECORDS: Final = re.compile(
     rb'"(?:@?time(?:stamp)?|ts|@?t|date|asctime|(?:log\.)?level|levelname|severity'
     rb'|__REALTIME_TIMESTAMP|resourceLogs)"\s*:'
@@ -54,8 +53,7 @@ _ANY_WORD: Final = ("^(?:\\S+", "^(?:[^")
 
 
 class RecordStart:
-    """Applies the rule to a file's lines. May be shared by files, because its only state is a
-    cache."""
+    """Applies the rule to lines. Files may share an instance: its only state is a cache."""
 
     def __init__(self, formats: Sequence[Format] = ()) -> None:
         """`formats`: a user's own formats, in addition to the catalogue."""
@@ -101,9 +99,9 @@ class RecordStart:
         return sum(1 for _ in _OF_PAIRS.finditer(start)) > 1
 
     def _belongs_to(self, first: bytes) -> bool:
-        """Return whether a record with this first line includes all lines after it that do not
-        begin a record."""
-        # An object is a whole record, whatever follows.
+        """Return whether a record with this first line includes all following lines that begin no
+        record."""
+        # An object is a whole record, whatever follows it.
         if first.startswith(b'{"'):
             return False
         if first != self._first:
@@ -125,8 +123,8 @@ def _heads(formats: Sequence[Format]) -> Iterator[str]:
 
 
 def _by_first_byte(heads: Sequence[str]) -> dict[int, _Pattern]:
-    """Return an expression for each possible first byte of a line, because few heads begin with the
-    same byte."""
+    """Return an expression for each possible first byte of a line; few heads begin with the same
+    byte."""
     texts = [re.sub(r"\(\?P<[a-z]+>", "(?:", head) for head in dict.fromkeys(heads)]
     found: dict[int, _Pattern] = {}
     for byte in range(256):
@@ -136,7 +134,7 @@ def _by_first_byte(heads: Sequence[str]) -> dict[int, _Pattern]:
 
 
 def _first_bytes(head: str) -> bytes:
-    """Return the bytes that a line with this head may begin with."""
+    """Return the possible first bytes of a line with this head."""
     start = re.sub(r"^\^(?:\(\?:)*", "", head)
     if start.startswith(("[0-9]", "[ 0-9]")):
         return b"0123456789"

@@ -1,4 +1,4 @@
-"""Reads the catalogue's file for a format.
+"""Reads a format's file in the catalogue.
 
     title = "nginx's error log"
     source = "https://nginx.org/en/docs/ngx_core_module.html#error_log"
@@ -8,10 +8,9 @@
     line = '...'
     values = { time = "2026-03-10T10:00:00Z", level = "ERROR", message = "..." }
 
-`wraps = true` says that the message is itself a line of a log, which a container's runtime has
-wrapped. `message_below = true` says that, if the message is empty, it follows in the next line,
-indented or after scopes (`=> ...`). Instead of `patterns`, a file may contain `decoder` or these
-lists:
+`wraps = true` means that the message is itself a log line, wrapped by a container runtime.
+`message_below = true` means that an empty message follows in the next line, indented or after
+scopes (`=> ...`). Instead of `patterns`, a file may contain `decoder` or these lists:
 
     [[text]]      patterns with common properties: `fields` and `start` as in `compile_pattern`;
                   `loose = true` if they match lines of other formats and are therefore tried last
@@ -57,7 +56,7 @@ class Sample(NamedTuple):
 
 
 class JsonKeys(NamedTuple):
-    """Lists the keys of a JSON object in a format. A dot in a key may also mean nesting."""
+    """Lists a format's keys in a JSON object. A dot in a key may also mean nesting."""
 
     keys: Mapping[str, tuple[str, ...]]
     required: tuple[str, ...] = ()
@@ -90,7 +89,7 @@ class Format(NamedTuple):
 
 
 def read_format(path: Path | Traversable, kind: str) -> Format:
-    """Return the format in this file. Raises `ConfigError`, which says where the error is."""
+    """Return the format in this file. Raises `ConfigError` with the place of the error."""
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -127,7 +126,7 @@ def _patterns(group: Mapping[str, Any]) -> Sequence[Pattern]:
 
 
 def json_keys(entry: Mapping[str, Any]) -> JsonKeys:
-    """Return the keys that a TOML table lists. Raises `ConfigError`."""
+    """Return the keys in a TOML table. Raises `ConfigError`."""
     columns = {name: keys for name, keys in entry.items() if name not in _OPTIONS}
     for name, keys in {**columns, "required": entry.get("required", [])}.items():
         if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
@@ -156,7 +155,7 @@ def zone_named(zone: object) -> str:
 
 
 def in_zone(formats: Sequence[Format], zone: str) -> tuple[Format, ...]:
-    """Return the formats with this zone for times without an offset. Formats that define a zone
-    keep it. Raises `ConfigError` if the zone does not exist."""
+    """Return the formats with this zone for times without an offset. Formats that define their own
+    zone keep it. Raises `ConfigError` if the zone does not exist."""
     zone = zone_named(zone)
     return tuple(each._replace(zone=zone) if each.zone == "UTC" else each for each in formats)

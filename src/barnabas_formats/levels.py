@@ -1,4 +1,4 @@
-"""Maps the names and numbers of levels in log lines to Log4j's levels."""
+"""Maps level names and numbers in log lines to Log4j's levels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 NAMES: Final = tuple(name for names in _NAMES.values() for name in names)
-"""All names that levels have in lines, in capitals."""
+"""All names of levels in lines, in capitals."""
 # These names are levels in one or two formats but ordinary words elsewhere.
 _OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {

@@ -1,5 +1,5 @@
-"""Translates nginx's notation for access logs into ours, so that users can paste a pattern from
-nginx's configuration.
+"""Translates nginx's notation for access logs into ours: users can paste a pattern from nginx's
+configuration.
 
     log_format main '$remote_addr - $remote_user [$time_local] "$request" $status';
     {client} - {user} [{time:%d/%b/%Y:%H:%M:%S %z}] "{request}" {status}
@@ -53,13 +53,13 @@ _UNMISTAKABLE: Final = (
 
 
 def is_of_nginx(text: str) -> bool:
-    """Return whether a pattern contains variables of nginx."""
+    """Return whether a pattern contains nginx variables."""
     names = {each["braced"] or each["bare"] for each in _VARIABLE.finditer(text)}
     return not names.isdisjoint(_UNMISTAKABLE)
 
 
 def field_of(variable: str) -> str:
-    """Return our name for the field that a variable of nginx contains, or "" if there is none."""
+    """Return our name for the field in an nginx variable, or "" if there is none."""
     return next((field for field, names in _VARIABLES.items() if variable in names), "")
 
 
@@ -68,7 +68,7 @@ def translate(text: str) -> str:
     text = _text_of_directive(text)
     variables = [*_VARIABLE.finditer(text)]
     first = variables[0][0]
-    # Variables are removed first, because `${name}` looks like a field after a dollar sign.
+    # Remove variables first: `${name}` looks like a field after a dollar sign.
     if mixed := _OWN_FIELD.search(_VARIABLE.sub("", text)):
         raise ConfigError(
             f"the pattern {text!r} has variables of nginx ({first}) and fields ({mixed[0]}):"
@@ -95,7 +95,7 @@ def translate(text: str) -> str:
 
 
 def _text_of_directive(text: str) -> str:
-    """Return the text of a directive; like nginx, this joins its quoted parts."""
+    """Return the text of a directive, with its quoted parts joined as nginx does."""
     rest = text.strip().removesuffix(";")
     if (match := _DIRECTIVE.fullmatch(rest)) is not None:
         rest = match["text"]

@@ -1,4 +1,4 @@
-"""Decodes lines that consist of keys and values: JSON, logfmt, and the journal's export format.
+"""Decodes lines of keys and values: JSON, logfmt, and the journal's export format.
 
 Each decoder returns the object in a line, or None if the line is not an object. Pure.
 """
@@ -41,14 +41,14 @@ def json_object(line: str) -> Object | None:
         return None
     try:
         found = json_value(line)
-    # Raised if a number has thousands of digits or lists are nested too deeply.
+    # Raised for numbers with thousands of digits, and for lists nested too deeply.
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 
 
 def json_value(text: str) -> Any:
-    """Return the value of a text in JSON. Raises `ValueError` or `RecursionError`.
+    """Return the value of JSON text. Raises `ValueError` or `RecursionError`.
 
     `\\xNN`, which JSON lacks, is kept as it is: nginx writes it for some characters, and lines that
     are not UTF-8 contain it.
@@ -66,7 +66,7 @@ def _byte_kept(match: re.Match[str]) -> str:
 
 
 def logfmt_object(line: str) -> Object | None:
-    """Return the pairs in a line, if it contains nothing but pairs and words without a value."""
+    """Return the pairs in a line, if it contains only pairs and words without a value."""
     found: Object = {}
     at = 0
     while at < len(line):
@@ -109,7 +109,7 @@ def journal_object(record: str) -> Object | None:
         if not _JOURNAL_KEY.fullmatch(key):
             return None
         if not equals:
-            # The value's size in bytes is given as eight bytes in little-endian order.
+            # Eight little-endian bytes contain the value's size in bytes.
             end = 8 + int.from_bytes(rest[:8], "little")
             if len(rest) < 8 or end > len(rest):
                 return None
@@ -140,7 +140,7 @@ def paragraph_object(record: str) -> Object | None:
 
 
 def value_at(found: Mapping[str, Any], key: str) -> object:
-    """Return the value of a key, or `ABSENT`. A key with dots may also be a path."""
+    """Return a key's value, or `ABSENT`. A key with dots may also be a path."""
     if key in found:
         return found[key]
     head, point, rest = key.partition(".")
@@ -154,7 +154,7 @@ def value_at(found: Mapping[str, Any], key: str) -> object:
 
 
 def first_value(found: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """Return the value of the first key that is present and not null."""
+    """Return the first value, in the order of the keys, that is present and not null."""
     for name in names:
         value = value_at(found, name)
         if value is not ABSENT and value is not None:
@@ -175,9 +175,9 @@ DECODERS: Final[Mapping[str, Callable[[str], Object | None]]] = MappingProxyType
     }
 )
 OF_RECORDS: Final = frozenset({JOURNAL, "postgresql-csv", "paragraph"})
-"""The names of decoders that read all lines of a record, not only the first one."""
+"""The names of decoders that read all lines of a record, not only the first."""
 OF_BYTES: Final = frozenset({JOURNAL})
-"""The names of those for which bytes that are not UTF-8 are surrogates."""
+"""The names of decoders that represent bytes that are not UTF-8 as surrogates."""
 BEGINNINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         JSON: r'^\{"',
@@ -187,4 +187,4 @@ BEGINNINGS: Final[Mapping[str, str]] = MappingProxyType(
         "postgresql-csv": r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]{8,15} \S{3,6},",
     }
 )
-"""Maps a decoder to the beginning of every line that it accepts."""
+"""Maps a decoder to the start of every line that it accepts."""

@@ -1,11 +1,11 @@
-"""Decodes OpenTelemetry's logs (OTLP) in the form that the Collector's Kafka exporter writes. Pure.
+"""Decodes OpenTelemetry logs (OTLP), as written by the Collector's Kafka exporter. Pure.
 
 A record contains an `ExportLogsServiceRequest` (the same bytes as `LogsData`) in protobuf or JSON:
 https://opentelemetry.io/docs/specs/otlp/
 
-Senders are not trusted, so everything has a limit (see `otlp_request`). If a whole record cannot be
-decoded, `decode` raises `NotOtlp`. If only some of its log records cannot be decoded, they become a
-`Letter`: a request that contains only these log records and can be sent again.
+Senders are not trusted, so everything has a limit (see `otlp_request`). If nothing in a record can
+be decoded, `decode` raises `NotOtlp`. If only some of its log records cannot be decoded, they
+become a `Letter`: a request with only these log records, which can be sent again.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class Entry(NamedTuple):
     attributes: str | None
     resource: str | None
     is_text: bool
-    """Says whether the body is a text."""
+    """Whether the body is text."""
 
 
 class Letter(NamedTuple):
-    """Holds the log records of a record that were rejected for the same reason, as a request."""
+    """Holds a record's log records that were rejected for the same reason, as a request."""
 
     reason: str
     value: bytes
@@ -121,11 +121,10 @@ def decode(value: bytes, encoding: str) -> Decoded:
 
 
 def recognise(value: bytes) -> str | None:
-    """Return the encoding that a record without a header seems to have, or None if it is a log
-    line."""
+    """Guess the encoding of a record without a header; return None if it is a log line."""
     if _BEGINNING.match(value) is not None:
         return OTLP_JSON
-    # A line never begins with a line feed, but this byte is the tag of the first field in protobuf.
+    # A line never begins with a line feed, but this byte is also the tag of protobuf's first field.
     # The field's length follows.
     if value[:1] != b"\n":
         return None
@@ -144,15 +143,15 @@ def check_protobuf() -> None:
 
 
 def level_of(number: int, text: str) -> str | None:
-    """Return our level for a severity, based on its number or, if there is none, on its text."""
+    """Return our level for a severity, based on its number or, without one, on its text."""
     if 1 <= number <= 24:
         return LEVELS[::-1][(number - 1) // 4]
     return BY_NAME.get(text.strip().upper())
 
 
 class _Resource(NamedTuple):
-    """Holds what all log records of a resource have in common. `why`: the reason to reject all of
-    them."""
+    """Holds the properties shared by all log records of a resource. `why`: the reason to reject all
+    of them."""
 
     host: str | None = None
     service: str | None = None
@@ -229,7 +228,7 @@ def _entry(
 
 
 def _time_us(time_ns: int) -> int | None:
-    """Return microseconds; zero means that the sender does not know the time."""
+    """Return microseconds; zero means an unknown time."""
     if not 0 <= time_ns <= _LATEST_NS:
         reject("the log record has an impossible time (otlp)")
     return time_ns // 1_000 or None

@@ -1,4 +1,4 @@
-"""Reads OpenTelemetry's logs in JSON, without a third-party package. Pure.
+"""Reads OpenTelemetry logs in JSON, without third-party packages. Pure.
 
 Besides OTLP's own forms, it accepts those of protobuf's generic JSON mapping: base64 ids, integers
 as numbers, and severities by name.
@@ -37,7 +37,7 @@ class JsonReader:
     def parse(self, value: bytes) -> Sequence[Any]:
         try:
             found = json.loads(value.decode(), parse_constant=_no_json)
-        # Raised if a number has thousands of digits or objects are nested too deeply.
+        # Raised for numbers with thousands of digits, and for objects nested too deeply.
         except (ValueError, RecursionError):
             raise NotOtlp("the record is not JSON in UTF-8") from None
         if not isinstance(found, dict) or "resourceLogs" not in found:
@@ -102,7 +102,7 @@ def _no_json(constant: str) -> NoReturn:
 
 
 def _objects(of: Mapping[str, Any], key: str) -> list[Any]:
-    """Return a list of objects, without which the rest of a request cannot be read."""
+    """Return a list of objects, required to read the rest of a request."""
     found = of.get(key)
     if found is None:
         return []
@@ -133,12 +133,12 @@ def _string(of: Mapping[str, Any], key: str) -> str:
 
 
 def _clean(text: str) -> str:
-    # JSON can contain an escape for half of a surrogate pair, which no column can hold.
+    # JSON can escape half a surrogate pair, which no column can hold.
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _integer(value: object, what: str) -> int:
-    """Return an integer, which is a text or a number in JSON."""
+    """Return an integer, a string or a number in JSON."""
     if value is None:
         return 0
     if isinstance(value, str) and _WHOLE.fullmatch(value):
@@ -151,7 +151,7 @@ def _integer(value: object, what: str) -> int:
 
 
 def _severity(value: object) -> int:
-    """Return a severity's number, which some senders replace by its name."""
+    """Return a severity's number; some senders write the name instead."""
     match = _SEVERITY.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return _integer(value, "severityNumber")
@@ -161,7 +161,7 @@ def _severity(value: object) -> int:
 
 
 def _bytes(text: str, size: int) -> bytes:
-    """Return an id, which is hexadecimal in OTLP and base64 in protobuf's generic JSON."""
+    """Return an id, hexadecimal in OTLP and base64 in protobuf's generic JSON."""
     try:
         if len(text) == 2 * size:
             return bytes.fromhex(text)

@@ -1,4 +1,4 @@
-"""Reads OpenTelemetry's logs in protobuf, with the package `opentelemetry-proto`. Pure."""
+"""Reads OpenTelemetry logs in protobuf, with the package `opentelemetry-proto`. Pure."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, NoReturn, Protocol
 OTLP_PROTO: Final = "otlp_proto"
 OTLP_JSON: Final = "otlp_json"
 ENCODINGS: Final = (OTLP_PROTO, OTLP_JSON)
-"""The encodings, with the names that the Collector's Kafka exporter uses."""
+"""The encodings, named as by the Collector's Kafka exporter."""
 ENCODING: Final = "otlp.encoding"
 """The header that contains the name of a record's encoding."""
 
@@ -32,11 +32,11 @@ MOST_RESOURCE_BYTES: Final = 4_096
 
 
 class NotOtlp(ValueError):
-    """Is raised for a record of which nothing can be decoded; its text says why."""
+    """Nothing in a record can be decoded, for the reason in the text."""
 
 
 class Rejected(Exception):
-    """Says why one log record, scope or resource is rejected."""
+    """The reason for rejecting a log record, scope or resource."""
 
 
 class Place(NamedTuple):
@@ -46,7 +46,7 @@ class Place(NamedTuple):
 
 
 class Raw(NamedTuple):
-    """Holds a log record as it was sent. The body and the values of attributes are JSON values."""
+    """Holds a log record as sent. The body and the attributes' values are JSON values."""
 
     time_ns: int
     observed_ns: int
@@ -96,8 +96,7 @@ def attributes_of(pairs: Iterable[tuple[str, object]], count: int) -> dict[str, 
 
 
 def finite(value: float) -> object:
-    """Return a number in a form that JSON allows: infinity and NaN are texts, as in protobuf's
-    JSON."""
+    """Return a number as a JSON value: infinity and NaN become strings, as in protobuf's JSON."""
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

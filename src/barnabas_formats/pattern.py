@@ -1,4 +1,4 @@
-"""Compiles the notation in which users describe the format of log lines.
+"""Compiles users' patterns for log lines.
 
     {time:%Y-%m-%d %H:%M:%S,%f} {level} [{thread}] {component}: {message}
 
@@ -25,7 +25,7 @@ COLUMNS: Final = ("time", "host", "component", "level", "pid", "thread", "priori
 
 TOKEN: Final = re.compile(r"\{(?P<name>[a-z_]+)(?::(?P<form>[^{}]+))?\}|\{\{|\}\}| +|[^{} ]+|.")
 _MISSPELT: Final = re.compile(r"\{(?P<name>[^{}: ]+)(?::[^{}]*)?\}")
-# If a level is where the host should be, the line is in another format.
+# A level in place of the host means that the line is in another format.
 _NO_HOSTS: Final = (
     *("TRACE", "DEBUG", "INFO", "NOTICE", "WARN", "WARNING", "ERR", "ERROR", "SEVERE", "CRIT"),
     *("CRITICAL", "ALERT", "EMERG", "FATAL", "PANIC"),
@@ -89,11 +89,10 @@ class Pattern(NamedTuple):
     columns: tuple[str, ...]
     time_form: str
     is_loose: bool = False
-    """True if the pattern also matches lines of other formats, and is therefore tried after
-    them."""
+    """Whether the pattern also matches lines in other formats, and is therefore tried last."""
     head: str = ""
-    """The beginning of `regex`, up to the seconds of the time. Many patterns share it. It is empty
-    if the pattern has no time."""
+    """The start of `regex`, up to the seconds of the time, shared by many patterns. It is empty if
+    the pattern contains no time."""
 
 
 def compile_pattern(text: str, fields: Mapping[str, str] = _USUAL, start: str = "") -> Pattern:
@@ -183,7 +182,7 @@ def time_expressions(form: str, pattern: str) -> tuple[str, str]:
     present = {directive for directive, _, _ in _OF_TIME.findall(form)}
     is_dated = "d" in present and bool(present & {"m", "b"})
     has_hour = "H" in present if not present & {*"Ip"} else present & {*"HIp"} == {*"Ip"}
-    # Some programs omit the date. A part of a date would be useless.
+    # Some programs omit the date. A partial date would be useless.
     if not has_hour or not present >= {*"MS"} or not (is_dated or not present & {*"Yymbd"}):
         raise wrong(
             pattern,
@@ -194,5 +193,5 @@ def time_expressions(form: str, pattern: str) -> tuple[str, str]:
 
 
 def wrong(pattern: str, what: str) -> ConfigError:
-    """Return the error that says what is wrong with a pattern."""
+    """Return the error for an invalid pattern."""
     return ConfigError(f"the pattern {pattern!r}: {what}")

@@ -195,7 +195,7 @@ def _own_keys(json: Any, kind: str) -> JsonKeys:
 
 
 def kind_of_pattern(pattern: str) -> str:
-    """Return the kind of log that a pattern without a `kind` describes."""
+    """Return the kind of log for a pattern without a `kind`."""
     is_access = is_of_nginx(pattern) or ("{client}" in pattern and "{message}" not in pattern)
     return ACCESS if is_access else _SYSTEM
 

@@ -65,7 +65,7 @@ class Control(NamedTuple):
     """The state of the tables after a query's batches up to this one."""
 
     batch: int
-    query: str  # the streaming query's id, which its checkpoint keeps
+    query: str  # the streaming query's id, stored in its checkpoint
     newest_s: int | None  # time of the newest line, seconds since the epoch
     versions: dict[str, int]
     dead_letters_end: dict[int, int]
@@ -81,8 +81,7 @@ class Tables:
         self.layout = layout
         self._all = layout.all
         self._kept = {name: Kept(self._path(name)) for name in (*self._all, _CONTROL)}
-        # The state after the last batch, if this process wrote it; the next batch then need not
-        # read it.
+        # The state after the last batch, if this process wrote it; saves the next batch reading it.
         self._state: tuple[Control, Positions] | None = None
         # The positions before the current batch; after its commit, those after it.
         self._seen: Positions | None = None
@@ -107,7 +106,7 @@ class Tables:
             return None
         row = self.dataset(_CONTROL).to_table().to_pylist()[0]
         ends, versions = json.loads(row.pop("dead_letters_end")), json.loads(row.pop("versions"))
-        # Tables that a later version of the pipeline added are empty until its first batch.
+        # Tables added by a later version of the pipeline are empty until its first batch.
         if not versions.keys() <= self._all.keys():
             raise ConfigError(
                 f"the tables in {self.directory} belong to another pipeline or another version: "
@@ -122,24 +121,23 @@ class Tables:
     def parts(self, name: str, version: int | None) -> pa.Table:
         """Return the stored rows of a table; for a merged table, they are parts.
 
-        `version`: None if the table did not exist yet.
+        `version`: None if the table did not exist.
         """
         schema = self._all[name]
         if version is None:
             return schema.empty_table()
         stored = self.dataset(name, version).to_table()
-        # A column that a later version of the pipeline added is null in older rows.
+        # A column added by a later version of the pipeline is null in older rows.
         for field in schema:
             if field.name not in stored.schema.names:
                 stored = stored.append_column(field, pa.nulls(stored.num_rows, field.type))
         return stored.select(schema.names).cast(schema)
 
     def dataset(self, name: str, version: int | None = None) -> Any:
-        """Return a table's rows as a dataset that has not been read yet. `version`: None means the
-        newest.
+        """Return a table's rows as an unread dataset. `version`: None means the newest.
 
-        It is read through Arrow's own file system, because with that of deltalake, reading threads
-        may abort a process that is exiting, or keep it from exiting (pyarrow 26).
+        It uses Arrow's own file system: with deltalake's, reading threads may abort an exiting
+        process, or keep it from exiting (pyarrow 26).
         """
         table = DeltaTable(self._path(name), version=version)
         return table.to_pyarrow_dataset(filesystem=filesystem(self._options(name)))

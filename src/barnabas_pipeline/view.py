@@ -25,7 +25,7 @@ class View(ABC):
 
     @abstractmethod
     def dataset(self, name: str) -> Any:
-        """Return a growing table as an Arrow dataset, not read so far, or None if there is none."""
+        """Return a growing table as an unread Arrow dataset, or None if there is none."""
 
     @abstractmethod
     def reasons(self) -> Counter[str]:

@@ -100,7 +100,7 @@ class LineEncoder:
         fixed_bytes = len(self._key) + len(self._headers) + len(self._line) + _MOST_NUMBERS_BYTES
         positions, start = block.positions, 0
         while start < len(block):
-            # Find the number of records before a line, counted from `start`.
+            # The number of records before a line, counted from `start`.
             full_at = bisect_left(
                 range(start + 1, len(block)),
                 MAX_BATCH_BYTES,

@@ -113,7 +113,7 @@ class Inbox:
         await self._ended.wait()
 
     def stop(self) -> None:
-        """Make the sources that are waiting for room end."""
+        """Wake the sources that are waiting for room; they then end."""
         self._room.set()
 
     @property

@@ -33,7 +33,7 @@ Unpack = Callable[[BinaryIO], BinaryIO]
 
 
 class DamagedText(Exception):
-    """The text cannot be decompressed, for the reason in the message."""
+    """The text cannot be decompressed; the message gives the reason."""
 
 
 def unpacking(magic: bytes) -> Unpack | None:

@@ -59,7 +59,7 @@ class Recognised(NamedTuple):
 
 
 class Known(NamedTuple):
-    """Holds the knowledge before a look."""
+    """Holds what is known before a look."""
 
     files: Sequence[FileProgress]  # files of this log, or with an inode that was found
     passed_over: Collection[PassedOver] | None  # None at the first look at this log

@@ -55,7 +55,7 @@ _ALWAYS_UTC: Final = "Etc/UTC"  # no option overrides this zone
 def read_formats(path: Path) -> tuple[Format, ...]:
     """Return the formats of a user's file.
 
-    Raises `ConfigError`, which says where the error is, or `OSError`.
+    Raises `ConfigError`, with the place of the error, or `OSError`.
     """
     try:
         content = tomllib.loads(path.read_text("utf-8-sig"))  # some editors write a byte order mark

@@ -44,7 +44,7 @@ def read_accounts(view: View) -> tuple[Accounts, list[tuple[str, Accounts]]]:
     by_file: dict[str, Accounts] = {}
     for row in rows:
         name = row.pop("file") or "records without a file"
-        # Successive files with the same name (after a rotation, for example) are counted together.
+        # Successive files with the same name (after a rotation, for example) share their counts.
         by_file[name] = by_file.get(name, Accounts()).plus(Accounts(**row))
     total = Accounts()
     for accounts in by_file.values():

@@ -35,7 +35,7 @@ class Job(NamedTuple):
     checkpoint: Path
     max_records_per_batch: int = 250_000
     client_options: Mapping[str, str] = {}
-    """Options for every client (security, for example), under Kafka's names."""
+    """Options for every client, such as security options, under Kafka's names."""
 
     def start(self, spark: SparkSession, *, every_seconds: float | None = None) -> StreamingQuery:
         """Start the query, which runs to the current end of the topic or, with `every_seconds`,

@@ -104,7 +104,7 @@ def with_rows_written(
 
 
 def write(path: str, rows: pa.Table, schema: pa.Schema) -> list[DataFile]:
-    """Write the rows to files in a table's directory, for a later commit; no rows, no file."""
+    """Write any rows to files in a table's directory, for a later commit."""
     writer = FileWriter(filesystem(delta_options({"path": path})), schema, ())
     try:
         for batch in rows.to_batches():

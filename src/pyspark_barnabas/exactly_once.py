@@ -126,7 +126,7 @@ async def commit(
     options: SinkOptions, query: str, batch: int, staged: Sequence[StagedBatch]
 ) -> bool:
     """Copy the staged rows in one transaction, unless copied before, and return whether this call
-    did.
+    copied them.
 
     Raises `NotExactlyOnce`, `StagingLost`, or `ProducerFenced` if a newer producer has the same id.
     """

@@ -1,4 +1,4 @@
-"""Determines how far visitors get in a funnel (from the cart to the order, for example).
+"""Determines how far visitors get in a funnel such as the one from the cart to the order.
 
     hits of people ─▶ visits, which begin with the first step ─▶ how many steps each visit reaches
 

@@ -13,9 +13,9 @@ The start of a line determines its decoder; no other decoder is tried:
     '------------- head ---------------------------'                    'answer -'
 
 `line_front.py` reads the columns before the time, which may include a virtual host. More columns
-may follow the agent, such as times or the address in `X-Forwarded-For`, which nginx's own package
-logs. `line_tail.py` finds the response time among them. All other columns are ignored, provided
-that the columns before them are unmistakably the usual ones.
+may follow the agent, such as times or the address in `X-Forwarded-For`, which the configuration in
+nginx's own package logs. `line_tail.py` finds the response time among them. All other columns are
+ignored, provided that the columns before them are unmistakably the usual ones.
 
 Inside quotes, a server writes `\\"` for a quote and `\\\\` for a backslash. Each of these pairs is
 masked by a control character, and the line is split at its remaining quotes. No pattern has to

@@ -168,8 +168,7 @@ def site_of(view: View, rankings: Rankings) -> str | None:
 
 
 def _own_host(view: View) -> str | None:
-    """Return the host that refers to the site's images and scripts, or None if no host stands
-    out."""
+    """Return the main referrer to the site's images and scripts, or None if no host stands out."""
     assets = (pl.col("hits") - pl.col("pages")).alias("assets")
     hosts = _top(view.frame("referrers").with_columns(assets), "host", "assets")
     total = sum(row.total for row in hosts)

@@ -14,7 +14,7 @@ from barnabas_pipeline.page.sheets import Sheet
 
 
 def sheets(figures: Figures) -> list[Sheet]:
-    """Return all figures on the page; rankings are longer than on the page itself."""
+    """Return all figures on the page, with longer rankings."""
     return [*_in_short(figures), *_over_time(figures), *_ranked(figures), *_accounted(figures)]
 
 

@@ -122,6 +122,6 @@ def _silences(figures: Figures) -> Iterator[Concern]:
 
 
 def usual_of(incident: Incident) -> str:
-    """Return a text that says how many entries the incident's largest burst would usually have."""
+    """Return a text with the usual number of entries for the incident's largest burst."""
     worst = incident.bursts[0]
     return usual(worst.usual_a_minute * worst.minutes)

@@ -136,9 +136,8 @@ def _busiest_first(
 ) -> Sequence[tuple[Format, Pattern]]:
     """Return the patterns, starting with those of the most frequent formats.
 
-    No line matches two formats of the catalogue, so the order of formats affects only speed. The
-    order does matter among the patterns of a format, among loose patterns and among a user's
-    formats.
+    No line matches two formats in the catalogue, so their order affects only speed. The order does
+    matter among a format's patterns, among loose patterns and among a user's formats.
     """
     of, pattern = patterns[0]
     if pattern.is_loose or not of.is_built_in or len(texts) < 10 * _SAMPLE_LINES:

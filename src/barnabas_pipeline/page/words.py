@@ -19,7 +19,7 @@ def percent(part: float, whole: float = 1.0) -> str:
 
 
 def share(value: float, all_values: Iterable[float]) -> str:
-    """Format a bar's relative length for a style sheet."""
+    """Format a bar's relative length for the style sheet."""
     largest = max(all_values, default=0) or 1
     return f"{value / largest:.1%}"
 

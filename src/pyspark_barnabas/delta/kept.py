@@ -66,7 +66,7 @@ class Kept:
     def refresh(self) -> None:
         """Read the last commit into the open table, because the next commit needs it.
 
-        Nothing needs it earlier, so another thread can do it between two batches.
+        Another thread can do this between two batches.
         """
         from deltalake.exceptions import DeltaError
 

@@ -153,7 +153,7 @@ def compile_w3c(text: str) -> AccessPattern:
     found = compile_access_pattern(" ".join(f"{{{name}}}" for name in first))
     # A column may contain anything but blanks.
     regex = found.regex.replace(_WORD, r"\S+").replace(_REST, r"\S+")
-    # IIS writes whole milliseconds; other servers write fractions of a second.
+    # IIS writes whole milliseconds; other servers write fractional seconds.
     regex = regex.replace(_NUMBER, _WHOLE_NUMBER)
     return found._replace(regex=regex, w3c=tuple(names))
 

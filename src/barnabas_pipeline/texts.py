@@ -19,5 +19,5 @@ def texts(values: pl.Series) -> pl.Series:
 
 
 def text_of(value: bytes) -> str:
-    """Return a value as a string, like `texts`."""
+    """Return one value as a string, decoded as in `texts`."""
     return value.decode("utf-8", "backslashreplace")

@@ -31,7 +31,7 @@ from barnabas_pipeline.alerts.rules import SinkOptions
 
 TIMEOUT_S: Final = 10.0
 _READ_BYTES: Final = 65_536
-# Without an end, Alertmanager ends an alert after five minutes unless it is sent again.
+# Alertmanager drops an alert without an end after five minutes, unless it is sent again.
 _OPEN: Final = timedelta(days=365)
 # How long Alertmanager shows an incident if its end is never sent.
 _SHOWN: Final = timedelta(minutes=10)

@@ -1,4 +1,4 @@
-"""Computes histograms of response times in fixed buckets, each a fifth wider than the previous.
+"""Computes histograms of response times in fixed buckets, each a fifth wider than the one before.
 Pure.
 
 All paths and batches use the same buckets, so histograms are merged by addition, across batches and

@@ -119,7 +119,7 @@ def _decode(text: str, columns: Columns) -> Fields:
         row["response_time_s"] = taken
     else:
         row["agent"] = row.get("agent", "-").replace("+", " ")
-        # IIS writes whole milliseconds; other programs may write fractions of a second.
+        # IIS writes whole milliseconds; other programs may write fractional seconds.
         row["response_time_ms"] = taken if _WHOLE.fullmatch(taken) else "-"
     name = "cloudfront" if columns.are_of_cloudfront else "iis"
     return fields_of(name, row, iso_moment(f"{found['date']} {found['time']}+00:00"))

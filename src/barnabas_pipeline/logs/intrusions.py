@@ -73,7 +73,7 @@ def by_address(logins: pl.DataFrame) -> list[Logins]:
 
 
 def intruders(logins: pl.DataFrame) -> list[Intruder]:
-    """Return the intruders in the merged table `logins`: successful ones first, then by
+    """Return the intruders in the merged table `logins`: successful ones first, then the most
     failures."""
     failed = failures(logins)
     accepted = logins.filter(pl.col("outcome") == ACCEPTED)

@@ -296,7 +296,7 @@ def _fitting(lines: pl.DataFrame, of: Format, pattern: Pattern) -> pl.DataFrame:
 
 
 def _with_message_below(rows: pl.DataFrame) -> pl.DataFrame:
-    """Replace each empty message by the first of the record's other lines."""
+    """Replace each empty message with the first of the record's other lines."""
     parts = pl.when(pl.col("message") == "").then(pl.col("more").str.extract_groups(_BELOW))
     rows = rows.with_columns(parts.alias("below"))
     field = pl.col("below").struct.field

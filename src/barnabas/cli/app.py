@@ -1,4 +1,4 @@
-"""Defines the command group `barnabas`, in which each command is loaded only when it is called.
+"""Defines the command group `barnabas`, which loads each command only when it is called.
 
 An error that is not a bug is reported on standard error, in one line that says what to do. The exit
 code is 1 for a failure and 2 for an invalid command line.
@@ -64,7 +64,7 @@ _KAFKA_TOOLS = ("kafka-*.sh", "Kafka's own command lines; --explain prints our e
 _MOST_SUGGESTED = 3
 _CLI = "barnabas.cli."
 _EXTRAS = {"barnabas_pipeline.": "pipeline", "barnabas.console.": "console"}
-"""The packages of other commands, with the extras that they need."""
+"""The packages of commands that need an extra."""
 
 _MODULES = {
     "elect-leaders": "partitions.elect_command",
@@ -85,11 +85,11 @@ _MODULES = {
     "verifiable-producer": "verifiable.producer_command",
     "verifiable-consumer": "verifiable.consumer_command",
 }
-"""The modules of commands that are not in `<name>/command.py` or are in another package."""
+"""The modules of commands that are in another package or not in `<name>/command.py`."""
 
 
 class _Commands(CommandGroup):
-    """Loads only the module of the command that is called."""
+    """Loads a command's module only when the command is called."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -114,7 +114,7 @@ class _Commands(CommandGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        # Import only now, so that no command loads the libraries of other commands.
+        # Import late, so that no command loads the libraries of other commands.
         name = _MODULES.get(cmd_name, f"{cmd_name}.command")
         extra = next((each for own, each in _EXTRAS.items() if name.startswith(own)), None)
         module = import_module(_CLI + name) if extra is None else _of_extra(name, extra)
@@ -153,8 +153,7 @@ def app() -> None:
 def run(words: Sequence[str]) -> int:
     """Run the command line in `words`, and return the exit code."""
     try:
-        # With standalone_mode=False, errors are raised here, and click does not exit the
-        # interpreter.
+        # With standalone_mode=False, click raises errors instead of exiting the interpreter.
         outcome = app.main(list(words), prog_name="barnabas", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
@@ -176,14 +175,14 @@ def run(words: Sequence[str]) -> int:
 
 
 def _problem(error: click.UsageError) -> str:
-    """Describe what is wrong with the command line, without click's own hint."""
+    """Describe what is wrong with the command line, without click's hint."""
     if isinstance(error, click.NoSuchOption):
         return f"no such option: {error.option_name}"
     return error.format_message().rstrip(".")
 
 
 def _suggestion(error: click.UsageError) -> str:
-    """Return the options or commands that are similar to a mistyped one."""
+    """Return the options or commands that resemble a mistyped one."""
     from barnabas.similar_names import did_you_mean
 
     if isinstance(error, click.NoSuchOption):
@@ -200,8 +199,8 @@ def _suggestion(error: click.UsageError) -> str:
 
 
 def _elsewhere(name: str) -> str:
-    """Return the commands that have this name in other groups, because `barnabas start` may mean a
-    server or a cluster.
+    """Return the commands of this name in other groups: `barnabas start` may mean a server or a
+    cluster.
     """
     context = click.Context(app, info_name="barnabas")
     found = [f"barnabas {name}"] if app.get_command(context, name) is not None else []

@@ -1,4 +1,4 @@
-"""Writes each error or warning for the user in one line, with advice if there is any."""
+"""Writes each error or warning for the user on one line, with any advice."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
 
 
 def complain(who: str, what: Exception | str) -> None:
-    """Write `who: what` to standard error, in one line."""
+    """Write `who: what` to standard error, on one line."""
     text = what if isinstance(what, str) else explain(what)
     sys.stderr.write(f"{who}: {' '.join(text.split())}\n")
 
 
 def warn(who: str, what: str) -> None:
-    """Write `who: warning: what` to standard error, in one line; the command continues."""
+    """Write `who: warning: what` to standard error, on one line; the command continues."""
     complain(who, f"warning: {what}")
 
 
@@ -61,8 +61,8 @@ def explain(error: Exception) -> str:
     text = str(error).rstrip(".")
     if isinstance(error, KafkaError):
         text = f"{text} ({error.name})"
-    # A note was added where the cause is known, so it is more helpful than the advice for the
-    # error's class.
+    # A note was added where the cause was known, so it helps more than advice for the error's
+    # class.
     advice = ", ".join(getattr(error, "__notes__", ())) or _advice(error)
     return f"{text}; {advice}" if advice else text
 

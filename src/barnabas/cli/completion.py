@@ -1,7 +1,7 @@
 """Completes the names of topics, groups and profiles in a shell.
 
-A shell that hangs is worse than one that completes nothing, so the brokers have one second to
-respond, and no error is shown.
+A shell that hangs is worse than one that completes nothing, so brokers have one second to respond,
+and no error is shown.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _LIMITS: dict[str, Any] = {
 def _names(
     context: click.Context, begun: str, ask: Callable[[Admin], Awaitable[list[str]]]
 ) -> list[str]:
-    # Import this late, because every command imports this module.
+    # Import late, because every command imports this module.
     import asyncio
 
     from barnabas.cli.connection import DEFAULT_SERVERS, client_options
@@ -67,8 +67,7 @@ def _names(
     options = {**client_options(context), **_LIMITS}
 
     async def within_limits() -> list[str]:
-        # The client's own timeouts apply to each attempt; this limit applies to all attempts
-        # together.
+        # The client's own timeouts apply to each attempt; this one covers all attempts.
         async with asyncio.timeout(_PATIENCE_S):
             async with Admin(servers, **options) as admin:
                 return await ask(admin)

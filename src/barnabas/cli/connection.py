@@ -56,9 +56,8 @@ def bootstrap_server(command: F) -> F:
 
 
 def client_options(context: click.Context | None = None) -> dict[str, Any]:
-    """Return the client configs of `--command-config` or of the profile, as keyword arguments.
-
-    `context` is the command's context if it is not the current one.
+    """Return the client configs from `--command-config` or the profile, as keyword arguments.
+    `context` defaults to the current context.
     """
     context = context or click.get_current_context(silent=True)
     options: dict[str, Any] = {} if context is None else context.meta.get(_OPTIONS, {})
@@ -72,16 +71,15 @@ def _remember_profile(context: click.Context, _: click.Parameter, name: str | No
 def _servers(context: click.Context, parameter: click.Parameter, servers: str | None) -> str:
     assert parameter.name is not None
     source = context.get_parameter_source(parameter.name)
-    # The order is as documented in `barnabas profile --help`: values on the command line override
-    # stored ones.
+    # As documented in `barnabas profile --help`, values on the command line override stored ones.
     if source is ParameterSource.COMMANDLINE and servers is not None:
         return servers
     name = context.meta.get(_PROFILE)
     if name is None and _FILES_SERVERS in context.meta:
         of_file: str = context.meta[_FILES_SERVERS]
         return of_file
-    # The value is from the environment. --profile and the file have precedence over it;
-    # BARNABAS_PROFILE does not.
+    # The value is from the environment. --profile and the file override it; BARNABAS_PROFILE does
+    # not.
     if name is None and servers is not None:
         return servers
     from barnabas.cli.profile.store import BadProfile, read_profiles
@@ -122,8 +120,7 @@ def _properties(context: click.Context, path: str) -> dict[str, str]:
 
 
 def _options_of(context: click.Context, path: str, properties: Mapping[str, str]) -> dict[str, Any]:
-    """Return the options in a properties file that every client supports, without those that only
-    some clients support.
+    """Return the options in a properties file that every client supports, omitting the others.
     """
     from barnabas.client.config import ClientConfig, configure, of_every_client
     from barnabas.client.known_options import unknown_options
@@ -133,8 +130,7 @@ def _options_of(context: click.Context, path: str, properties: Mapping[str, str]
         configure(ClientConfig, common)
     except ConfigError as error:
         raise click.UsageError(f"{path}: {error}", context) from error
-    # Only warn, because a file for Kafka's clients may have settings that our
-    # clients do not need.
+    # Only warn: a file for Kafka's clients may contain settings that our clients do not need.
     for line in unknown_options(properties):
         warn(context.command_path, f"{path}: {line}")
     return common

@@ -87,8 +87,7 @@ def add(
     if deeds.is_role and deny:
         raise click.UsageError("--deny needs --operation NAME instead of a role")
     options.check(deeds, patterns)
-    # Brokers would store such a rule but never match it, so it would only appear to grant a
-    # permission.
+    # Brokers would store such a rule but never match it; the permission would exist only on paper.
     for host in filter(matches_no_client, hosts):
         raise click.UsageError(
             f"--host {host}: no client would match it. --host takes the address of one client, "
@@ -128,7 +127,7 @@ def delete(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas acls delete --user bob
       barnabas acls delete --topic orders --force
     """
-    # Without a filter, all rules of the cluster would be deleted.
+    # Without a filter, all of the cluster's rules would be deleted.
     if not principals and not patterns:
         raise click.UsageError("name the rules to delete: --user NAME, --topic NAME, ...")
     wanted = _filters((principals, hosts), deeds, patterns, allow)
@@ -217,8 +216,7 @@ def explain_(
     wanted = options.operation(operation)
     options.check(Deeds(operations=(wanted,)), patterns)
     access = Access(principals[0], wanted, resource, host)
-    # MATCH selects all rules that could decide about this resource: literal, prefixed and '*'
-    # rules.
+    # MATCH selects all rules that could apply to this resource: literal, prefixed and '*' rules.
     about = AclFilter(resource.resource_type, resource.name, PatternType.MATCH)
     found = explain(access, run_client(_describe_rules(servers, [about])))
     if not as_json:
@@ -226,7 +224,7 @@ def explain_(
         return
     said = {
         "allowed": bool(found.is_allowed),
-        # If null, no rule decides, and `allowed` is the default.
+        # If null, no rule matches, and `allowed` is the brokers' default.
         "rule": found.rule and rule_values(found.rule),
         "rules_about_it": len(found.about),
         "lets_in": None if found.is_allowed else rule_line(letting_in(access)),
@@ -242,7 +240,7 @@ def _filters(
 ) -> list[AclFilter]:
     options.check(deeds, patterns)
     permission = {None: PermissionType.ANY, True: PermissionType.ALLOW, False: PermissionType.DENY}
-    # A role consists only of rules that allow.
+    # A role consists of allow rules only.
     wanted = permission[True] if deeds.is_role else permission[allow]
     return options.filters(patterns, deeds, clients, wanted)
 
@@ -253,7 +251,7 @@ def _print_rules(rules: Iterable[AclBinding]) -> None:
 
 
 def _show_table(rules: Iterable[AclBinding]) -> None:
-    """Show a row for each rule on a terminal, with deny rules highlighted."""
+    """Print a table of the rules on a terminal, with deny rules highlighted."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -285,6 +283,6 @@ async def _describe_rules(servers: str, wanted: Iterable[AclFilter]) -> list[Acl
 
 
 async def _delete(servers: str, rules: Iterable[AclBinding]) -> list[AclBinding]:
-    """Delete exactly these rules, and none that were added after they were shown."""
+    """Delete exactly these rules, and none added since they were shown."""
     async with Admin(servers, **client_options()) as admin:
         return sorted(await admin.delete_acls(map(filter_of, rules)))

@@ -36,11 +36,11 @@ _AS_CONSUMER: Final = {
 
 
 class BadGrant(BarnabasError):
-    """Raised if the options do not form a rule; the message says why."""
+    """Raised if the options do not form a rule; the message gives the reason."""
 
 
 class Deeds(NamedTuple):
-    """Holds the actions to allow or deny: those of a role (producer or consumer), or operations."""
+    """Holds the actions to allow or deny, given as roles (producer, consumer) or as operations."""
 
     is_producer: bool = False
     is_consumer: bool = False
@@ -53,7 +53,7 @@ class Deeds(NamedTuple):
 
 
 class Clients(NamedTuple):
-    """Holds the clients to which rules apply, by user and host."""
+    """Holds the users and hosts to which rules apply."""
 
     principals: tuple[str, ...]
     hosts: tuple[str, ...]
@@ -61,7 +61,7 @@ class Clients(NamedTuple):
 
 
 def check_deeds(deeds: Deeds, patterns: Iterable[Pattern]) -> None:
-    """Raise BadGrant for a role without the resources that it needs."""
+    """Raise BadGrant if a role lacks a resource that it needs."""
     types = {each.resource_type for each in patterns}
     if deeds.is_role and deeds.operations:
         raise BadGrant("--producer and --consumer already imply operations: leave out --operation")
@@ -76,9 +76,9 @@ def check_deeds(deeds: Deeds, patterns: Iterable[Pattern]) -> None:
 def operations_by_pattern(
     deeds: Deeds, patterns: Iterable[Pattern]
 ) -> dict[Pattern, tuple[Operation, ...]]:
-    """Return the operations for each resource, without resources that a role does not use.
+    """Map each resource to its operations, omitting resources that a role does not use.
 
-    Raises BadGrant for an operation that does not exist for a resource.
+    Raises BadGrant if an operation is not valid for a resource.
     """
     found: dict[Pattern, dict[Operation, None]] = {}
     given = tuple(patterns)
@@ -95,8 +95,8 @@ def operations_by_pattern(
             _check_operations(pattern.resource_type, deeds.operations)
             found[pattern] = dict.fromkeys(deeds.operations)
         for role in roles:
-            # With both --producer and --consumer, a group is only for the consumer, so a role gets
-            # no rules for resources that it does not use.
+            # A role gets no rules for resources that it does not use: with both --producer and
+            # --consumer, a group is only for the consumer.
             operations = role.get(pattern.resource_type, ())
             if operations:
                 found.setdefault(pattern, {}).update(dict.fromkeys(operations))
@@ -108,7 +108,7 @@ def operations_by_pattern(
 
 
 def entries(clients: Clients, operations: Iterable[Operation]) -> list[AclEntry]:
-    """Return one entry for each principal, operation and host."""
+    """Return an entry for each combination of principal, operation and host."""
     return [
         AclEntry(principal, host, operation, clients.permission)
         for operation in operations
@@ -139,7 +139,7 @@ def filter_of(rule: AclBinding) -> AclFilter:
 
 
 def is_specific(pattern_type: PatternType) -> bool:
-    """Return whether rules, and not only filters, can have this pattern type."""
+    """Return whether this pattern type is valid in a rule, and not only in a filter."""
     return pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
 
 

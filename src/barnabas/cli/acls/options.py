@@ -34,8 +34,9 @@ _TYPES = {
 
 
 def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
-    """Add the options for resources, passed on as `patterns`. `pattern_types` lists the ways in
-    which names may be matched.
+    """Add the options for resources, passed on as `patterns`.
+
+    `pattern_types` lists the permitted ways to match names.
     """
     options = (
         click.option(
@@ -80,8 +81,8 @@ def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
             return command(patterns=patterns, **given)
 
         chosen: Any = gather
-        # Decorators apply from the inside out, so they are reversed to make --help list the options
-        # as above.
+        # Decorators apply from the inside out; reversing them makes --help list the options in this
+        # order.
         for option in reversed(options):
             chosen = option(chosen)
         return chosen  # type: ignore[no-any-return]
@@ -182,7 +183,7 @@ def _operations(_: click.Context, __: click.Parameter, texts: Iterable[str]) -> 
 
 
 def check(deeds: Deeds, patterns: list[Pattern]) -> None:
-    """Raise UsageError for options that contradict each other."""
+    """Raise UsageError if options contradict each other."""
     try:
         check_deeds(deeds, patterns)
         operations_by_pattern(deeds, patterns)
@@ -196,13 +197,13 @@ def filters(
     clients: tuple[tuple[str, ...], tuple[str, ...]],
     permission: PermissionType,
 ) -> list[AclFilter]:
-    """Return the filters for the rules that the options select.
+    """Return filters for the rules that the options select. A missing option matches anything.
 
-    A missing option matches anything. `clients` are principals and hosts.
+    `clients` are principals and hosts.
     """
     principals, hosts = clients
     wanted = operations_by_pattern(deeds, patterns)
-    # If no resource is given, the filter matches any resource, but keeps the operations.
+    # Without a resource, the operations apply to any resource.
     if not patterns:
         resources = [(AclFilter(), deeds.operations)]
     else:
@@ -212,7 +213,7 @@ def filters(
             principal=principal, host=host, operation=operation, permission=permission
         )
         for resource, operations in resources
-        # A filter has one value for each field, so each combination is a filter. None and ANY match
+        # A filter has one value per field, so each combination needs a filter. None and ANY match
         # anything.
         for principal, host, operation in product(
             principals or (None,), hosts or (None,), operations or (Operation.ANY,)

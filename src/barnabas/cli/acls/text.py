@@ -50,7 +50,7 @@ def principal_words(principal: str) -> list[str]:
 
 
 def resource_words(pattern: Pattern) -> list[str]:
-    """Return the options that specify a resource in our command."""
+    """Return the `barnabas acls` options that specify a resource."""
     if pattern.resource_type is ResourceType.CLUSTER:
         return ["--cluster"]
     words = [_OPTIONS[pattern.resource_type], pattern.name]
@@ -60,7 +60,7 @@ def resource_words(pattern: Pattern) -> list[str]:
 
 
 def rule_values(rule: AclBinding) -> dict[str, str]:
-    """Return a rule for JSON, in Kafka's words."""
+    """Return a rule as values for JSON, using Kafka's terms."""
     pattern, entry = rule
     return {
         "principal": entry.principal,
@@ -80,8 +80,7 @@ def letting_in(access: Access) -> AclBinding:
 
 
 def explanation_lines(access: Access, found: Explanation) -> list[str]:
-    """Return lines with the decision, the rule, the reason, and a change that would reverse the
-    decision."""
+    """Return the decision, its rule, the reason, and a change that would reverse it, as lines."""
     verdict = {True: "Allowed", False: "Denied", None: "Denied by default"}[found.is_allowed]
     lines = [
         f"{verdict}: {access.principal}, {pascal_name(access.operation)} on "
@@ -122,8 +121,7 @@ def _without_rule(access: Access, found: Explanation) -> list[str]:
     lines += [
         f"Similar: {rule_text(each)}."
         for each in found.about
-        # These rules are for the same user but for another operation or host, which usually means a
-        # typing error.
+        # Rules for the same user but another operation or host usually mean a typing error.
         if each.entry.principal == access.principal
     ][:5]
     lines += ["To allow it:", f"  {rule_line(letting_in(access))}"]

@@ -1,7 +1,7 @@
-"""Implements `barnabas cluster`, which runs several brokers and a ZooKeeper on one machine, to try
-out a cluster. It also shows the state and health of any cluster (`state_command`).
+"""Implements `barnabas cluster`, which runs several brokers and a ZooKeeper on one machine.
 
-Kafka has no such command; there, each process needs a terminal.
+It also shows the state and health of any cluster (`state_command`). Kafka has no such command; each
+of its processes needs a terminal.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def start(
 
     def work() -> int:
         plan = make_plan(directory, count, settings, port)
-        # A secure cluster stays secure: brokers do not become open because an option is missing.
+        # A secure cluster stays secure, even if --secure is missing from a later start.
         return run(plan._replace(is_secure=plan.is_secure or secure))
 
     return _exit_code("start", work)
@@ -140,7 +140,7 @@ def stop(directory: Path) -> int:
     def work() -> int:
         plan = existing_plan(directory)
         running = plan.running()
-        # The command that started the cluster would report the end of this process as a failure.
+        # The command that started the cluster would report that this process had failed.
         if not stop_process("the cluster's command", directory) and not running:
             raise CannotRun(f"nothing is running in {directory}")
         stop_all(plan)
@@ -193,14 +193,14 @@ def start_broker(broker_id: int, directory: Path) -> int:
         if f"broker {broker_id}" in running:
             pid = running[f"broker {broker_id}"].pid
             raise CannotRun(f"broker {broker_id} is already running, as process {pid}")
-        # Without its ZooKeeper, a broker would wait, and so would this command.
+        # Without ZooKeeper, the broker would wait, and so would this command.
         if "zookeeper" not in running:
             raise CannotRun(
                 f"no zookeeper is running in {directory}: `barnabas cluster start` starts "
                 "everything, `barnabas cluster start-zookeeper` only ZooKeeper"
             )
         started = launch_broker(plan, broker_id)
-        # Ctrl-C ends only this command; the broker has its own session and continues to start.
+        # Ctrl-C ends only this command; the broker, in its own session, continues to start.
         wait_for_broker(started, lambda: False)
         click.echo(f"broker {broker_id} pid {started.process.pid} on {plan.address(broker_id)}")
         return EXIT_OK
@@ -262,7 +262,7 @@ def _exit_code(command: str, work: Callable[[], int]) -> int:
 
 
 def _with_broker(directory: Path, broker_id: int) -> Plan:
-    """Return the plan of the cluster, which must have this broker. Raises CannotRun."""
+    """Return the plan of a cluster that must include this broker. Raises CannotRun."""
     plan = existing_plan(directory)
     if broker_id not in plan.ports:
         raise CannotRun(f"the cluster in {directory} has brokers 1 to {len(plan.ports)}")

@@ -1,8 +1,8 @@
 """Finds a cluster's problems in its brokers' reports. Pure.
 
-Problems of the whole cluster are listed first (no controller, or a broker that has replicas but is
-not alive), followed by the worst problem of each partition: offline, below min.insync.replicas, or
-under-replicated. Just after a crash, brokers may still report the previous state.
+Cluster-wide problems come first (no controller, or a dead broker that has replicas), then the worst
+problem of each partition: offline, below min.insync.replicas, or under-replicated. Just after a
+crash, brokers may still report the previous state.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def problems(
     topics: Iterable[TopicDescription],
     min_isr: dict[str, int],
 ) -> Iterator[Problem]:
-    """Yield the problems, the worst first, and only the worst one for each partition. `min_isr`
+    """Yield the problems, worst first, with only the worst one for each partition. `min_isr`
     maps topics to min.insync.replicas.
     """
     live = {broker.broker_id for broker in cluster.brokers}
     topics = list(topics)
-    # Without a controller, a broker returns -1 or the last controller that it knew.
+    # Without a controller, a broker returns -1 or the previous controller.
     if cluster.controller_id not in live:
         yield Problem(NO_CONTROLLER, "no live broker is the controller: nothing can be changed")
     yield from (Problem(LEFT_OUT, reason) for reason in cluster.left_out)
@@ -47,7 +47,7 @@ def problems(
         for broker_id in partition.replicas
         if broker_id not in live
     )
-    # Brokers without replicas may have been removed on purpose, so they are not reported.
+    # A broker without replicas may have been removed on purpose, so it is not reported.
     for broker_id, count in sorted(lacking.items()):
         replicas = counted(count, "partition")
         yield Problem(NO_BROKER, f"broker {broker_id} is not alive, and has replicas of {replicas}")
@@ -70,7 +70,7 @@ def _of(
     if partition.leader < 0 or partition.leader not in live:
         text = f"{name} has no leader: it can be neither read nor written ({in_sync})"
         yield Problem(OFFLINE, text, name)
-    # The replication factor limits how many replicas can be in sync, regardless of the config.
+    # No more replicas can be in sync than the replication factor, whatever the config.
     elif isr < min(min_isr, replicas):
         text = (
             f"{name} rejects writes with acks=all: {in_sync}, but min.insync.replicas is {min_isr}"

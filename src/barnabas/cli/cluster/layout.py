@@ -1,13 +1,13 @@
 """Manages the directory of a cluster on one machine: its brokers, their ports and their configs.
 
-    cluster.json      the ports, which do not change, and the configs of the last start
+    cluster.json      the ports, which never change, and the configs of the last start
     zookeeper/        the cluster's metadata tree
     broker-1/ ...     each broker's log directory
     broker-1.log ...  the output of each process, in files that are replaced before they grow large
     secure/           certificates and passwords, with --secure
 
-Every process has a `barnabas.pid` in its directory, and the command that started the cluster has
-one in the topmost directory. Therefore, any process can stop a broker and restart it.
+Every process has a `barnabas.pid` in its directory; that of the command that started the cluster is
+in the top directory. Therefore, any process can stop and restart a broker.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _OWN_KEYS = ("broker.id", "listeners", "advertised.listeners", "log.dir", "log.d
 
 
 class CannotRun(BarnabasError):
-    """Raised if a cluster cannot run; the message says why, and what to do."""
+    """Raised if a cluster cannot run; the message says why and what to do."""
 
 
 class Plan(NamedTuple):
-    """Holds the plan of a cluster, which is sufficient to start any of its processes."""
+    """Holds all that is needed to start any process of a cluster."""
 
     directory: Path
     zookeeper_port: int
@@ -75,13 +75,13 @@ class Plan(NamedTuple):
         return self.directory / f"broker-{broker_id}"
 
     def configs(self, broker_id: int) -> dict[str, str]:
-        """Return a broker's configs as a member of this cluster. Configs from the command line
+        """Return the configs of a broker in this cluster. Configs from the command line
         override the cluster's own."""
         return {
             **profile(len(self.ports)),
             **self.overrides,
-            # This comes after the overrides, because each broker needs its own port, starting from
-            # the given one.
+            # This follows the overrides, because each broker needs its own port, counting from the
+            # given one.
             **metrics_port(self.overrides, broker_id),
             "broker.id": str(broker_id),
             "listeners": f"PLAINTEXT://{self.address(broker_id)}",
@@ -97,7 +97,7 @@ class Plan(NamedTuple):
 
 
 def profile(count: int) -> dict[str, str]:
-    """Return the configs for `count` brokers; three or more survive the loss of one."""
+    """Return configs for `count` brokers; with three or more, the cluster survives losing one."""
     # With acks=all, three replicas survive the loss of one broker if two in sync are enough.
     replicas = str(min(3, count))
     min_isr = "2" if count >= 3 else "1"
@@ -114,7 +114,7 @@ def profile(count: int) -> dict[str, str]:
 
 
 def check_overrides(overrides: Mapping[str, str]) -> None:
-    """Raise CannotRun for a config that the cluster sets for each broker."""
+    """Raise CannotRun if an override is a config that the cluster sets itself for each broker."""
     for key in overrides:
         if key in _OWN_KEYS or key == "zookeeper.connect":
             raise CannotRun(
@@ -123,7 +123,7 @@ def check_overrides(overrides: Mapping[str, str]) -> None:
 
 
 def read_plan(directory: Path) -> Plan | None:
-    """Return the plan stored in the directory, or None if it has none. Raises CannotRun."""
+    """Return the plan stored in the directory, or None if there is none. Raises CannotRun."""
     path = directory / _FILE_NAME
     try:
         stored = json.loads(path.read_bytes())
@@ -165,7 +165,7 @@ def write_plan(plan: Plan) -> None:
 
 
 def existing_plan(directory: Path) -> Plan:
-    """Return the plan of the cluster in that directory. Raises CannotRun."""
+    """Return the plan of the cluster in this directory. Raises CannotRun."""
     plan = read_plan(directory)
     if plan is None:
         raise CannotRun(
@@ -177,8 +177,7 @@ def existing_plan(directory: Path) -> Plan:
 def make_plan(
     directory: Path, count: int | None, overrides: Mapping[str, str], first_port: int
 ) -> Plan:
-    """Return the existing cluster's plan, or a new plan on free ports from `first_port` on.
-
+    """Return the plan of an existing cluster, or of a new one on free ports from `first_port` on.
     The number of brokers may grow but not shrink. Raises CannotRun.
     """
     check_overrides(overrides)
@@ -220,8 +219,8 @@ def _free_ports(first: int, taken: Iterable[int]) -> Iterator[int]:
 
 def _free(port: int) -> bool:
     with socket.socket() as probe, contextlib.suppress(OSError):
-        # Bind the port as the broker does, so that a connection in TIME_WAIT does not make the port
-        # seem to be in use.
+        # Bind the port as the broker does, so that it does not seem in use because of a connection
+        # in TIME_WAIT.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((HOST, port))
         return True

@@ -1,9 +1,8 @@
 """Starts, watches and stops the processes of a cluster on one machine.
 
 Each process has its own session, so that a terminal's Ctrl-C reaches only the command. The command
-stops the brokers one after the other (each hands over its leaderships), and then ZooKeeper. A
-process that ends earlier is not restarted automatically, so that users can see how the cluster
-reacts.
+stops the brokers one by one, each handing over its leaderships, and then ZooKeeper. A process that
+dies is not restarted, so that users can see how the cluster reacts.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ class Started(NamedTuple):
     name: str  # "broker 1", "zookeeper"
     process: subprocess.Popen[str]
     output: Path
-    output_began_at: int  # where this process's output begins in the file
+    output_began_at: int  # where this process's output starts in the file
 
 
 def launch_zookeeper(plan: Plan) -> Started:
-    """Start ZooKeeper, without waiting until it is ready. Raises CannotRun."""
+    """Start ZooKeeper without waiting for it to be ready. Raises CannotRun."""
     words = zookeeper.command(plan, os.environ)
     started = _launch("zookeeper", words, plan.zookeeper_directory)
     _record(plan.zookeeper_directory, started.process.pid, plan.zookeeper_address)
@@ -58,7 +57,7 @@ def launch_zookeeper(plan: Plan) -> Started:
 
 
 def launch_broker(plan: Plan, broker_id: int) -> Started:
-    """Start a broker, without waiting until it is ready."""
+    """Start a broker without waiting for it to be ready."""
     directory = plan.broker_directory(broker_id)
     words = [*_SERVER, "--data-dir", str(directory)]
     if plan.is_secure:
@@ -80,8 +79,8 @@ def wait_for_broker(started: Started, wants_stop: Callable[[], bool]) -> None:
     assert stdout is not None
 
     def is_ready() -> bool:
-        # readline would block until the broker prints something, so that a stop would not be
-        # noticed.
+        # readline would block until the broker prints something, and a request to stop would go
+        # unnoticed.
         readable, _, _ = select.select([stdout], [], [], 0)
         return bool(readable) and stdout.readline().startswith("barnabas ready on ")
 
@@ -90,10 +89,8 @@ def wait_for_broker(started: Started, wants_stop: Callable[[], bool]) -> None:
 
 
 def stop_process(name: str, directory: Path) -> bool:
-    """Stop the process whose `barnabas.pid` is in the directory, and wait.
-
-    Returns whether a process was running. If it does not stop in time, it is killed. Raises
-    CannotRun.
+    """Stop the process whose `barnabas.pid` is in the directory, and wait. A process that does not
+    stop in time is killed. Returns whether one was running. Raises CannotRun.
     """
     recorded = read_pid_file(directory)
     if recorded is None or not recorded.is_alive:
@@ -108,16 +105,15 @@ def stop_process(name: str, directory: Path) -> bool:
             os.kill(recorded.pid, signal.SIGKILL)
             _gone_within(recorded.pid, recorded.began_ticks, STOP_TIMEOUT_S)
     except ProcessLookupError:
-        return True  # the process has just ended on its own
+        return True  # the process ended on its own just before
     except PermissionError as error:
         raise CannotRun(f"{name}, process {recorded.pid}, belongs to another user") from error
     return True
 
 
 def stop_all(plan: Plan) -> None:
-    """Stop the brokers, the oldest last, and then ZooKeeper."""
-    # Brokers stop one after the other, and each hands its leaderships to the remaining brokers
-    # (RE-13).
+    """Stop the brokers in reverse order, then ZooKeeper."""
+    # Stop one broker at a time; each hands its leaderships to the remaining ones (RE-13).
     for broker_id in sorted(plan.ports, reverse=True):
         stop_process(f"broker {broker_id}", plan.broker_directory(broker_id))
     if stop_process("zookeeper", plan.zookeeper_directory):
@@ -151,7 +147,7 @@ def _launch(name: str, words: Sequence[str], directory: Path) -> Started:
 
 
 def _record(directory: Path, pid: int, address: str) -> None:
-    """Write the pid file, which a broker otherwise writes itself."""
+    """Write the pid file on behalf of ZooKeeper; brokers write their own."""
     began_ticks = process_began_ticks(pid)
     ticks = UNKNOWN_START if began_ticks is None else began_ticks
     (directory / FILE_NAME).write_text(f"{pid}\n{ticks}\n{address}\n")
@@ -161,7 +157,7 @@ def _wait(started: Started, is_ready: Callable[[], bool], wants_stop: Callable[[
     ends_at_s = time.monotonic() + START_TIMEOUT_S
     while not is_ready():
         code = started.process.poll()
-        # The process ended during the wait; the last lines of its log say why.
+        # The process ended during the wait; the last lines of its log explain why.
         if code is not None:
             raise CannotRun(f"{started.name} {ending(code)} while starting: {last_output(started)}")
         if wants_stop():

@@ -1,4 +1,4 @@
-"""Implements `barnabas cluster start`, which runs as long as its cluster.
+"""Implements `barnabas cluster start`, which runs for as long as its cluster.
 
 It starts the plan's processes, reports when all are ready, and stops them on SIGTERM or Ctrl-C. A
 second signal kills the remaining processes.
@@ -52,8 +52,8 @@ def run(plan: Plan) -> int:
     or OSError.
     """
     running = plan.running()
-    # A second `start` on the same directory would fail because the ports are in use, so this
-    # reports the process that uses them.
+    # A second `start` on the same directory would find its ports in use; report the process that
+    # uses them.
     if running:
         name, process = next(iter(running.items()))
         raise CannotRun(
@@ -61,7 +61,7 @@ def run(plan: Plan) -> int:
             f"`barnabas cluster stop --dir {plan.directory}` ends it"
         )
     if plan.is_secure:
-        own_directory(plan.directory)  # it also contains ZooKeeper's files
+        own_directory(plan.directory)  # it also holds ZooKeeper's files
     write_plan(plan)
     if not claim(plan.directory, plan.bootstrap_servers):
         owner = read_pid_file(plan.directory)
@@ -114,15 +114,14 @@ class _Run:
         if plan.is_secure:
             from barnabas.cli.server.secure_option import prepare_security  # few clusters need it
 
-            # Create the certificates here, because the brokers would all create them at the same
-            # time.
+            # Create the certificates before the brokers start, or all brokers would try to.
             self._setup = prepare_security(plan.secure_directory, [HOST])
         keeper = launch_zookeeper(plan)
         self._children.append(keeper)
         with Waiting(f"ZooKeeper on {plan.zookeeper_address}"):
             wait_for_zookeeper(plan, keeper, lambda: self._wants_stop)
         self._close_zookeeper()
-        # All brokers are started at the same time, so that none waits for another.
+        # Start all brokers at once, so that none waits for another.
         brokers = {broker_id: launch_broker(plan, broker_id) for broker_id in plan.ports}
         self._children.extend(brokers.values())
         for broker in brokers.values():
@@ -143,8 +142,7 @@ class _Run:
         sys.stdout.flush()
 
     def _close_zookeeper(self) -> None:
-        """Restrict access to ZooKeeper before brokers create nodes, which other users could delete
-        and replace.
+        """Restrict access to ZooKeeper before brokers create nodes that other users could replace.
         """
         owning = None if self._setup is None else self._setup.zookeeper_settings()
         if not owning:
@@ -162,8 +160,7 @@ class _Run:
     async def _settle(self) -> None:
         """Wait until all brokers know each other and every partition has a leader.
 
-        A partition that remains without a leader does not fail the start, because its replicas may
-        start later.
+        The start succeeds even if a partition stays leaderless: its replicas may start later.
         """
         with contextlib.suppress(TimeoutError, BarnabasError):
             async with (
@@ -185,7 +182,7 @@ class _Run:
     def _report_ended(self) -> None:
         for child in list(self._children):
             code = child.process.poll()
-            # Processes that this command has stopped are not reported.
+            # Do not report processes that this command stopped.
             if code is None or self._wants_stop:
                 continue
             self._children.remove(child)
@@ -194,7 +191,7 @@ class _Run:
             complain(WHO, f"{who} {ending(code)}; {again} starts it again")
 
     def _stop(self) -> None:
-        """Stop all processes, including children that have not written their pid file yet."""
+        """Stop all processes, including children without a pid file yet."""
         stop_all(self._plan)
         for child in self._children:
             if child.process.poll() is None:
@@ -202,7 +199,7 @@ class _Run:
             child.process.wait()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        # After a second signal, the user does not want to wait for clean stops.
+        # A second signal means that the user does not want to wait for a clean stop.
         if self._wants_stop:
             for child in self._children:
                 if child.process.poll() is None:

@@ -30,7 +30,7 @@ class State(NamedTuple):
     cluster: ClusterDescription
     topics: list[TopicDescription]
     min_isr: dict[str, int]  # for topics with partitions that lack in-sync replicas
-    sizes: dict[int, int]  # bytes by broker, if requested and known
+    sizes: dict[int, int]  # bytes by broker, if requested and available
 
     @property
     def summary(self) -> str:
@@ -131,8 +131,7 @@ def health(as_json: bool, servers: str) -> int:
 
 
 def _show_table(state: State, leaders: Mapping[int, int], replicas: Mapping[int, int]) -> None:
-    """Show a heading and a row for each broker on a terminal; `leaders` and `replicas` are the
-    numbers by broker.
+    """Print a table of the brokers on a terminal; `leaders` and `replicas` are counts by broker.
     """
     from rich.console import Console
     from rich.text import Text
@@ -169,8 +168,7 @@ async def _state(servers: str, *, with_sizes: bool = False) -> State:
                 resource = ConfigResource(TOPIC, topic.name)
                 (entry,) = await admin.describe_configs(resource, [_MIN_ISR])
                 min_isr[topic.name] = int(entry.value or 1)
-        # A broker that hangs must not delay the output, so sizes are shown only if they arrive in
-        # time.
+        # A hung broker must not delay the output, so sizes are shown only if they arrive in time.
         directories = await soon(admin.describe_log_dirs(), {}) if with_sizes else {}
         cluster = await admin.describe_cluster()
         return State(cluster, topics, min_isr, broker_sizes(directories))

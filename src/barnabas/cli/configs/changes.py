@@ -1,7 +1,7 @@
 """Parses `--add retention.ms=1000,cleanup.policy=[compact,delete]` into config operations. Pure.
 
-Kafka's notation separates pairs by commas and encloses a value that contains commas in square
-brackets; the outer brackets are not part of the value.
+In Kafka's notation, commas separate pairs, and square brackets enclose a value that contains
+commas. The outer brackets are not part of the value.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ class BadChange(Exception):
 
 
 def split_items(text: str) -> Iterator[str]:
-    """Yield the items between commas that are not in brackets, stripped of blanks."""
+    """Yield the stripped items between commas, except commas in brackets."""
     depth, begin = 0, 0
     for at, letter in enumerate(text):
-        # Kafka's own pattern does not count brackets, but splits well-formed texts in the same way.
+        # Kafka's pattern does not count brackets, but splits well-formed text the same way.
         depth += (letter == "[") - (letter == "]")
         if depth < 0:
             raise BadChange(f"{text}: a ] without a [")
@@ -32,7 +32,7 @@ def split_items(text: str) -> Iterator[str]:
 
 
 def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
-    """Parse `k=v,k=[v,v]` texts into a dictionary. If a name is repeated, the last value is used.
+    """Parse `k=v,k=[v,v]` texts into a dictionary. The last value of a repeated name wins.
     Raises BadChange.
     """
     found = {}
@@ -48,7 +48,7 @@ def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 
 
 def parse_names(texts: Iterable[str], option: str) -> list[str]:
-    """Parse `k,k` texts into a list without repetitions. Raises BadChange."""
+    """Parse `k,k` texts into a list without duplicates. Raises BadChange."""
     names = [name for text in texts for name in split_items(text)]
     for name in names:
         if not name or "=" in name:
@@ -59,7 +59,7 @@ def parse_names(texts: Iterable[str], option: str) -> list[str]:
 def operations(
     add: Iterable[str], delete: Iterable[str], append: Iterable[str], subtract: Iterable[str]
 ) -> list[ConfigOperation]:
-    """Return the operations that these options describe; each config may occur only once. Raises
+    """Return the operations that these options describe. A config may occur only once. Raises
     BadChange."""
     found = [
         *_operations(ConfigOperationType.SET, parse_pairs(add, "--add")),
@@ -72,7 +72,7 @@ def operations(
     ]
     names: set[str] = set()
     for operation in found:
-        # The order in which a broker applies the operations is undefined.
+        # A broker may apply the operations in any order.
         if operation.name in names:
             raise BadChange(f"{operation.name} cannot be changed in two ways at once")
         names.add(operation.name)

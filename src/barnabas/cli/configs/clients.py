@@ -34,9 +34,7 @@ class Change(NamedTuple):
 
 async def describe_entity(admin: Admin, entity: Entity, types: Iterable[str] = ()) -> Described:
     """Return the settings of an entity, and of all entities that also have a name for each of
-    `types`.
-
-    Credentials are read only for one user by name, or for all users.
+    `types`. Credentials are read only for one named user, or for all users.
     """
     types = list(types)
     quotas = await admin.describe_client_quotas(entity, types=types, is_strict=True)
@@ -57,7 +55,7 @@ def change_of(entity: Entity, add: Iterable[str], delete: Iterable[str]) -> Chan
     add, delete = list(add), list(delete)
     if _names_credentials(add, delete):
         user = entity.get("user")
-        # Credentials belong to /config/users/<user>, never to a default or a pair (SE-3).
+        # Credentials belong to a user (/config/users/<user>), never to a default or a pair (SE-3).
         if user is None or len(entity) > 1:
             raise BadChange(
                 "SCRAM credentials belong to one user: name the user with --user, and no other "
@@ -67,8 +65,7 @@ def change_of(entity: Entity, add: Iterable[str], delete: Iterable[str]) -> Chan
     try:
         return Change(entity, alteration(entity, add, delete), [])
     except BadChange:
-        # The change is not for a single user, so it cannot contain a password, and the detailed
-        # message is safe.
+        # Only a change to a single user can contain a password; any other detailed message is safe.
         if list(entity) != ["user"] or entity["user"] is None:
             raise
     # The text may be a mistyped password, so it is not printed.
@@ -92,8 +89,8 @@ async def apply(admin: Admin, change: Change) -> None:
     if change.credentials:
         await admin.alter_user_scram_credentials(change.credentials)
         return
-    # Brokers accept the removal of a quota that is not set; Kafka's tool rejects it, so that a
-    # mistyped name is noticed.
+    # Brokers accept the removal of a quota that is not set. Kafka's tool rejects it, to catch
+    # mistyped names.
     removed = {name for name, value in change.quotas.items() if value is None}
     if removed:
         found = await admin.describe_client_quotas(change.entity, is_strict=True)
@@ -104,7 +101,7 @@ async def apply(admin: Admin, change: Change) -> None:
 
 
 def entity_words(entity: Entity) -> str:
-    """Return Kafka's words for the changed entity; they mention only the first of two parts."""
+    """Return Kafka's description of the changed entity, which omits the second of two parts."""
     kind, name = next(iter(entity.items()))
     word = "client" if kind == "client-id" else kind
     return f"config for {word} {name}" if name else f"default config for {word}s in the cluster"

@@ -160,7 +160,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
     """
     entity = chosen.entity()
     if entity:
-        # The APIs for quotas and credentials can only set and remove values.
+        # The quota and credential APIs can only set and remove values.
         if append or subtract or validate_only:
             raise click.UsageError(
                 "quotas and credentials can only be changed with --add and --delete, which "
@@ -239,8 +239,8 @@ def _alter_clients(
 
 
 def _warnings(resource: ConfigResource, changes: Sequence[ConfigOperation]) -> list[str]:
-    """Return warnings for configs set here that have no effect, and for unknown names of deleted
-    configs. Brokers accept both, and such a config may have an effect in a Kafka cluster.
+    """Return warnings about new values that have no effect, and unknown names of deleted configs.
+    Brokers accept both, because such a config may have an effect in a Kafka cluster.
     """
     deleted = [change.name for change in changes if change.op is ConfigOperationType.DELETE]
     values = {
@@ -266,7 +266,7 @@ def _warnings(resource: ConfigResource, changes: Sequence[ConfigOperation]) -> l
         try:
             warning = inert_warning(name)
         except ConfigError:
-            continue  # accepted by a broker that has more configs than this client
+            continue  # the broker accepted it, so it has more configs than this client
         if warning is not None:
             found.append(warning)
     return found

@@ -101,14 +101,14 @@ class EntityOptions(NamedTuple):
         found = self._entity()
         if not found:
             return {}
-        # A missing flag has the value False, which would count as given here.
+        # The value of a missing flag is False, which would count as given.
         others = (self.topic, self.broker, self.broker_loggers, self.broker_defaults or None)
         if any(each is not None for each in others):
             raise click.UsageError(
                 "--user, --client and --ip cannot be combined with a topic or broker"
             )
-        # The only quota of an address is connection_creation_rate (KIP-612), which applies before
-        # the user is known.
+        # The only quota for an address is connection_creation_rate (KIP-612), applied before the
+        # user is known.
         if "ip" in found and len(found) > 1:
             raise click.UsageError(
                 "--ip cannot be combined with --user or --client: its quota applies before a "

@@ -30,7 +30,7 @@ Alteration = dict[str, float | None]
 
 
 def names_for(entity: Mapping[str, str | None]) -> tuple[str, ...]:
-    """Return the quotas that an entity may have."""
+    """Return the names of the quotas that apply to an entity."""
     return IP_QUOTAS if "ip" in entity else CLIENT_QUOTAS
 
 
@@ -66,7 +66,7 @@ def _check(name: str, entity: Mapping[str, str | None], option: str) -> None:
 
 
 def quota_line(entity: QuotaEntity, quotas: Mapping[str, float]) -> str:
-    """Return Kafka's line for the quotas of one entity."""
+    """Return the line that kafka-configs.sh prints for an entity's quotas."""
     names = dict(entity)
     whose = ", ".join(
         f"the default {word}" if names[kind] is None else f"{word} '{names[kind]}'"
@@ -83,10 +83,10 @@ def quota_values(found: Mapping[QuotaEntity, Mapping[str, float]]) -> list[dict[
 
 
 def in_javas_order(names: Iterable[str]) -> list[str]:
-    """Return the texts in the order of a Java HashMap created for this many entries."""
+    """Return the names in the order of a Java HashMap created for this many entries."""
     names = list(names)
     size = 1 << max(0, len(names) - 1).bit_length()
-    # A HashMap doubles its table beyond a load factor of 0.75.
+    # A HashMap doubles its table when the load factor exceeds 0.75.
     while len(names) > size * 3 // 4:
         size *= 2
     return sorted(names, key=lambda name: _java_hash(name) & (size - 1))

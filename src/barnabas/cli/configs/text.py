@@ -1,4 +1,4 @@
-"""Formats the output of `configs describe`: Kafka 3.9's lines to the byte, and values. Pure.
+"""Formats the output of `configs describe` as JSON values, or exactly as Kafka 3.9 prints it. Pure.
 
 Dynamic configs for topic test are:
   retention.ms=1000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=1000}
@@ -36,15 +36,15 @@ SOURCES = {
     DYNAMIC_BROKER_LOGGER_CONFIG: "DYNAMIC_BROKER_LOGGER_CONFIG",
 }
 KINDS = {TOPIC: "topic", BROKER: "broker", BROKER_LOGGER: "broker-logger"}
-"""Kafka's words for the types of resources."""
+"""Kafka's names for the resource types."""
 
 
 def shown_entries(
     resource: ConfigResource, entries: Iterable[ConfigEntry], everything: bool
 ) -> list[ConfigEntry]:
-    """Return the entries set for this resource itself, or all entries, sorted by name."""
+    """Return the entries set on the resource itself, or all entries, sorted by name."""
     own = DYNAMIC_TOPIC_CONFIG
-    # "" stands for the defaults of all brokers, whose values have a separate source.
+    # "" stands for the defaults of all brokers; their values have a separate source.
     if resource.type == BROKER:
         own = DYNAMIC_BROKER_CONFIG if resource.name else DYNAMIC_DEFAULT_BROKER_CONFIG
     if resource.type == BROKER_LOGGER:
@@ -55,7 +55,7 @@ def shown_entries(
 def describe_configs_text(
     resource: ConfigResource, entries: Iterable[ConfigEntry], everything: bool
 ) -> str:
-    """Return Kafka's lines, each ending in a newline."""
+    """Return the lines that Kafka prints, each ending in a newline."""
     lines = [heading(resource, everything)]
     for entry in entries:
         synonyms = ", ".join(map(synonym_text, entry.synonyms))
@@ -79,7 +79,7 @@ def synonym_text(synonym: ConfigSynonym) -> str:
 
 
 def describe_configs_values(entries: Iterable[ConfigEntry]) -> list[dict[str, Any]]:
-    """Return the same values for JSON, with details that are not in the lines."""
+    """Return the same values for JSON, with details that the lines omit."""
     return [
         {
             "name": entry.name,
@@ -99,16 +99,15 @@ def describe_configs_values(entries: Iterable[ConfigEntry]) -> list[dict[str, An
 
 
 def explain_text(name: str) -> str:
-    """Return the documentation of a topic or broker config, or of all configs whose names start
-    with this text.
+    """Return the documentation of the topic or broker config, or configs, whose names start with
+    this text.
 
     Raises ConfigError if there is none.
     """
     every = {**BROKER_KEYS, **TOPIC_KEYS}
     if name not in every and name:
         near = sorted(each for each in every if each.startswith(name))
-        # If a prefix matches several names, they are listed; if it matches only one, it stands for
-        # that name.
+        # A prefix of several names lists them; a prefix of one name stands for it.
         if len(near) > 1:
             return "".join(f"{each}\n  {every[each].doc}\n" for each in near)
         name = near[0] if near else name

@@ -1,8 +1,8 @@
-"""Handles SCRAM credentials in the configs of users, in the notation of `kafka-configs.sh`.
+"""Handles SCRAM credentials in user configs, in the notation of `kafka-configs.sh`.
 
     --add 'SCRAM-SHA-256=[iterations=8192,password=secret]'     --delete SCRAM-SHA-512
 
-No message shows the given values, because they may be passwords.
+Messages never show the values, because they may be passwords.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def _check(name: str, option: str) -> None:
 
 
 def describe_user_text(user: str, iterations: Mapping[str, int]) -> str:
-    """Return Kafka's line for the credentials of one user."""
+    """Return the line that kafka-configs.sh prints for a user's credentials."""
     infos = ", ".join(f"{name}=iterations={count}" for name, count in iterations.items())
     return f"SCRAM credential configs for user-principal '{user}' are {infos}"
 
 
 async def described_users(admin: Admin, users: list[str] | None) -> dict[str, dict[str, int]]:
-    """Return the credentials of these users (None: all); users without any have no entry."""
+    """Return the credentials of these users (None: all), omitting users who have none."""
     found = await admin.describe_user_scram_credentials()
     return found if users is None else {user: found[user] for user in users if user in found}

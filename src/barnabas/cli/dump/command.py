@@ -1,8 +1,8 @@
 """Implements `barnabas dump`, which works like Kafka's DumpLogSegments on every file that a broker
 keeps.
 
-It only reads files; it contacts no broker and changes nothing. The file of a running broker may end
-with a batch that is still being written.
+It reads files only, and contacts no broker. A running broker's file may end in a batch that is
+still being written.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _VERIFY = {
     ".txnindex": verify_aborted,
     LEADER_EPOCHS: verify_epochs,
 }
-_UNFINISHED = (".deleted", ".cleaned", ".swap")  # suffixes that a compaction adds to a file's name
+_UNFINISHED = (".deleted", ".cleaned", ".swap")  # suffixes that compaction adds to a file's name
 _INTERNAL = {GROUP_TOPIC: show_group_record, TRANSACTION_TOPIC: show_transaction_record}
 _STYLES = {"Dumping": {"bold": True}, "|": {"dim": True}}
 
@@ -118,19 +118,19 @@ def dump(
     for path, shown_as in _files(paths):
         found += 1
         try:
-            # The findings are the output, and each file's findings are complete before the next
-            # file.
+            # The findings are the output; those of one file are complete before the next file is
+            # read.
             if verify:
                 problems += output.findings(shown_as, _findings(path, wanted))
             else:
                 output.line(f"Dumping {shown_as}")
                 output.lines(_lines(path, shown_as, wanted))
         except BrokenPipeError:
-            raise  # the reader has closed the pipe, so the file is fine
+            raise  # the reader closed the pipe; the file is fine
         except (CorruptData, OSError) as error:
             problems += 1
-            # Standard error is not buffered, so without a flush, the error would appear before the
-            # lines that precede it.
+            # Standard error is unbuffered: without a flush, the error would appear before the
+            # preceding lines.
             output.flush()
             complain(_WHO, _reason(shown_as, error))
     output.flush()

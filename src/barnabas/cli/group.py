@@ -1,9 +1,9 @@
-"""Defines groups of commands with better help and errors than those of click.
+"""Defines command groups with better help and errors than click's.
 
     def topics() -> None: ...    decorated by @command_group()
 
-- The help of a group shows the whole first sentence of each command; click shortens it to `...`.
-- An unknown command or option produces a single hint, without click's own hint before it.
+- A group's help shows the whole first sentence of each command; click shortens it to `...`.
+- An unknown command or option produces one hint only, without click's.
 - All groups use the verb `delete`; `remove` and `rm` are aliases for it.
 """
 
@@ -20,7 +20,7 @@ _ALIASES: Final = MappingProxyType({"remove": "delete", "rm": "delete"})
 
 
 class UnknownCommand(click.UsageError):
-    """A command that a group does not have."""
+    """Raised if a group does not include a command."""
 
     def __init__(self, name: str, context: click.Context) -> None:
         super().__init__(f"no such command: {name}", context)

@@ -1,5 +1,4 @@
-"""Implements `barnabas cluster describe` and `health`, which show any cluster of Barnabas or Kafka
-brokers from outside."""
+"""Implements `barnabas cluster describe` and `health`, for any Barnabas or Kafka cluster."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def dump(
 
 
 class Output:
-    """Writes to standard output, without control characters on a terminal."""
+    """Writes to standard output; on a terminal, it escapes control characters."""
 
     def __init__(self, output: BinaryIO, is_terminal: bool) -> None:
         self._output = output
@@ -156,8 +156,7 @@ class Output:
             self.line(text)
 
     def findings(self, shown_as: str, findings: Findings) -> int:
-        """Print the findings, and return their number. A file that cannot be read counts as a
-        finding."""
+        """Print the findings and return their number. An unreadable file counts as a finding."""
         count = 0
         try:
             for finding in findings:
@@ -186,7 +185,7 @@ def _reason(shown_as: str, error: Exception) -> str:
 
 
 def _files(paths: Iterable[str]) -> Iterator[tuple[Path, str]]:
-    """Yield each file with the name that the user gave; for a directory, yield its known files."""
+    """Yield each file under the name given by the user, and the known files of each directory."""
     for given in paths:
         path = Path(given)
         if not path.is_dir():
@@ -202,7 +201,7 @@ def _kind(path: Path) -> str:
     """Return the suffix or name that identifies the kind of a file. Raises CorruptData."""
     if path.name in SMALL_FILES:
         return path.name
-    # A segment that was renamed by a compaction or a deletion is still a segment.
+    # A segment renamed by a compaction or deletion is still a segment.
     suffix = path.suffix if path.suffix not in _UNFINISHED else path.with_suffix("").suffix
     if suffix == _LOG or suffix in _BY_SUFFIX:
         return suffix
@@ -234,7 +233,7 @@ def _log_lines(path: Path, shown_as: str, wanted: Wanted) -> Iterator[str]:
             try:
                 yield from lines.of(batch)
             except CorruptData as error:
-                # The damage is reported, and the output continues with the next batch.
+                # Report the damage, and continue with the next batch.
                 yield f"| position: {batch.position} unreadable: {error}"
         if walk.trailing_bytes:
             yield f"Found {walk.trailing_bytes} invalid bytes at the end of {path.name}"
@@ -250,7 +249,7 @@ def _findings(path: Path, wanted: Wanted) -> Findings:
 
 
 def _unreadable(path: Path, wanted: Wanted) -> Findings:
-    """Read the file. There are no findings unless reading raises CorruptData."""
+    """Read the file; the only finding is any CorruptData that reading raises."""
     for _ in _lines(path, "", wanted):
         pass
     yield from ()

@@ -1,13 +1,13 @@
-"""Reads the index files of a `.log`, and builds the lines of Kafka 3.9's DumpLogSegments for them.
+"""Reads the index files of a `.log`, and formats them like Kafka 3.9's DumpLogSegments.
 
     .index      relative offset int32 | position int32
     .timeindex  timestamp int64 | relative offset int32
     .txnindex   version int16 (0) | producer id int64 | first offset int64 | last offset int64
                 | last stable offset int64            an entry for each aborted transaction (KIP-98)
 
-While a segment is active, and after a crash, the first two files are preallocated, and their unused
-part consists of zeros. The unused part starts at the first entry, apart from the very first, that
-points to the segment's first offset.
+While a segment is active, and after a crash, the first two files are preallocated and end in zeros.
+The zeros start at the first entry, other than the very first, that points to the segment's first
+offset.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class IndexEntry(NamedTuple):
     offset: int
     """The offset of the last record of the batches that the entry covers."""
     target: int
-    """The position of those batches in bytes, or the largest timestamp so far in milliseconds."""
+    """The byte position of those batches, or the largest timestamp up to them in milliseconds."""
 
 
 def base_offset(path: Path) -> int:
-    """Return the first offset of the segment to which a file belongs, according to its name. Raises
+    """Return the first offset of a file's segment, taken from the file name. Raises
     CorruptData.
     """
     base = path.name.partition(".")[0]
@@ -48,8 +48,7 @@ def base_offset(path: Path) -> int:
 def read_offset_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
     """Yield the entries without the trailing zeros; an index of only zeros has one entry."""
     for i, (relative, position) in enumerate(_rows(file, OFFSET_ENTRY)):
-        # Zeros after the first entry are preallocated, because a later entry cannot point to the
-        # base offset.
+        # Zeros after the first entry are preallocated: no later entry can point to the base offset.
         if i and relative == 0:
             return
         yield IndexEntry(base + relative, position)
@@ -64,7 +63,7 @@ def read_time_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
 
 
 def read_aborted(file: BinaryIO) -> Iterator[Aborted]:
-    """Yield the entries. Raises CorruptData for an entry of another version."""
+    """Yield the entries. Raises CorruptData if an entry has another version."""
     for version, *fields in _rows(file, ABORTED_ENTRY):
         if version != 0:
             raise CorruptData(f"an entry has the unknown version {version}")

@@ -3,8 +3,8 @@
     __consumer_offsets     key: {"type":"1","data":{...}} payload: {"version":"3","data":{...}}
     __transaction_state    key: transaction_metadata::transactionalId=tx payload: producerId:7,...
 
-There is one difference: here, a transaction's partitions are sorted; in Kafka, they are in the
-order of a hash table.
+There is one difference: a transaction's partitions are sorted, while Kafka prints them in
+hash-table order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from barnabas.protocol.message import Message
 from barnabas.records.record import Record
 
 Shown = tuple[str | None, str | None]
-"""The texts after `key:` and `payload:`; None means that a text is left out."""
+"""The texts after `key:` and `payload:`; a text that is None is left out."""
 
 _DELETED = "<DELETE>"
 _ESCAPES = str.maketrans(
@@ -100,14 +100,13 @@ def _group_payload(decoded: InternalRecord) -> str:
     if isinstance(group, GroupMetadataValue) and group.protocol_type == CONSUMER_PROTOCOL:
         for shown, member in zip(data["members"], group.members, strict=True):
             # Kafka decodes these bytes only for the protocol type "consumer". Other types, such as
-            # that of Connect, have their own formats.
+            # Connect's, have formats of their own.
             shown.update(_consumer_values(member))
     return _json({"version": str(decoded.version), "data": data})
 
 
 def _consumer_values(member: MemberMetadata) -> dict[str, Any]:
-    """Return the values decoded from a member's bytes; bytes that were never set are left
-    unchanged."""
+    """Return the values decoded from a member's bytes, without any that were never set."""
     values = {}
     for name, cls in _BLOBS.items():
         data = bytes(getattr(member, name))
@@ -141,12 +140,10 @@ def _camel(name: str) -> str:
 
 
 def _json(value: Any) -> str:
-    """Return JSON as Jackson writes it: without blanks, with text outside ASCII unescaped, and with
-    bytes in base64."""
+    """Return JSON as Jackson writes it: no blanks, unescaped non-ASCII text, and base64 bytes."""
     if value is None:
         return "null"
-    # Jackson escapes control characters, quotes and backslashes, and writes all other characters in
-    # UTF-8.
+    # Jackson escapes control characters, quotes and backslashes, and writes the rest in UTF-8.
     if isinstance(value, str):
         return f'"{value.translate(_ESCAPES)}"'
     if isinstance(value, dict):

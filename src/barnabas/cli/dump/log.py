@@ -1,11 +1,11 @@
-"""Reads a `.log` file batch by batch, and builds the lines of Kafka 3.9's DumpLogSegments (ST-9).
+"""Reads a `.log` file and formats it like Kafka 3.9's DumpLogSegments (ST-9).
 
     baseOffset: 0 lastOffset: 2 count: 3 ... compresscodec: none crc: 1531881397 isvalid: true
     | offset: 0 CreateTime: 1700000000000 keySize: 2 valueSize: 2 sequence: -1 headerKeys: [] ...
 
 The file is read batch by batch. Only one batch is in memory at a time, or only its header if the
-batch is larger than `MAX_BATCH_BYTES`. Reading ends before the first incomplete batch; bytes that
-cannot start a batch cause `CorruptData`.
+batch is larger than `MAX_BATCH_BYTES`. Reading stops before the first incomplete batch; bytes that
+cannot start a batch raise `CorruptData`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from barnabas.records.crc32c import crc32c
 from barnabas.records.record import LOG_APPEND_TIME_TYPE, Record, records_of
 
 MAX_BATCH_BYTES = 64 << 20
-"""For a larger batch, only the checksum is verified, and no record is read."""
+"""For a larger batch, only the checksum is verified; its records are not read."""
 
 _MAX_SEQUENCE = 2**31 - 1
-_MAGIC_END = 17  # the number of bytes that Kafka needs to look for a batch
+_MAGIC_END = 17  # Kafka needs this many bytes to look for a batch
 _MIN_LENGTH = 14  # the size of the shortest message in any format
 _PIECE_BYTES = 1 << 20
 _SIZE = Struct(">qi")
@@ -57,7 +57,7 @@ class Batch(NamedTuple):
     position: int
     header: BatchHeader
     is_valid: bool
-    data: bytes | None  # the whole batch; None if it is larger than MAX_BATCH_BYTES
+    data: bytes | None  # the whole batch, or None if larger than MAX_BATCH_BYTES
 
     def records(self) -> Iterator[Record]:
         """Yield the batch's records, including those of a control batch. Raises CorruptData."""
@@ -70,21 +70,20 @@ class Batch(NamedTuple):
 
 
 class LogWalk:
-    """Iterates over the batches of an open file that are complete at the start."""
+    """Iterates over the complete batches of an open file, up to its size at creation."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.size_bytes = os.fstat(file.fileno()).st_size
-        self.position = 0  # where the next batch begins
+        self.position = 0  # where the next batch starts
 
     @property
     def trailing_bytes(self) -> int:
-        """The number of bytes after the last complete batch; call this after the iteration."""
+        """The number of bytes after the last complete batch; valid after the iteration."""
         return self.size_bytes - self.position
 
     def __iter__(self) -> Iterator[Batch]:
-        # As in Kafka, fewer bytes than a header up to its magic byte are neither a batch nor an
-        # error.
+        # As in Kafka, a tail too short to include the magic byte is neither a batch nor an error.
         while self.position < self.size_bytes - _MAGIC_END:
             self._file.seek(self.position)
             head = self._file.read(HEADER_BYTES)
@@ -92,7 +91,8 @@ class LogWalk:
                 _, length = _SIZE.unpack_from(head)
                 if length < _MIN_LENGTH:
                     raise CorruptData(f"a batch cannot have {length} bytes")
-                # The batch is being written, or was cut off by a crash; recovery would remove it.
+                # The batch is still being written, or a crash truncated it; recovery would remove
+                # it.
                 if length + LOG_OVERHEAD_BYTES > self.trailing_bytes:
                     return
                 header = read_header(head)
@@ -112,8 +112,8 @@ class LogWalk:
 
     def _sum(self, header: BatchHeader) -> int:
         """Return the checksum of a batch that is too large to keep in memory."""
-        # The checksum covers the bytes after it. In magic 2, it is a CRC-32C from the attributes
-        # on; in older formats, a CRC-32 from the magic byte on.
+        # The checksum covers the bytes after it. In magic 2, it is a CRC-32C starting at the
+        # attributes; in older formats, a CRC-32 starting at the magic byte.
         skipped, checksum = (21, crc32c) if header.magic == 2 else (16, zlib.crc32)
         self._file.read(skipped)
         left, crc = header.size_bytes - skipped, 0
@@ -139,7 +139,7 @@ class RecordLines(NamedTuple):
                 names = ",".join(name for name, _ in record.headers)
                 line += f" sequence: {_sequence(header, record.offset)} headerKeys: [{names}]"
             else:
-                # The extra closing brace is a mistake in Kafka, which parsers of its lines expect.
+                # The extra closing brace is a mistake in Kafka; parsers of its output expect it.
                 line += f" isValid: {_word(batch.is_valid)} crc: {_message_crc(header, record)}}}"
             if header.is_control:
                 line += _control_text(record)
@@ -151,7 +151,7 @@ class RecordLines(NamedTuple):
 
 
 def show_text(record: Record) -> Shown:
-    """Return the key and value as text, in the form that Kafka's `--print-data-log` prints."""
+    """Return the key and value as Kafka's `--print-data-log` prints them."""
     return _text(record.key), _text(record.value)
 
 
@@ -160,12 +160,12 @@ def _text(data: bytes | None) -> str | None:
 
 
 def batch_line(batch: Batch) -> str:
-    """Return Kafka's line for a batch."""
+    """Return the line that Kafka prints for a batch."""
     header = batch.header
     if header.magic == 2:
         first = header.base_sequence
         last = _sequence(header, header.last_offset)
-        # A compacted batch with tombstones has the delete horizon instead of its base timestamp
+        # A compacted batch with tombstones stores the delete horizon as its base timestamp
         # (KIP-534).
         horizon = f"[{header.base_timestamp}]" if header.has_delete_horizon else ".empty"
         line = (
@@ -196,8 +196,7 @@ def _time_type(header: BatchHeader, record: Record | None = None) -> str:
 
 
 def _sequence(header: BatchHeader, offset: int) -> int:
-    """Return the producer's sequence number for the record at this offset; the numbers wrap around
-    to 0."""
+    """Return the producer's sequence number for the record at this offset; it wraps around to 0."""
     if header.base_sequence == NO_SEQUENCE:
         return NO_SEQUENCE
     return (header.base_sequence + offset - header.base_offset) & _MAX_SEQUENCE
@@ -215,8 +214,8 @@ def _control_text(record: Record) -> str:
 
 
 def _message_crc(header: BatchHeader, record: Record) -> int:
-    """Return the checksum of an old message. Within a wrapper, it is computed, because the
-    wrapper's own checksum covers those bytes, and they can be laid out in only one way.
+    """Return the checksum of an old message. Inside a wrapper, it is recomputed: the wrapper's
+    checksum covers those bytes, which have only one layout.
     """
     if header.codec == NONE:
         return header.crc

@@ -7,7 +7,7 @@
     partition.metadata               the partition's topic id
     .kafka_cleanshutdown             a marker for a clean shutdown
 
-Kafka has a tool only for the first file; the lines for the other files are ours, in Kafka's style.
+Kafka has a tool for the first file only; our output for the others imitates its style.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _marker_lines(path: Path, shown_as: str) -> Iterator[str]:
 
 
 def _content(path: Path) -> bytes:
-    """Return the whole file. Raises FileNotFoundError, whereas `storage` treats a missing file as
+    """Return the whole file. Raises FileNotFoundError; `storage` would treat a missing file as
     empty.
     """
     if path.stat().st_size > MAX_BYTES:

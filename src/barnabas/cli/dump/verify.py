@@ -1,4 +1,4 @@
-"""Checks the files of a partition, and reports each finding in one line (ST-9).
+"""Checks the files of a partition, and reports each finding on one line (ST-9).
 
     .log         every batch is complete with the right checksum; offsets and epochs never fall
     .index       entries rise; each points to a batch, and its offset is a batch's last one
@@ -6,10 +6,10 @@
     .txnindex    entries rise; each has an ABORT marker of its producer in the log
     .snapshot    the checksum
 
-The index files are compared with the `.log` of the same name, which is read once from start to end,
-so that memory does not grow with the log. An index need not have an entry for every batch, because
-its entries depend on when the log was opened, so a missing entry is not reported. Every other file
-that `barnabas dump` reads is valid if it can be read.
+The index files are compared with the `.log` of the same name. It is read once from start to end, so
+memory use does not grow with the log. Missing index entries are not reported, because the entries
+depend on when the log was opened. Any other file that `barnabas dump` reads is valid if it can be
+read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PIECE_BYTES = 1 << 16
 
 
 def verify_log(path: Path, *, records: bool = False) -> Findings:
-    """Check a log; with `records`, decode every record as well."""
+    """Check a log; with `records`, also decode every record."""
     base = base_offset(path)
     last_offset, last_epoch = base - 1, -1
     with path.open("rb") as file:
@@ -54,13 +54,13 @@ def verify_log(path: Path, *, records: bool = False) -> Findings:
                     yield f"{where} fails its checksum"
                 elif records and (problem := _record_problem(batch)):
                     yield f"{where}: {problem}"
-                # A message in an older format has only its last offset.
+                # A message in an older format stores only its last offset.
                 if header.base_offset <= last_offset:
                     yield f"{where} does not come after offset {last_offset}"
                 if header.last_offset - base > MAX_RELATIVE_OFFSET:
                     yield f"{where} is too far from the segment's first offset for its indexes"
-                # Leaders append with their own epoch, and truncation removes an older leader's
-                # records, so the epoch never decreases within a log.
+                # Epochs never decrease within a log: a leader appends under its own epoch, and
+                # truncation removes an older leader's records.
                 if header.magic == 2 and header.partition_leader_epoch < last_epoch:
                     epoch = header.partition_leader_epoch
                     yield f"{where} is of leader epoch {epoch}, after one of {last_epoch}"
@@ -83,7 +83,7 @@ def verify_offset_index(path: Path) -> Findings:
         before = IndexEntry(base - 1, -1)
         for entry in read_offset_index(file, base):
             what = f"the entry offset {entry.offset} position {entry.target}"
-            # After an entry that does not rise, a binary search and this check would fail.
+            # An entry that does not rise would break a binary search, and the checks below.
             if entry.offset <= before.offset or entry.target <= before.target:
                 yield f"{what} does not come after offset {before.offset} position {before.target}"
                 return
@@ -109,8 +109,8 @@ def verify_time_index(path: Path) -> Findings:
                 return
             if not scan.ends_with(entry.offset):
                 yield f"{what}: no batch ends with that offset"
-            # A time index has the largest timestamp so far, so that a search by time can skip
-            # everything before it.
+            # A time index entry holds the largest timestamp so far; a search by time can skip all
+            # before it.
             elif scan.max_timestamp != entry.target:
                 yield f"{what}: the largest timestamp up to there is {scan.max_timestamp}"
             before = entry
@@ -142,7 +142,7 @@ def verify_epochs(path: Path) -> Findings:
 
 
 class _Scan:
-    """Scans a log once, and answers queries, which must come in ascending order of position."""
+    """Scans a log once, answering queries that must be in ascending order of position."""
 
     def __init__(self, walk: LogWalk) -> None:
         self._batches = self._readable(walk)
@@ -152,8 +152,7 @@ class _Scan:
 
     @staticmethod
     def _readable(walk: LogWalk) -> Iterator[Batch]:
-        """Yield the batches before the first damaged one, which is reported when the log itself is
-        verified."""
+        """Yield the batches before the first damaged one, which `verify_log` reports."""
         try:
             yield from walk
         except CorruptData:
@@ -173,7 +172,7 @@ class _Scan:
         return self._batch.header.last_offset == offset
 
     def is_abort_of(self, producer_id: int) -> bool:
-        """Return whether the last batch found ends an aborted transaction of this producer."""
+        """Return whether the last batch found aborts a transaction of this producer."""
         batch = self._batch
         if batch is None or batch.data is None or not batch.header.is_control:
             return False
@@ -190,8 +189,7 @@ class _Scan:
 
 
 def _record_problem(batch: Batch) -> str:
-    """Return the problem with the records of a batch whose checksum is correct, or "" if there is
-    none.
+    """Return what is wrong with the records of a batch whose checksum is correct, or "".
     """
     header = batch.header
     # Old wrapper messages have relative or absolute offsets, so only their order can be checked.
@@ -213,8 +211,7 @@ def _length_problem(path: Path, entry: Struct) -> Findings:
 
 
 def _is_zeros(file: BinaryIO) -> bool:
-    """Return whether the file is empty or only preallocated, and reset its position to the
-    start."""
+    """Return whether the file is empty or only preallocated, and rewind it."""
     zeros = True
     while zeros and (piece := file.read(_PIECE_BYTES)):
         zeros = not any(piece)
@@ -223,7 +220,7 @@ def _is_zeros(file: BinaryIO) -> bool:
 
 
 def _log_beside(path: Path) -> Path:
-    """Return the `.log` to which an index belongs. Raises CorruptData if it does not exist."""
+    """Return the `.log` of an index. Raises CorruptData if it does not exist."""
     log = path.with_suffix(".log")
     if not log.exists():
         raise CorruptData(f"its {log.name} does not exist")

@@ -21,7 +21,7 @@ from barnabas.client.admin.event_admin import BrokerEvents, by_time
 from barnabas.clock import SystemClock
 from barnabas.events import KINDS
 
-_ANSWER_TIMEOUT_MS = 2_000  # a broker that hangs must not hide the others
+_ANSWER_TIMEOUT_MS = 2_000  # a hung broker must not hide the others
 _PAUSE_S = 1.0
 
 
@@ -102,7 +102,7 @@ def events(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 class _Shown:
-    """Prints each event once, and each problem with a broker when it begins."""
+    """Prints each event once, and each problem with a broker when it first occurs."""
 
     def __init__(self, selection: Selection, as_json: bool) -> None:
         self.after: dict[int, int] = {}

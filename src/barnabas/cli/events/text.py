@@ -15,9 +15,9 @@ from barnabas.events import ROUTINE, Event
 
 
 class Selection(NamedTuple):
-    """Selects the events to show; an option that was not given selects all.
+    """Selects the events to show; an option left out selects all.
 
-    The kinds in `ROUTINE`, which are very frequent, must be named or selected by `with_routine`.
+    The very frequent kinds in `ROUTINE` must be selected by name or by `with_routine`.
     """
 
     topics: tuple[str, ...] = ()
@@ -28,13 +28,13 @@ class Selection(NamedTuple):
     with_routine: bool = False
 
     def has(self, broker_id: int, event: Event) -> bool:
-        """Return whether to show this event, which was reported by this broker."""
+        """Return whether to show this event, reported by this broker."""
         return (
             event.at_ms >= self.since_ms
             and (not self.topics or event.topic in self.topics)
             and (not self.groups or event.group in self.groups)
             and (event.kind in self.kinds if self.kinds else self._has_by_default(event))
-            # If a broker has failed, another broker reports what happens to it.
+            # Once a broker has failed, other brokers report what happens to it.
             and (not self.brokers or not {broker_id, event.broker}.isdisjoint(self.brokers))
         )
 
@@ -43,7 +43,7 @@ class Selection(NamedTuple):
 
 
 def event_lines(broker_id: int, event: Event) -> Iterator[str]:
-    """Yield the lines of one event, which was reported by this broker."""
+    """Yield the lines for an event reported by this broker."""
     about = f" {subject}" if (subject := _subject(event)) else ""
     warning = " WARNING" if event.is_warning else ""
     when = instant_text(event.at_ms)

@@ -103,8 +103,8 @@ def list_(state: str | None, group_type: str | None, as_json: bool, servers: str
     async def work() -> tuple[list[GroupListing], dict[str, DescribedGroup]]:
         async with Admin(servers, **client_options()) as admin:
             found = await admin.list_groups(states=states, types=types)
-            # Members and lags take several requests per group, so they are requested only if a
-            # terminal shows them.
+            # Members and lags take several requests per group, so only the terminal output includes
+            # them.
             return found, await soon(_describe_all(admin, found), {}) if is_table else {}
 
     found, described = run_client(work())
@@ -228,8 +228,8 @@ def delete(names: GroupNames, servers: str) -> int:
                 try:
                     await admin.delete_groups([name])
                     click.echo(f"Deleted group {name}.")
-                # An error, for example because a group has members, must not prevent the deletion
-                # of other groups.
+                # An error in one group, such as one with members, must not stop the deletion of
+                # others.
                 except KafkaError as error:
                     complain("barnabas groups delete", error)
                     outcome = EXIT_FAILURE
@@ -272,7 +272,7 @@ def delete_offsets(names: GroupNames, topics: tuple[str, ...], servers: str) -> 
 
 
 def _filter(option: str, text: str | None, known: tuple[str, ...]) -> list[str]:
-    """Return the names in a list, in Kafka's spelling, or none if the option has no value. Raises
+    """Return the names in a list, in Kafka's spelling; an empty option has none. Raises
     UsageError.
     """
     if text is None or text == _ANY:
@@ -288,7 +288,7 @@ def _filter(option: str, text: str | None, known: tuple[str, ...]) -> list[str]:
 
 
 def _show_lags(lags: list[GroupLag], as_json: bool) -> int:
-    """Show the lag of the groups that exist, and return the exit code."""
+    """Show the lag of all existing groups, and return the exit code."""
     there = [lag for lag in lags if lag.group.state != DEAD]
     if as_json:
         click.echo(json.dumps([lag_values(lag) for lag in there], indent=2))
@@ -303,7 +303,7 @@ def _show_lags(lags: list[GroupLag], as_json: bool) -> int:
 
 
 def _complain_of_missing(groups: Iterable[GroupDescription]) -> int:
-    """Report the groups that do not exist, and return the exit code."""
+    """Report any missing groups, and return the exit code."""
     outcome = EXIT_OK
     for group in groups:
         if group.state == DEAD:
@@ -315,7 +315,7 @@ def _complain_of_missing(groups: Iterable[GroupDescription]) -> int:
 
 
 def _print(described: DescribedGroup, what: str, verbose: bool) -> None:
-    """Print Kafka's lines, and Kafka's remark, if there is one, on standard error."""
+    """Print what Kafka prints, with any remark on standard error."""
     text = remark(described)
     if text is not None and what != "events":
         click.echo(printable_lines(text), err=True)

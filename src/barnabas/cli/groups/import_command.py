@@ -1,7 +1,7 @@
 """Implements `barnabas groups import-zookeeper`, for offsets committed by consumers before 0.9
 (ZK-7).
 
-Like a reset, it prints a plan, which it carries out only with --execute.
+Like a reset, it prints a plan, and carries it out only with --execute.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def import_zookeeper(
 async def _import(
     source: TreeSource, names: GroupNames, servers: str, overwrite: bool, execute: bool
 ) -> tuple[list[Move], list[str]]:
-    """Return the offsets that were imported, or would be, and remarks on skipped offsets."""
+    """Return the offsets imported or to be imported, and remarks on skipped offsets."""
     wanted = _chosen(await _left_in_zookeeper(source), names)
     remarks = [remark for group in wanted for remark in _remarks(group)]
     async with Admin(servers, **client_options()) as admin:
@@ -76,12 +76,11 @@ async def _import(
             committed = await admin.list_group_offsets(group.group_id)
             for name, offset in group.offsets.items():
                 before = committed.get(name)
-                # Offsets in ZooKeeper remain after their topics have been deleted, and a commit for
-                # a deleted topic would be rejected.
+                # Offsets in ZooKeeper outlive their topics, and a commit for a deleted topic would
+                # be rejected.
                 if name.partition not in topics.get(name.topic, ()):
                     remarks.append(f"{group.group_id}: left out {name}, which does not exist")
-                # The group has since switched to Kafka's own offsets, and older offsets would
-                # repeat records.
+                # The group has since committed to Kafka; the older offsets would repeat records.
                 elif before is not None and not overwrite:
                     remarks.append(
                         f"{group.group_id}: left out {name}, where it has since "
@@ -92,8 +91,8 @@ async def _import(
     if not moves:
         return [], remarks
     groups = tuple(dict.fromkeys(move.group_id for move in moves))
-    # From here on, this works like a reset from a file, with the same limits at the ends of logs,
-    # and groups with members are rejected.
+    # The rest is a reset from a file: offsets are limited to the log, and groups with members are
+    # rejected.
     request = ResetRequest(GroupNames(groups, False), None, [], plan_file(moves))
     return await reset(servers, request, execute), remarks
 

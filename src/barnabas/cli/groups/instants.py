@@ -27,7 +27,7 @@ _UNITS_MS: Final = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "
 
 
 class BadInstant(BarnabasError):
-    """A text that is not an instant or a duration; the message gives an example."""
+    """Raised if a text is not an instant or a duration; the message gives an example."""
 
 
 def instant_ms(text: str) -> int:
@@ -40,7 +40,7 @@ def instant_ms(text: str) -> int:
         at = datetime.fromisoformat(text)
     except ValueError:
         raise BadInstant(f"{text}: not an instant, such as 2026-11-21T17:30:00.000") from None
-    # Kafka's tool reads such an instant as UTC, regardless of the machine's time zone.
+    # Like Kafka's tool, assume UTC, regardless of the machine's time zone.
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)
     since = at - datetime(1970, 1, 1, tzinfo=UTC)
@@ -61,8 +61,7 @@ def moment_ms(text: str, now_ms: int) -> int:
         return max(now_ms - int(ago[1]) * _AGO_MS[ago[2]], 0)
     if text.startswith("-P"):
         return max(now_ms - duration_ms(text[1:]), 0)
-    # A number with fewer than eleven digits could be in seconds or a year; in milliseconds, it
-    # would be before April 1970.
+    # Fewer than eleven digits could be seconds or a year; as milliseconds, they end in April 1970.
     if text.isascii() and text.isdecimal() and 11 <= len(text) < 19:
         return int(text)
     try:
@@ -80,11 +79,11 @@ def duration_ms(text: str) -> int:
     if found is None or not any(found.groupdict().values()):
         raise BadInstant(f"{text}: not a duration, such as P1DT12H (a day and a half) or PT30M")
     whole = sum(int(found[name] or 0) * unit_ms for name, unit_ms in _UNITS_MS.items())
-    # ".5" is 500 ms; fractions of a millisecond are cut off.
+    # ".5" is 500 ms; fractions of a millisecond are dropped.
     return whole + int((found["fraction"] or "")[:3].ljust(3, "0"))
 
 
 def instant_text(at_ms: int) -> str:
-    """Return the text of an instant in UTC, with milliseconds."""
+    """Format an instant in UTC, with milliseconds."""
     at = datetime.fromtimestamp(at_ms // 1000, UTC).replace(microsecond=at_ms % 1000 * 1000)
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_PAUSE_S = 1.0  # the pause between two looks of `describe`
+_PAUSE_S = 1.0  # the pause between polls in `describe`
 _COUNTED_ONCE, _COUNTED_OFTEN = 10_000, 1_000  # records of a partition
-_SILENCE_LOOKS, _SILENCE_S = 5, 10  # a look that takes longer than both has failed
+_SILENCE_LOOKS, _SILENCE_S = 5, 10  # a poll that exceeds both has failed
 
 
 class Judging(NamedTuple):
-    """Holds the options that both commands share, which determine how the lag is judged."""
+    """Holds the options, shared by both commands, that determine how lag is judged."""
 
     isolation_level: str
     stuck_after_s: float
@@ -41,7 +41,7 @@ class Judging(NamedTuple):
 
     def looker(self, servers: str) -> LagLooker:
         """Return a looker with these options."""
-        # Other commands for groups need no consumer.
+        # Other group commands need no consumer.
         from barnabas.client.lag.looker import LagLooker
 
         return LagLooker(
@@ -93,8 +93,7 @@ def judging(most: int = _COUNTED_ONCE) -> Callable[[F], F]:
 async def lag_for(
     servers: str, names: GroupNames, options: Judging, watched_s: float
 ) -> list[GroupLag]:
-    """Return the lag of groups after watching them for this long, or until more looks would show
-    nothing new."""
+    """Watch groups for this long, or until nothing new can show, and return their lag."""
     loop = asyncio.get_running_loop()
     async with options.looker(servers) as looker:
         until_s = loop.time() + watched_s
@@ -107,9 +106,9 @@ async def lag_for(
 
 
 def _is_settled(lag: GroupLag) -> bool:
-    """Return whether more looks would show nothing new."""
-    # A group without a protocol has no members, because its consumers assign their own partitions.
-    # Only a second look shows whether they commit.
+    """Return whether further polls would show nothing new."""
+    # A group without a protocol has no members: its consumers assign their own partitions. Only a
+    # second poll shows whether they commit.
     return all(
         verdict.state is State.CAUGHT_UP
         or (verdict.state is State.STOPPED and lag.group.protocol_type != "")
@@ -184,7 +183,7 @@ def watch(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 class _Watcher:
-    """Looks at groups repeatedly, and publishes the results."""
+    """Polls the lag of groups, and publishes it."""
 
     def __init__(self, names: GroupNames, options: Judging, interval_s: float) -> None:
         self._names = names
@@ -231,7 +230,7 @@ class _Watcher:
                     await self._look_again(looker, once=True)
 
     async def serve(self, servers: str, host: str, port: int) -> None:
-        """Serve the metrics of the last look."""
+        """Serve the metrics of the last poll."""
         from barnabas.net.metrics_listener import MetricsListener
         from barnabas.net.metrics_page import page
 
@@ -255,8 +254,7 @@ class _Watcher:
             listener.close()
 
     async def _look_again(self, looker: LagLooker, *, once: bool = False) -> None:
-        """Look after a pause, and try again after a transient error; with `once`, only record the
-        error."""
+        """Poll after a pause; retry after a transient error or, with `once`, only record it."""
         while True:
             await asyncio.sleep(self._interval_s)
             try:

@@ -21,7 +21,7 @@ _TITLES = (
     *(">caught up in", "state", "reason"),
 )
 _LEFT_OUT_FIRST = ("reason", ">committed", ">end", ">trend", ">caught up in", ">seconds")
-_SHORTENED = {"topic": 12, "reason": 20}  # columns that may be cut to this width
+_SHORTENED = {"topic": 12, "reason": 20}  # columns that may be truncated to this width
 _GAP = 2
 _STYLES = {
     State.CAUGHT_UP: "green",
@@ -34,7 +34,7 @@ _LEAST_ROWS = 3
 
 
 def show_lags(lags: Sequence[GroupLag], console: Console | None = None) -> None:
-    """Show a heading and a table for each group."""
+    """Print a heading and a table for each group."""
     console = console or Console(highlight=False)
     for number, lag in enumerate(lags):
         if number:
@@ -47,10 +47,9 @@ def show_lags(lags: Sequence[GroupLag], console: Console | None = None) -> None:
 
 
 def lag_screen(lags: Sequence[GroupLag], size: ConsoleDimensions, unready: str) -> Group:
-    """Return everything that fits on a terminal of this size; groups that need attention come
-    first.
+    """Return what fits on a terminal of this size, with groups that need attention first.
 
-    `unready` says why the last look failed, if it did.
+    `unready` is the reason why the last poll failed, if it did.
     """
     parts: list[RenderableType] = []
     if unready:
@@ -59,7 +58,7 @@ def lag_screen(lags: Sequence[GroupLag], size: ConsoleDimensions, unready: str) 
     hidden = 0
     for lag in sorted(lags, key=lambda lag: (-lag.together.state.severity, lag.group.group_id)):
         rows = sorted(lag.verdicts.items(), key=lambda each: (-each[1].state.severity, each[0]))
-        # A group needs two lines for its headings, and the last line says how many are hidden.
+        # A group's headings take two lines, and the last line counts the hidden partitions.
         fitting = max(room - 3, 0)
         if parts and fitting < min(_LEAST_ROWS, len(rows)):
             hidden += len(rows)
@@ -77,9 +76,8 @@ def lag_screen(lags: Sequence[GroupLag], size: ConsoleDimensions, unready: str) 
 
 
 def _table(rows: Sequence[tuple[TopicPartition, Verdict]], width: int) -> Table:
-    """Return a table whose rows each take one line, so that the table stays in place.
-
-    If the terminal is too narrow, the least important columns are left out.
+    """Return a table of one-line rows, so that it stays in place. On a narrow terminal, the least
+    important columns are left out.
     """
     lines = [dict(zip(_TITLES, _row(*row), strict=True)) for row in rows]
     titles = list(_TITLES)

@@ -3,8 +3,7 @@
     GROUP   TOPIC   PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  RECORDS  SECONDS  TREND   ...
     orders  orders  0          40              60              20       12.5     +1.5/s  ...
 
-A bound is marked: `<=20` records, `>=12.5` seconds. An unknown value is shown as `-`, or as null in
-JSON.
+Bounds are marked: `<=20` records, `>=12.5` seconds. Unknown values are `-`, or null in JSON.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _UNITS_S: Final = (("d", 86_400), ("h", 3_600), ("min", 60))
 
 
 def lag_text(lag: GroupLag) -> str:
-    """Return a group's table, and a line that summarises it."""
+    """Return a group's table and a summary line."""
     rows = [
         [lag.group.group_id, name.topic, str(name.partition), *cells(verdict)]
         for name, verdict in lag.verdicts.items()
@@ -78,7 +77,7 @@ def age_text(age: Age | None) -> str:
 
 
 def trend_text(verdict: Verdict) -> str:
-    """Return by how many offsets the lag grows per second."""
+    """Return how many offsets the lag grows by per second."""
     return NOTHING if verdict.pace is None else f"{verdict.pace.trend:+.1f}/s"
 
 
@@ -124,7 +123,7 @@ def summary(lag: GroupLag) -> str:
 
 
 def _has_gaps(lag: GroupLag) -> bool:
-    """Return whether a partition's number of records is unknown; the sum is then not a bound."""
+    """Return whether any partition's record count is unknown, in which case the sum is no bound."""
     return any(verdict.records is None for verdict in lag.verdicts.values())
 
 
@@ -219,7 +218,7 @@ def states(lags: Iterable[GroupLag]) -> dict[tuple[str, TopicPartition], State]:
 
 
 def families(lags: Sequence[GroupLag], looked_at_ms: int) -> list[Family]:
-    """Return the metrics of a look. An unknown number has no sample."""
+    """Return the metrics of a poll. An unknown number has no sample."""
     records, seconds, trends, catch_ups, reached = [], [], [], [], []
     for lag in lags:
         for name, verdict in lag.verdicts.items():

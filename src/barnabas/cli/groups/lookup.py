@@ -1,5 +1,4 @@
-"""Looks up the lag of groups: their committed offsets, and the ends of the partitions that they
-read."""
+"""Looks up the lag of groups: their committed offsets, and the ends of their partitions."""
 
 from __future__ import annotations
 
@@ -12,16 +11,14 @@ from barnabas.client.offsets import EARLIEST, LATEST
 
 async def look_up(admin: Admin, groups: list[GroupDescription]) -> list[DescribedGroup]:
     """Return each group with its rows. A partition without a leader has no end, and therefore no
-    lag.
-
-    Each end is looked up only once, however many groups read the partition.
+    lag. Each end is looked up once, however many groups read the partition.
     """
     committed, read, led = await readings(admin, groups)
     uncommitted = {
         name for group_id, own in read.items() for name in own if name not in committed[group_id]
     }
     ends = await offsets_at(admin, led, LATEST)
-    # The start of a log matters only if no offset is committed.
+    # The log start matters only if no offset is committed.
     starts = await offsets_at(admin, led & uncommitted, EARLIEST)
     described = []
     for group in groups:
@@ -32,7 +29,7 @@ async def look_up(admin: Admin, groups: list[GroupDescription]) -> list[Describe
 
 
 async def partition_numbers(admin: Admin) -> dict[str, list[int]]:
-    """Return the partitions of every topic."""
+    """Return the partition numbers of every topic."""
     return {
         topic.name: [each.partition for each in topic.partitions]
         for topic in await admin.describe_topics()

@@ -15,32 +15,30 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class GroupNames(NamedTuple):
-    """Holds the groups of a command. If none is named, a command that only reads applies to all
-    groups."""
+    """Holds the groups of a command; without names, a read-only command applies to all."""
 
     names: tuple[str, ...]
     all_groups: bool
 
     def require(self) -> None:
-        """Raise UsageError if no group is named; for commands that change groups."""
+        """Raise UsageError if no group is named; required in commands that change groups."""
         if not self.names and not self.all_groups:
             raise click.UsageError("name a group")
 
     @property
     def unique_ids(self) -> list[str] | None:
-        """Each name once; None: all groups of the cluster."""
+        """The names without duplicates; None: all groups in the cluster."""
         return list(dict.fromkeys(self.names)) or None
 
     async def of(self, admin: Admin) -> list[str]:
-        """Return each name once, or all groups of the cluster if there are no names."""
+        """Return the names without duplicates, or all groups in the cluster if there are none."""
         if self.unique_ids is not None:
             return self.unique_ids
         return [listing.group_id for listing in await admin.list_groups()]
 
 
 def group_names(command: F) -> F:
-    """Add names as arguments or, as in Kafka's tool, with `--group`. They are passed on as
-    `names`."""
+    """Accept names as arguments or, like Kafka's tool, with `--group`, and pass them as `names`."""
 
     @click.argument("arguments", nargs=-1, metavar="[NAME]...", shell_complete=group_ids)
     @click.option(
@@ -52,7 +50,7 @@ def group_names(command: F) -> F:
         help="The same as NAME.",
     )
     @click.option("--all-groups", is_flag=True, help="Every group of the cluster.")
-    # The command keeps its own name and help, and gets these additional options.
+    # The command keeps its name and help.
     @wraps(command)
     def call(
         *args: Any,

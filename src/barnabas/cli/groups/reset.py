@@ -1,4 +1,4 @@
-"""Plans a reset of offsets based on the state of the cluster, and carries it out."""
+"""Plans an offset reset from the state of the cluster, and carries it out."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Targets = dict[TopicPartition, Target]
 
 
 class ResetRequest(NamedTuple):
-    """Describes the reset that the command line requests."""
+    """Describes the reset requested on the command line."""
 
     names: GroupNames
     target: Target | None  # None: the file has a target for each partition
@@ -43,7 +43,7 @@ class ResetRequest(NamedTuple):
 
 
 async def reset(servers: str, request: ResetRequest, execute: bool) -> list[Move]:
-    """Return the plans of all groups; with `execute`, carry them out once all are complete. Raises
+    """Return the plans for all groups; with `execute`, carry them out once all are complete. Raises
     BadReset.
     """
     async with Admin(servers, **client_options()) as admin:
@@ -51,7 +51,7 @@ async def reset(servers: str, request: ResetRequest, execute: bool) -> list[Move
         files = None if request.file_text is None else read_plan(request.file_text, group_ids)
         topics = await partition_numbers(admin)
         moves = []
-        # Every group is checked before any is changed.
+        # Check every group before changing any.
         for group_id, group in (await admin.describe_groups(group_ids)).items():
             offsets = None if files is None else files[group_id]
             moves += await plan_group(admin, group, _chooser(request, offsets, topics))
@@ -65,7 +65,7 @@ async def reset(servers: str, request: ResetRequest, execute: bool) -> list[Move
 def _chooser(
     request: ResetRequest, offsets: Offsets | None, topics: dict[str, list[int]]
 ) -> Callable[[Committed], Targets]:
-    """Return a function that chooses a group's targets; `offsets` are its offsets in a file."""
+    """Return a function that chooses a group's targets; `offsets` are those in the file."""
 
     def choose(committed: Committed) -> Targets:
         if offsets is not None:
@@ -86,11 +86,11 @@ async def plan_group(
 
 
 async def reset_group(admin: Admin, group_id: str, moves: Iterable[Move]) -> None:
-    """Carry out the moves of one group: either all of them or none. Raises BadReset."""
+    """Apply either all moves of a group or none. Raises BadReset."""
     offsets = {move.partition: move.after for move in moves}
     try:
         await admin.alter_group_offsets(group_id, offsets)
-    # As long as the group has members, a commit without a member id is rejected with this error.
+    # While a group has members, a commit without a member id fails with this error.
     except UnknownMemberId:
         raise BadReset(
             f"group {group_id!r} has gained members in the meantime: offsets can only be reset "
@@ -107,7 +107,7 @@ def targets_of(
     """Return the target for each selected partition; by default, for all of the group."""
     if selections:
         return dict.fromkeys(select_partitions(selections, topics), target)
-    # --all-topics means the group's topics; offsets may remain after their topic was deleted.
+    # --all-topics means the group's topics; offsets may outlive a deleted topic.
     there = [name for name in committed if name.partition in topics.get(name.topic, ())]
     return dict.fromkeys(there, target)
 

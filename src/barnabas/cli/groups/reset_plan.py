@@ -1,7 +1,7 @@
 """Plans `groups reset-offsets`: the new offset of a group in each partition. Pure.
 
-An offset outside the log is moved to the nearer end of the log, and the plan mentions this. With an
-offset out of range, a group would silently start according to its `auto.offset.reset`.
+An offset outside the log is moved to its nearer end, with a remark in the plan. If it were out of
+range, a group would silently start according to its `auto.offset.reset`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Goal(Enum):
 
 
 class Target(NamedTuple):
-    """Describes a target that is the same for all partitions."""
+    """Describes a target that applies to all partitions."""
 
     goal: Goal
-    number: int = 0  # TIME: ms since the epoch; SHIFT: records; OFFSET: the offset
+    number: int = 0  # TIME: ms since the epoch; SHIFT: a record count; OFFSET: the offset
 
 
 class Log(NamedTuple):
-    """Holds the offsets of a partition."""
+    """Holds a partition's offsets."""
 
     start: int
     end: int
@@ -44,7 +44,7 @@ class Log(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Describes how a group's offset in one partition changes."""
+    """Describes a change to a group's offset in one partition."""
 
     group_id: str
     partition: TopicPartition
@@ -68,7 +68,7 @@ def selection(text: str) -> Selection:
     if not colon:
         return Selection(topic, None)
     parts = [number.strip() for number in numbers.split(",")]
-    # Ten digits would not fit into a partition number in the protocol.
+    # Ten digits may exceed the protocol's partition numbers.
     if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
         raise BadReset(f"--topic {text}: not a topic with partitions, such as orders:0,1")
     return Selection(topic, tuple(sorted({int(part) for part in parts})))
@@ -77,7 +77,7 @@ def selection(text: str) -> Selection:
 def select_partitions(
     selections: Iterable[Selection], topics: Mapping[str, list[int]]
 ) -> list[TopicPartition]:
-    """Return the selected partitions, each once. Raises BadReset if one does not exist."""
+    """Return the selected partitions, without duplicates. Raises BadReset if one does not exist."""
     found: dict[TopicPartition, None] = {}
     for topic, numbers in selections:
         existing = topics.get(topic)
@@ -95,7 +95,7 @@ def select_partitions(
 def plan_move(group_id: str, partition: TopicPartition, target: Target, log: Log) -> Move:
     """Return the group's move in this partition. Raises BadReset."""
     wanted, remark = _wanted_offset(partition, target, log)
-    # With an offset outside the log, a group would start according to its `auto.offset.reset`.
+    # From an offset outside the log, a group would start according to its `auto.offset.reset`.
     after = min(max(wanted, log.start), log.end)
     if after < wanted:
         remark = _limit_remark(partition, wanted, after, "higher than latest")
@@ -105,7 +105,7 @@ def plan_move(group_id: str, partition: TopicPartition, target: Target, log: Log
 
 
 def _limit_remark(partition: TopicPartition, wanted: int, after: int, how: str) -> str:
-    """Return the remark on an offset that was limited, in Kafka's words."""
+    """Return a remark on an offset moved into the log, as Kafka words it."""
     return (
         f"New offset ({wanted}) is {how} offset for topic partition {partition}. "
         f"Value will be set to {after}"
@@ -113,7 +113,7 @@ def _limit_remark(partition: TopicPartition, wanted: int, after: int, how: str) 
 
 
 def _wanted_offset(partition: TopicPartition, target: Target, log: Log) -> tuple[int, str | None]:
-    """Return the requested offset, before it is limited to the log, and a remark on it."""
+    """Return the requested offset, not yet limited to the log, and a remark on it."""
     match target.goal:
         case Goal.EARLIEST:
             return log.start, None
@@ -132,6 +132,5 @@ def _wanted_offset(partition: TopicPartition, target: Target, log: Log) -> tuple
             found, lacking = log.at_time, "record at or after this time"
     if found is not None:
         return found, None
-    # As in Kafka, if there is no record of that time, or no commit, the group reads only later
-    # records.
+    # As in Kafka, without a record from that time, or a commit, the group reads only new records.
     return log.end, f"{partition} has no {lacking}. Value will be set to its end, {log.end}"

@@ -1,4 +1,4 @@
-"""Shows a reset's plan as text, and as the file that Kafka's tool writes. Pure.
+"""Formats a reset plan as text, or as the file that Kafka's tool writes. Pure.
 
 orders,0,3              a line for each partition: topic, partition, offset
 live,orders,0,3         the same for several groups
@@ -21,7 +21,7 @@ Offsets = dict[TopicPartition, int]
 
 
 def plan_text(moves: Iterable[Move]) -> str:
-    """Return Kafka's table, with a line for each partition."""
+    """Return the table that Kafka prints, with a line for each partition."""
     lines = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")]
     for move in moves:
         topic, partition = move.partition
@@ -33,7 +33,7 @@ def plan_text(moves: Iterable[Move]) -> str:
 
 
 def plan_values(moves: Iterable[Move], executed: bool) -> dict[str, Any]:
-    """Return the same for JSON, with the previous offsets."""
+    """Return the plan as values for JSON, including the previous offsets."""
     return {
         "executed": executed,
         "offsets": [
@@ -49,12 +49,11 @@ def plan_values(moves: Iterable[Move], executed: bool) -> dict[str, Any]:
 
 
 def plan_file(moves: Sequence[Move]) -> str:
-    """Return the file for `--from-file`; it has a column for the group only if there are
-    several.
+    """Return the file for `--from-file`, with a group column if there are several groups.
     """
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    # Kafka writes the group only if there are several, and reads both forms.
+    # Kafka writes the group only if there are several, but reads both forms.
     with_group = len({move.group_id for move in moves}) > 1
     for move in moves:
         topic, partition = move.partition
@@ -63,7 +62,7 @@ def plan_file(moves: Sequence[Move]) -> str:
 
 
 def read_plan(text: str, group_ids: Sequence[str]) -> dict[str, Offsets]:
-    """Return the offsets of each of these groups. Raises BadReset with the line.
+    """Return the offsets of each of these groups. Raises BadReset, quoting the line.
 
     Lines of other groups are ignored; a line without a group belongs to the only group.
     """
@@ -74,13 +73,13 @@ def read_plan(text: str, group_ids: Sequence[str]) -> dict[str, Offsets]:
             if not cells:
                 continue
             group_id, name, offset = _line(cells, group_ids, reader.line_num)
-            # A file for several groups may be used to reset only some of them.
+            # A file for several groups may serve to reset only some of them.
             if group_id in found:
                 found[group_id][name] = offset
     except csv.Error as error:
         raise BadReset(f"line {reader.line_num}: {error}") from error
     for group_id, offsets in found.items():
-        # A group without a line would not be changed and would still seem to have been reset.
+        # Without a line, a group would seem to have been reset, although nothing had changed.
         if not offsets:
             raise BadReset(f"the file has no offset for group {group_id}")
     return found

@@ -1,9 +1,9 @@
 """Builds the rows of `groups describe`: a group's lag in each partition, and the member that reads
 it. Pure.
 
-Kafka's tool shows a partition's lag only if an offset has been committed. Here, a partition that
-the group reads without a committed offset counts from the log's start to its end, because a group
-that is stuck on its first record also lags (GC-4).
+Kafka's tool shows a partition's lag only if an offset has been committed. These rows count a
+partition without one from the start of the log to its end, because a group that is stuck on its
+first record also lags (GC-4).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Ends = Mapping[TopicPartition, int]
 
 
 class GroupRow(NamedTuple):
-    """Describes a partition that a group reads, or a member without partitions."""
+    """Represents a partition that a group reads, or a member without partitions."""
 
     partition: TopicPartition | None
-    offset: int | None  # committed: of the next record to read
+    offset: int | None  # committed: the offset of the next record to read
     end_offset: int | None
-    lag: int | None  # offsets; None: unknown, because there is no leader
+    lag: int | None  # an offset; None: unknown, for lack of a leader
     member: MemberDescription | None
 
 
@@ -39,10 +39,9 @@ class DescribedGroup(NamedTuple):
 
     @property
     def lag(self) -> int:
-        """Return the number of offsets between the group's offsets and the ends, over all
-        partitions.
-
-        As in Kafka, the offsets of transaction markers and compacted records also count.
+        """Return the number of offsets between the group's offsets and the log ends, over all
+        partitions. As in Kafka, this includes the offsets of transaction markers and compacted
+        records.
         """
         return sum(row.lag for row in self.rows if row.lag is not None and row.lag > 0)
 
@@ -54,14 +53,14 @@ def group_rows(
     starts: Ends,
     ends: Ends,
 ) -> list[GroupRow]:
-    """Return a row for each partition, and then one for each member without partitions."""
+    """Return a row for each partition, then one for each member without partitions."""
     owners = {name: member for member in group.members for name in member.partitions}
     rows = []
     for name in partitions:
         at = committed.get(name)
         offset, end = None if at is None else at.offset, ends.get(name)
         begin = starts.get(name) if offset is None else offset
-        # Without a commit, the group still has to read everything from the log's start.
+        # Without a commit, the group still has to read the whole log.
         lag = None if end is None or begin is None else end - begin
         rows.append(GroupRow(name, offset, end, lag, owners.get(name)))
     rows += [

@@ -1,4 +1,4 @@
-"""Shows tables of groups on a terminal; a pipe gets Kafka's lines instead."""
+"""Prints tables of groups on a terminal; a pipe receives plain lines, as Kafka prints them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def show_groups(
     verbose: bool,
     console: Console | None = None,
 ) -> None:
-    """Show a heading for each group, and under it the group's offsets, members or events."""
+    """Print a heading for each group, followed by its offsets, members or events."""
     console = console or Console(highlight=False)
     for number, each in enumerate(described):
         if number:
@@ -44,8 +44,7 @@ def show_group_list(
     described: Mapping[str, DescribedGroup],
     console: Console | None = None,
 ) -> None:
-    """Show a row for each group; `described` contains the groups whose members and lag are
-    known."""
+    """Print a row for each group; `described` holds those whose members and lag are known."""
     rows: list[Cells] = []
     for listing in listings:
         known = described.get(listing.group_id)
@@ -64,11 +63,11 @@ def show_group_list(
 
 
 def show_plan(moves: Sequence[Move], console: Console | None = None) -> None:
-    """Show each group's new offsets, and how far they are from the old ones."""
+    """Print each group's new offsets, and their distance from the old ones."""
     console = console or Console(highlight=False)
     rows: list[Cells] = []
     for move in moves:
-        # The number of offsets that the group will read again or, if negative, will skip.
+        # How many offsets the group will read again or, if negative, skip.
         again = None if move.before is None else move.before - move.after
         rows.append(
             [

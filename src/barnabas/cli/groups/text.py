@@ -1,11 +1,12 @@
-"""Formats the output of `groups list` and `groups describe`: Kafka 3.9's columns, and values. Pure.
+"""Formats the output of `groups list` and `groups describe`, in Kafka 3.9's columns or as JSON.
+Pure.
 
     GROUP           TOPIC           PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG             ...
     live            orders          0          4               10              6               ...
 
-Each table starts with an empty line and its heading. This output has two additions to that of
-Kafka's tool: the lag of a partition without a committed offset, and the topics of a member's
-assignment (`bills(0), orders(0,1)` instead of `(0), (0,1)`).
+Each table starts with an empty line and its heading. Two things are added to the output of Kafka's
+tool: the lag of a partition without a committed offset, and the topics in a member's assignment
+(`bills(0), orders(0,1)` instead of `(0), (0,1)`).
 """
 
 from __future__ import annotations
@@ -69,13 +70,13 @@ def list_values(listings: Iterable[GroupListing]) -> list[dict[str, Any]]:
 
 
 def offsets_text(described: DescribedGroup) -> str:
-    """Return the group's offset in each partition, or "" if it has none."""
+    """Return the group's offset in each partition, or "" if there are none."""
     rows = [_offset_cells(described.group.group_id, row) for row in described.rows]
     return "\n" + kafka_table(_OFFSET_COLUMNS, rows) if rows else ""
 
 
 def members_text(described: DescribedGroup, verbose: bool) -> str:
-    """Return the members of the group; with `verbose`, also their partitions."""
+    """Return the members of the group; with `verbose`, include their partitions."""
     members = sorted(described.group.members)
     static = any(member.instance_id is not None for member in members)
     columns = [("GROUP", 15), ("CONSUMER-ID", 15)]
@@ -114,12 +115,12 @@ def events_text(described: DescribedGroup) -> str:
 
 
 def event_line(event: RebalanceEvent) -> str:
-    """Return a line with the time at which a rebalance ended, and its result."""
+    """Return a line with the time when a rebalance ended, and its result."""
     return f"{instant_text(event.ended_at_ms)} {event.story}"
 
 
 def remark(described: DescribedGroup) -> str | None:
-    """Return the remark that Kafka writes to standard error, if there is one."""
+    """Return any remark that Kafka writes to standard error."""
     group = described.group
     if group.state == EMPTY:
         return f"Consumer group '{group.group_id}' has no active members."
@@ -161,13 +162,13 @@ def assignment_text(partitions: Iterable[TopicPartition]) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a cell: the value, or `-` if there is none."""
+    """Return a cell's text: the value, or `-` if there is none."""
     return NOTHING if value is None else str(value)
 
 
 def _type(listing: GroupListing) -> str:
-    """Return the type as Kafka's tool spells it. Brokers use lower case, and older brokers support
-    only one type.
+    """Return the type as Kafka's tool spells it. Brokers spell it in lower case, and older ones
+    support only one type.
     """
     return (listing.group_type or "classic").capitalize()
 
@@ -182,7 +183,7 @@ def _offset_cells(group_id: str, row: GroupRow) -> list[str]:
 
 
 def kafka_table(columns: Sequence[tuple[str, int]], rows: Sequence[Sequence[str]]) -> str:
-    """Return Kafka's table: left-aligned cells with these minimal widths, the last cell
+    """Return a table as Kafka prints it: cells left-aligned to these minimum widths, the last
     unpadded.
     """
     widths = [

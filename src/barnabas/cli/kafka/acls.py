@@ -1,4 +1,4 @@
-"""Implements `kafka-acls.sh`, which adds, removes and lists access rules, in Kafka's words."""
+"""Implements `kafka-acls.sh`, which adds, removes and lists access rules."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _OF_KRAFT = Retired("Barnabas has no KRaft controllers: name a broker with --boo
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our commands for the command line."""
+    """Return the equivalent `barnabas` commands."""
     action = _action(given)
     if is_by_authorizer(given):
         raise NotCovered(
@@ -91,12 +91,12 @@ def explain(given: Given) -> list[Line]:
     else:
         wanted = _rules_of_line(given)
         end = [*flag_words(given, "force"), *end]
-        # As in Kafka, a removal without a principal removes all rules for the resources.
+        # As in Kafka, removal without a principal removes all rules for the resources.
         if not any(wanted.values()):
             return [["acls", "remove", *_resources(list(wanted)), *end]]
     deeds = _deeds(given)
-    # A role remains a role in our command. Without a role, the operations are listed, because
-    # Kafka's default is All, and ours has none.
+    # Our command accepts the same roles. Without a role, list the operations: Kafka's default is
+    # All, and ours has none.
     what = flag_words(given, "producer", "consumer", "idempotent")
     if not deeds.is_role:
         what = [
@@ -104,12 +104,11 @@ def explain(given: Given) -> list[Line]:
             for each in deeds.operations
             for word in ("--operation", each.name.lower().replace("_", "-"))
         ]
-    # --idempotent needs a rule on the cluster, which our --idempotent adds automatically.
+    # --idempotent needs a cluster rule, which our --idempotent adds automatically.
     named_resources = [each for each in patterns if each != CLUSTER or "cluster" in given]
     return [
         ["acls", action, *_who(clients, action), *what, *_resources(named_resources), *end]
-        # One command line of Kafka's can allow some clients and deny others; ours can do only one
-        # of the two.
+        # A single Kafka command line can both allow and deny; ours can do only one of the two.
         for clients in _clients(given)
     ]
 
@@ -145,15 +144,14 @@ def _action(given: Given) -> str:
         complaint="Command must include exactly one action: --list, --add, --remove. ",
     )
     if action == "list":
-        # A list is filtered by --principal; Kafka rejects options that describe a rule.
+        # --principal filters a list; Kafka rejects options that describe a rule.
         given.not_with("list", "producer", "consumer", "allow-host", "allow-principal")
         given.not_with("list", "deny-host", "deny-principal")
     elif "principal" in given:
         raise BadCommandLine("The --principal option is only available if --list is set")
     for role in ("producer", "consumer"):
         given.not_with(role, "operation", "deny-principal", "deny-host")
-    # With both roles, the cluster and transactional ids are allowed, because a producer can use
-    # them.
+    # With both roles, allow the cluster and transactional ids, because a producer can use them.
     if "consumer" in given and "producer" not in given:
         for other in ("cluster", "transactional-id"):
             given.not_with("consumer", other)
@@ -163,7 +161,7 @@ def _action(given: Given) -> str:
 
 
 def _patterns(given: Given) -> list[Pattern]:
-    """Return the resource patterns; for filters, they may have any pattern type."""
+    """Return the resource patterns; those of filters may have any pattern type."""
     text = given.text("resource-pattern-type") or "literal"
     try:
         kind = parse_code(PatternType, text)
@@ -174,8 +172,7 @@ def _patterns(given: Given) -> list[Pattern]:
         for option, resource_type in _TYPES.items()
         for name in given.texts(option)
     ]
-    # The cluster has a single name, which is not a prefix, so Kafka adds it only to literal
-    # patterns.
+    # The cluster has a single name, never a prefix, so Kafka adds it only to literal patterns.
     if kind is PatternType.LITERAL and ("cluster" in given or "idempotent" in given):
         found.append(CLUSTER)
     return found
@@ -208,10 +205,10 @@ def _principals(given: Given, option: str) -> list[str]:
 
 
 def _clients(given: Given) -> Iterator[Clients]:
-    """Yield the clients that are allowed, then those that are denied."""
+    """Yield the allowed clients, then the denied ones."""
     for side, permission in _SIDES.items():
-        # Hosts to allow apply only to principals to allow, and hosts to deny only to principals to
-        # deny. The default is every host.
+        # Allowed hosts apply only to allowed principals, denied hosts only to denied ones. The
+        # default is every host.
         principals = tuple(_principals(given, f"{side}-principal"))
         hosts = tuple(host.strip() for host in given.texts(f"{side}-host")) or (WILDCARD,)
         if principals:
@@ -219,7 +216,7 @@ def _clients(given: Given) -> Iterator[Clients]:
 
 
 def _rules_of_line(given: Given) -> _Wanted:
-    """Return the entries by resource; a resource without a principal has none. Raises
+    """Map each resource to its entries, which are empty if there is no principal. Raises
     BadCommandLine.
     """
     patterns = _patterns(given)
@@ -283,15 +280,15 @@ def _who(clients: Clients, action: str) -> Line:
 
 
 def _resources(patterns: Sequence[Pattern], *, is_list: bool = False) -> Line:
-    """Return our options for the names and their pattern type, because our `list` has a different
-    default.
+    """Return our options for the names and their pattern type; the default of our `list` is
+    different.
     """
     literal = PatternType.LITERAL
     words = [
         word for each in patterns for word in resource_words(each._replace(pattern_type=literal))
     ]
     kinds = {each.pattern_type for each in patterns}
-    # A line has one --resource-pattern-type. The cluster is always literal and is not considered.
+    # A command line has one --resource-pattern-type; ignore the cluster, which is always literal.
     if kinds - {literal} or (is_list and kinds):
         (kind,) = kinds - {literal} or {literal}
         words += ["--resource-pattern-type", kind.name.lower()]
@@ -309,13 +306,13 @@ def _resource(pattern: Pattern) -> str:
 
 
 def _lines(acls: Iterable[AclEntry]) -> str:
-    """Return the rules as Kafka lists them, with a blank before and after each list."""
+    """Return the rules as Kafka prints them, with a blank before and after each list."""
     shown = (
         f"\t(principal={each.principal}, host={each.host}, operation={each.operation.name}, "
         f"permissionType={each.permission.name})"
         for each in acls
     )
-    # Kafka's template has a blank on either side of the lines.
+    # Kafka's template puts a blank on either side of the lines.
     return " {} \n".format("\n".join(shown))
 
 
@@ -330,14 +327,12 @@ def _is_confirmed(pattern: Pattern, acls: Sequence[AclEntry]) -> bool:
 
 
 def _keeper(given: Given) -> AbstractAsyncContextManager[Admin | ZooKeeperAcls]:
-    """Open the store of the rules: the brokers, or the tree in ZooKeeper that they
-    read."""
+    """Open the store of the rules: the brokers, or the ZooKeeper tree that they read."""
     return zookeeper_acls(given) if is_by_authorizer(given) else admin_of(given)
 
 
 async def _add(given: Given, wanted: _Wanted) -> None:
-    # As in Kafka, print before sending the request, so that the list shows what was requested
-    # even if the request is rejected.
+    # As in Kafka, print before sending, so that even a rejected request is shown.
     async with _keeper(given) as keeper:
         for pattern, acls in wanted.items():
             click.echo(f"Adding ACLs for resource {_resource(pattern)}: \n{_lines(acls)}")
@@ -348,8 +343,7 @@ async def _remove(given: Given, wanted: _Wanted) -> None:
     async with _keeper(given) as keeper:
         for pattern, acls in wanted.items():
             rules = [filter_of(AclBinding(pattern, each)) for each in acls]
-            # Without entries, the pattern alone is the filter, and matches all rules with this
-            # pattern.
+            # Without entries, the filter is the pattern alone, which matches all of its rules.
             await keeper.delete_acls(rules or AclFilter(*pattern))
 
 

@@ -1,8 +1,8 @@
-"""Implements `kafka-broker-api-versions.sh`, which prints the versions of each API that each broker
+"""Implements `kafka-broker-api-versions.sh`, which prints the API versions that each broker
 supports.
 
-Kafka also prints the version that its own client would use, so this module contains the versions of
-a 3.9 client.
+Kafka also prints the version that its own client would use, so this module lists the versions of a
+3.9 client.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ _OTHERS: Final = {
     86: ("DeleteShareGroupState", 0),
     87: ("ReadShareGroupStateSummary", 0),
 }
-"""The APIs of Kafka 3.9 that Barnabas does not have, with their latest versions."""
+"""The APIs in Kafka 3.9 that Barnabas lacks, with their latest versions."""
 
 
 def explain(given: Given) -> list[Line]:
-    """Raise NotCovered, because `barnabas` has no such command."""
+    """Raise NotCovered: `barnabas` has no such command."""
     servers(given)
     raise NotCovered(
         "`barnabas` has no command of its own for this; without --explain, this line runs unchanged"
@@ -80,7 +80,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Print the versions that each broker supports, and the version that a 3.9 client uses."""
+    """Print the versions that each broker supports, and the one that a 3.9 client would use."""
     click.echo(run_client(_all_brokers(given)), nl=False)
     return EXIT_OK
 
@@ -94,7 +94,7 @@ async def _all_brokers(given: Given) -> str:
 async def _versions(broker: BrokerDescription) -> Versions:
     """Return the versions of each API that a broker supports."""
     node = BrokerAddress(broker.broker_id, broker.host, broker.port)
-    # Each broker is asked directly, because brokers may differ during a rolling upgrade.
+    # Ask each broker directly: they may differ during a rolling upgrade.
     channel = Channel(node, ClientConfig(), system_seams())
     await channel.open()
     try:
@@ -109,9 +109,9 @@ async def _versions(broker: BrokerDescription) -> Versions:
 
 
 def broker_text(broker: BrokerDescription, offered: Versions) -> str:
-    """Return the lines of one broker."""
-    # "usable" is the newest version that both the broker and a 3.9 client support, so the versions
-    # of APIs that Barnabas does not have are needed here as well.
+    """Return the lines for one broker."""
+    # "usable" is the newest version that both the broker and a 3.9 client support, which requires
+    # the versions of APIs that Barnabas lacks.
     known = {api.key: (api.name, api.max_version) for api in APIS.values()} | _OTHERS
     lines = [
         f"\t{_line(key, *known.get(key, ('UNKNOWN', -1)), offered.get(key))}"
@@ -127,10 +127,10 @@ def _line(key: int, name: str, latest: int, offered: tuple[int, int] | None) -> 
         return f"{name}({key}): UNSUPPORTED"
     low, high = offered
     shown = f"{low}" if low == high else f"{low} to {high}"
-    # If a newer broker has an API that 3.9 lacks, Kafka prints only the range.
+    # Kafka prints only the range if a newer broker supports an API that 3.9 lacks.
     if name == "UNKNOWN":
         return f"{name}({key}): {shown}"
-    # The broker may have removed all versions that 3.9 supports, as KIP-896 did in 4.0.
+    # The broker may no longer support any version that 3.9 does, as after KIP-896 in 4.0.
     usable = min(high, latest)
     use = f"usable: {usable}" if usable >= low else "unusable: node too new"
     return f"{name}({key}): {shown} [{use}]"

@@ -19,19 +19,19 @@ from barnabas.cli.kafka.tool import option_words as repeated
 _TYPES: Final = {"users": "user", "clients": "client-id", "ips": "ip"}
 _SHORT: Final = {"client": "clients", "user": "users", "ip": "ips"}  # in Kafka's order
 _OWN: Final = {"user": "user", "client-id": "client", "ip": "ip"}
-"""The options of our command."""
+"""The options of our equivalent."""
 
 
 class LineEntity(NamedTuple):
-    """Describes the owner of the quotas or credentials in a command line."""
+    """Describes the owner of the quotas or credentials on a command line."""
 
     entity: dict[str, str | None]
     types: list[str]
-    """Types that may have any name."""
+    """The types for which any name matches."""
 
 
 def is_about_clients(given: Given) -> bool:
-    """Return whether a line is about users, client ids or addresses."""
+    """Return whether a command line is about users, client ids or addresses."""
     short = [*_SHORT, *(f"{name}-defaults" for name in _SHORT)]
     return not _TYPES.keys().isdisjoint(given.texts("entity-type")) or any(
         name in given for name in short
@@ -39,9 +39,9 @@ def is_about_clients(given: Given) -> bool:
 
 
 def explain(given: Given, action: str) -> list[Line]:
-    """Return our command for the command line."""
+    """Return the equivalent `barnabas` command."""
     entity, types = entity_of_line(given)
-    # A type without a name stands for all entities of this type, which our command lists only with
+    # A type without a name stands for all of its entities, which our command lists only with
     # --quotas.
     if types:
         if action == "describe" and not entity:
@@ -57,7 +57,7 @@ def explain(given: Given, action: str) -> list[Line]:
 
 
 async def describe(given: Given) -> None:
-    """Print quotas and credentials, in Kafka's lines."""
+    """Print quotas and credentials as Kafka does."""
     entity, types = entity_of_line(given)
     async with admin_of(given) as admin:
         # Quotas come before credentials, because Kafka requests and prints them in this order.
@@ -69,7 +69,7 @@ async def describe(given: Given) -> None:
 
 
 async def alter(given: Given) -> None:
-    """Change quotas or credentials, and print Kafka's line."""
+    """Change quotas or credentials, and print what Kafka prints."""
     await change(given)
     click.echo(f"Completed updating {entity_words(entity_of_line(given).entity)}.")
 
@@ -111,10 +111,9 @@ def entity_of_line(given: Given) -> LineEntity:
             "--entity-{type,name,default} should not be used in conjunction with specific entity "
             "flags"
         )
-    # Names and types are matched by their order on the line: the first name belongs to the first
-    # type.
+    # Names and types are paired in order: the first name belongs to the first type.
     names: list[str | None] = list(given.in_order("entity-name", "entity-default"))
-    # Kafka processes --user, --client and --ip in this fixed order, with names before defaults.
+    # Kafka always processes --user, --client and --ip in this order, with names before defaults.
     types += [_SHORT[name] for name in (*short, *defaults)]
     names += [given.text(name) for name in short] + [None] * len(defaults)
     _check_types(types)
@@ -132,6 +131,6 @@ def _check_types(types: Iterable[str]) -> None:
     twice = [each for each in dict.fromkeys(types) if types.count(each) > 1]
     if twice:
         raise BadCommandLine(f"Duplicate entity type(s) specified: {','.join(twice)}")
-    # The only pair that may have quotas is a user with a client id.
+    # Quotas can apply to only one kind of pair, a user and a client id.
     if len(types) > 1 and set(types) != {"users", "clients"}:
         raise BadCommandLine("Only 'users' and 'clients' entity types may be specified together")

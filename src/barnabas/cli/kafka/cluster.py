@@ -1,5 +1,4 @@
-"""Implements `kafka-cluster.sh`, which prints the id of a cluster; its other actions are for
-KRaft."""
+"""Implements `kafka-cluster.sh`, which prints a cluster's id; its other actions are for KRaft."""
 
 from __future__ import annotations
 
@@ -27,14 +26,14 @@ def _check(given: Given) -> None:
         raise BadCommandLine(
             f"{' '.join(given.others) or 'no command'}: give one of {', '.join(_COMMANDS)}"
         )
-    # `unregister` exists only in KRaft. Reject it with the message of Kafka 3.9 in ZooKeeper mode.
+    # `unregister` exists only in KRaft. Reject it as Kafka 3.9 does in ZooKeeper mode.
     if given.others[0] == "unregister":
         raise NotCovered("The target cluster does not support the broker unregistration API.")
     servers(given)
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the command line, which also shows the controller and the brokers."""
+    """Return our equivalent, which also shows the controller and the brokers."""
     _check(given)
     return [["cluster", "describe", *at_servers(given, "config")]]
 

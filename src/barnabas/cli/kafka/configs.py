@@ -45,11 +45,11 @@ _MISSING: Final = {
     "groups": "configs of groups",
     "group": "configs of groups",
 }
-"""The parts of Kafka's tool that are not supported."""
+"""The parts of Kafka's tool that are unsupported."""
 
 
 def _resources(given: Given) -> tuple[int, list[str] | None]:
-    """Return the type and the names. "" stands for the brokers' defaults, None for all names.
+    """Return the type and the names: "" for the brokers' defaults, None for all names.
 
     Raises BadCommandLine or NotCovered.
     """
@@ -71,7 +71,7 @@ def _resources(given: Given) -> tuple[int, list[str] | None]:
         )
     if short == ["broker-defaults"]:
         return BROKER, [""]
-    # The short options (KIP-543) contain both type and name: --topic NAME.
+    # A short option (KIP-543) specifies both type and name: --topic NAME.
     kind = _TYPES[types[0] if types else _SHORT[short[0]]]
     given.not_with("entity-default", "entity-name", *_SHORT)
     if "entity-default" in given:
@@ -82,7 +82,7 @@ def _resources(given: Given) -> tuple[int, list[str] | None]:
         return kind, [""]
     names = given.texts("entity-name") or [text for name in short for text in given.texts(name)]
     for name in names:
-        # Loggers are also identified by their broker's id.
+        # A broker's loggers are also identified by its id.
         if kind != TOPIC and not name.isdecimal():
             raise BadCommandLine(
                 f"The entity name for {KINDS[kind]}s must be a valid integer broker id, "
@@ -117,7 +117,7 @@ def _check(given: Given) -> str:
 
 
 def _changes(given: Given) -> list[ConfigOperation]:
-    """Return the changes that the line describes. Raises BadCommandLine."""
+    """Return the changes that the command line describes. Raises BadCommandLine."""
     try:
         changes = operations(given.texts("add-config"), given.texts("delete-config"), (), ())
     except BadChange as error:
@@ -135,7 +135,7 @@ def _of_file(given: Given) -> Mapping[str, str]:
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our commands for the line."""
+    """Return the equivalent `barnabas` commands."""
     action = _check(given)
     given = at_brokers(given)
     if client_configs.is_about_clients(given):
@@ -153,7 +153,7 @@ def explain(given: Given) -> list[Line]:
             given, "delete-config", "delete"
         )
         for name, value in _of_file(given).items():
-            # A file has one value per line; in an option, commas separate values, except within
+            # A file lists one value per line; in an option, commas separate values, except within
             # brackets.
             options += ["--add", f"{name}=[{value}]" if "," in value else f"{name}={value}"]
     return [
@@ -169,10 +169,10 @@ def _entity_option(kind: int, name: str) -> Line:
 
 
 def run(given: Given) -> int:
-    """Describe or alter configs, and print Kafka's lines."""
+    """Describe or alter configs, and print what Kafka prints."""
     action = _check(given)
     try:
-        # If no brokers are given, SCRAM credentials and settings of stopped brokers are written to
+        # Without brokers, SCRAM credentials and the settings of stopped brokers are written to
         # ZooKeeper.
         if is_by_zookeeper(given):
             zookeeper_configs.run(given, action, lambda: _named_resource(given))
@@ -188,7 +188,7 @@ def run(given: Given) -> int:
 
 
 def _named_resource(given: Given) -> tuple[str, list[str] | None]:
-    """Return the type with its Kafka name, and the names. Raises BadCommandLine or NotCovered."""
+    """Return the type under its Kafka name, and the names. Raises BadCommandLine or NotCovered."""
     kind, names = _resources(given)
     return next(name for name, each in _TYPES.items() if each == kind), names
 
@@ -200,15 +200,15 @@ async def _describe(given: Given, kind: int, names: list[str] | None) -> None:
             names = await _every_name(admin, kind)
         for name in names:
             resource = ConfigResource(kind, name)
-            # As in Kafka, there is a separate request for each name, so an unknown name does not
-            # affect the output before it.
+            # As in Kafka, request each name separately, so that an unknown name does not affect
+            # earlier output.
             found = await admin.describe_configs(resource, include_synonyms=True)
             entries = shown_entries(resource, found, everything)
             click.echo(describe_configs_text(resource, entries, everything), nl=False)
 
 
 async def _every_name(admin: Admin, kind: int) -> list[str]:
-    """Return every topic, or every broker and then the defaults."""
+    """Return every topic, or every broker followed by the defaults."""
     if kind == TOPIC:
         return await admin.list_topics()
     brokers = sorted(str(each.broker_id) for each in (await admin.describe_cluster()).brokers)
@@ -222,8 +222,7 @@ async def _alter(given: Given, kind: int, names: list[str] | None) -> None:
     async with admin_of(given) as admin:
         for name in names:
             resource = ConfigResource(kind, name)
-            # Brokers accept the deletion of a config that is not set, but Kafka's tool rejects it
-            # beforehand.
+            # Brokers would accept the deletion of a config that is not set; Kafka's tool does not.
             await _refuse_unset(admin, resource, changes)
             await admin.alter_configs(resource, changes)
             text = f"config for {KINDS[kind]} {name}"
@@ -235,7 +234,7 @@ async def _alter(given: Given, kind: int, names: list[str] | None) -> None:
 async def _refuse_unset(
     admin: Admin, resource: ConfigResource, changes: list[ConfigOperation]
 ) -> None:
-    """Raise BadCommandLine for the deletion of a config that is not set."""
+    """Raise BadCommandLine if a config to be deleted is not set."""
     wanted = {each.name for each in changes if each.op is ConfigOperationType.DELETE}
     if wanted:
         own = shown_entries(resource, await admin.describe_configs(resource), False)

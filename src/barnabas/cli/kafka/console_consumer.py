@@ -1,8 +1,7 @@
-"""Implements `kafka-console-consumer.sh`, which prints the records of topics, as bytes in Kafka's
-formats.
+"""Implements `kafka-console-consumer.sh`, which prints the records of topics in Kafka's formats.
 
-If the topic does not exist, the tool waits for it and never creates it. Its private group remembers
-its positions across rebalances; see `cli.records.positions`.
+The tool never creates a missing topic, but waits for it. Its private group keeps its positions
+across rebalances; see `cli.records.positions`.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ _FIELDS = {
     "print.headers": "{headers}",
     "print.key": "{key}",
 }
-"""The fields of our template."""
+"""Maps properties to fields of our template."""
 
 
 class Limits(NamedTuple):
@@ -81,7 +80,7 @@ class Wanted(NamedTuple):
 
 
 def _properties(given: Given) -> dict[str, str]:
-    """Return the properties of the formatter, from the file and the line."""
+    """Return the formatter's properties from the file and the command line."""
     path = given.text("formatter-config")
     own = {} if path is None else load_properties(path)
     # The command line overrides the file (KIP-840).
@@ -94,7 +93,7 @@ def _properties(given: Given) -> dict[str, str]:
 
 
 def _check(given: Given) -> None:
-    """Raise BadCommandLine for options that contradict each other."""
+    """Raise BadCommandLine if options contradict each other."""
     given.one_of("topic", "include")
     servers(given)
     if "partition" in given:
@@ -104,7 +103,7 @@ def _check(given: Given) -> None:
             raise BadCommandLine(
                 "Options from-beginning and offset cannot be specified together: leave out one"
             )
-    # An offset is meaningless without its partition, but --from-beginning is not.
+    # Without a partition, an offset is meaningless, but --from-beginning is not.
     elif "offset" in given:
         raise BadCommandLine(
             "The partition is required when offset is specified: add --partition N"
@@ -132,16 +131,16 @@ def _offset(given: Given) -> str | int:
 
 
 def _configs(given: Given) -> dict[str, str]:
-    """Return the consumer's configs from the file and the line, which overrides the file. Raises
-    NotCovered.
+    """Return the consumer configs from the file and the command line, which overrides the file.
+    Raises NotCovered.
     """
     of_file = file_configs(given, "consumer.config")
     return {**of_file, **key_values(given.texts("consumer-property"), "--consumer-property")}
 
 
 def _group(given: Given, configs: Mapping[str, str]) -> str | None:
-    """Return the group that the line specifies. Raises BadCommandLine."""
-    # Kafka accepts the same group in several places, but rejects two different groups.
+    """Return the group specified on the command line. Raises BadCommandLine."""
+    # Kafka accepts the same group in several places, but not two different groups.
     named_so = {given.text("group"), configs.get("group.id")} - {None}
     if len(named_so) > 1:
         raise BadCommandLine(
@@ -154,7 +153,7 @@ def _group(given: Given, configs: Mapping[str, str]) -> str | None:
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return the equivalent `barnabas` command."""
     _check(given)
     _group(given, _configs(given))
     _offset(given)
@@ -173,7 +172,7 @@ def _format(given: Given) -> Line:
     if not is_default(name):
         return ["--format", template_of(name)]
     own = _properties(given)
-    # Our template prints raw bytes between fixed separators, so no other format has an equivalent.
+    # Our template prints raw bytes between fixed separators; other formats have no equivalent.
     default_layout(own)  # rejects invalid options
     for option in ("key.deserializer", "value.deserializer", "headers.deserializer"):
         if deserializer(own.get(option)) is not bytes:
@@ -186,8 +185,8 @@ def _format(given: Given) -> Line:
         if own.get(option, default) != default:
             raise NotCovered(f"--property {option}: our command has no such option")
     shown = {each for each, text in own.items() if text.strip().lower() == "true"}
-    # "CreateTime" is literal text in the template, but a topic with LogAppendTime would need
-    # another word.
+    # The template would contain a literal "CreateTime", which is wrong for topics with
+    # LogAppendTime.
     if "print.timestamp" in shown:
         parts = ["CreateTime:{timestamp}"]
     else:
@@ -203,7 +202,7 @@ def _format(given: Given) -> Line:
 
 
 def run(given: Given) -> int:
-    """Print the records until the limits are reached or until Ctrl-C."""
+    """Print records until a limit is reached or Ctrl-C is pressed."""
     _check(given)
     configs = _configs(given)
     group = _group(given, configs)
@@ -232,9 +231,9 @@ def run(given: Given) -> int:
 
 
 def _start(given: Given, *, is_own_group: bool, reset: str) -> Start | Subscribed:
-    """Return a start with the given partition, or with the topics as a member of a group."""
+    """Return a start at the given partition, or as a group member subscribed to the topics."""
     include, partition = given.text("include"), given.number("partition", 0)
-    # --partition assigns the partition and joins no group (Kafka rejects --group with it).
+    # --partition assigns the partition and joins no group (Kafka rejects it together with --group).
     if partition is not None:
         return Start(given.text("topic") or "", (partition,), _offset(given))
     topics = (given.text("topic") or "",) if include is None else patterns(include, "include")
@@ -254,11 +253,11 @@ def _options(given: Given, configs: Mapping[str, str], group: str | None) -> dic
     options: dict[str, Any] = {
         "client_id": "console-consumer",
         "isolation_level": given.text("isolation-level") or _LEVELS[0],
-        "allow_auto_create_topics": False,  # a mistyped name must not create a topic
+        "allow_auto_create_topics": False,  # a typing error must not create a topic
         "max_poll_records": 5_000,
         "auto_offset_reset": "earliest" if "from-beginning" in given else "latest",
     }
-    # Like Kafka, generate a group id and disable commits, because no later run uses this group.
+    # Like Kafka, generate a group id and disable commits: no later run will use the group.
     if group is None and "partition" not in given:
         group = own_group_id()
         options["enable_auto_commit"] = False  # its commits would be useless
@@ -280,12 +279,11 @@ class Printer:
         self.count = 0
 
     def show(self, records: list[ConsumerRecord]) -> None:
-        """Print records. Raises BadCommandLine for a record that the layout cannot show."""
+        """Print records. Raises BadCommandLine if the layout cannot show a record."""
         for record in records:
             try:
                 self._output.write(self._layout(record))
-            # Kafka counts a record before formatting it, so skipped records are included in the
-            # total.
+            # Kafka counts a record before formatting it, so the total includes skipped records.
             except BadCommandLine:
                 if not self._skips_errors:
                     raise
@@ -304,7 +302,7 @@ async def _print_all(consumer: Consumer, wanted: Wanted, printer: Printer) -> No
         try:
             async with asyncio.timeout(limit_s):
                 start = await _when_there(consumer, wanted.start)
-        # In Kafka, the time without records includes the time until the topic exists.
+        # In Kafka, the time without records includes the wait for the topic.
         except TimeoutError:
             click.echo(_TIMED_OUT, err=True)
             return
@@ -320,7 +318,7 @@ async def _print_all(consumer: Consumer, wanted: Wanted, printer: Printer) -> No
             records = await consumer.poll(wait_ms)
             if records:
                 silence.on_record()
-            # A poll may return more records than requested; the rest must not be committed as read.
+            # A poll may return more records than requested; the surplus must not be committed.
             shown = records if most is None or most < 0 else records[: most - printer.count]
             try:
                 printer.show(shown)
@@ -331,13 +329,13 @@ async def _print_all(consumer: Consumer, wanted: Wanted, printer: Printer) -> No
 
 
 async def _when_there(consumer: Consumer, start: Start | Subscribed) -> Start | Subscribed:
-    """Wait until the topic exists, like Kafka's tool, so that its first record is printed."""
+    """Like Kafka's tool, wait until the topic exists, so that its first record is printed."""
     topics = start.topics if isinstance(start, Subscribed) else (start.topic,)
     if isinstance(topics, re.Pattern):
-        return start  # topics that match later are found then
+        return start  # later matches are found by the metadata refresh
     (topic,) = topics
-    # The topic already exists, so "from now on" starts at its current end. A topic that is created
-    # later is entirely new, so its first record is after "now".
+    # In an existing topic, "from now on" starts at its current end. All records of a topic created
+    # later are new.
     if not await _has_waited(consumer, topic):
         return start
     if isinstance(start, Subscribed):
@@ -346,14 +344,13 @@ async def _when_there(consumer: Consumer, start: Start | Subscribed) -> Start | 
 
 
 async def _has_waited(consumer: Consumer, topic: str) -> bool:
-    """Wait until the topic exists; return False if it already exists."""
+    """Wait until the topic exists. Returns False if it already did."""
     has_waited = topic not in await consumer.list_topics([topic])
     is_warned = False
-    # Kafka's consumer logs a warning for each attempt and continues to ask; one warning is enough
-    # here.
+    # Kafka's consumer logs a warning for every attempt; one is enough.
     while True:
         try:
-            await consumer.partitions_for(topic)  # checks for a second before it gives up
+            await consumer.partitions_for(topic)  # tries for a second before giving up
             return has_waited
         except UnknownTopicOrPartition as error:
             if not is_warned:

@@ -1,7 +1,6 @@
 """Implements `kafka-console-producer.sh`, which sends each line of standard input as a record.
 
-As in Kafka, a record that no broker accepts is reported on standard error, but does not change the
-exit code.
+As in Kafka, a rejected record is reported on standard error, but does not change the exit code.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from barnabas.errors import BarnabasError
 _UNUSED = ("bootstrap.servers", "key.serializer", "value.serializer")
 _READER = "LineMessageReader"
 _CONFIGS = {
-    # Two options set the same config. In this order, the later one is used, because in Kafka,
+    # These two options set the same config. The later one wins, because in Kafka,
     # --max-partition-memory-bytes replaces --batch-size.
     "batch-size": "batch.size",
     "max-block-ms": "max.block.ms",
@@ -56,11 +55,11 @@ _CONFIGS = {
 
 
 class NoKey(BarnabasError):
-    """A line lacks the separator after its key or headers."""
+    """Raised if a line lacks the separator after its key or headers."""
 
 
 class LineReader(NamedTuple):
-    """Converts a line to a record, according to the properties of Kafka's LineMessageReader."""
+    """Converts a line to a record, as configured by the properties of Kafka's LineMessageReader."""
 
     topic: str
     key_separator: bytes | None = None  # None: no key
@@ -84,13 +83,13 @@ class LineReader(NamedTuple):
             return ProducerRecord(self.topic, self._null(rest), headers=headers)
         key, found, value = rest.partition(self.key_separator)
         self._require(found, "key separator", number, line)
-        # With ignore.error, a line without a separator is a value without a key.
+        # With ignore.error, a line without a separator is all value.
         if not found:
             return ProducerRecord(self.topic, self._null(rest), headers=headers)
         return ProducerRecord(self.topic, self._null(value), self._null(key), headers=headers)
 
     def _headers(self, text: bytes, number: int) -> Iterator[tuple[str, bytes | None]]:
-        # If the null marker replaces the headers, there are none.
+        # A null marker in place of the headers means that there are none.
         if self._null(text) is None:
             return
         for pair in text.split(self.headers_separator):
@@ -109,14 +108,14 @@ class LineReader(NamedTuple):
 
 
 def _properties(given: Given) -> dict[str, str]:
-    """Return the properties of the reader, from the file and the line."""
+    """Return the reader's properties from the file and the command line."""
     path = given.text("reader-config")
     own = {} if path is None else load_properties(path)
     return {**own, **key_values(given.texts("property"), "--property")}
 
 
 def _reader(given: Given) -> LineReader:
-    """Return the reader. Raises BadCommandLine, or NotCovered for the user's own reader class."""
+    """Return the reader. Raises BadCommandLine, or NotCovered for a custom reader class."""
     named_class = given.text("line-reader")
     if named_class is not None and not named_class.endswith(_READER):
         raise NotCovered(
@@ -132,7 +131,7 @@ def _reader(given: Given) -> LineReader:
 
     marker = own.get("null.marker")
     reader = LineReader(
-        # parse.key and parse.headers enable a part, whose separator then has a default.
+        # parse.key and parse.headers each enable a part, whose separator has a default.
         given.required_text("topic"),
         separator("key.separator", "\t") if _is_set(own, "parse.key") else None,
         separator("headers.delimiter", "\t") if _is_set(own, "parse.headers") else None,
@@ -141,8 +140,8 @@ def _reader(given: Given) -> LineReader:
         None if marker is None else marker.encode("utf-8", "surrogateescape"),
         _is_set(own, "ignore.error"),
     )
-    # Kafka also rejects other pairs of equal separators, which are harmless here, because the first
-    # match decides.
+    # Kafka rejects other pairs of equal separators too; they do no harm, because the first match
+    # decides.
     if reader.headers_separator == reader.header_separator:
         raise BadCommandLine("headers.separator and headers.key.separator may not be equal")
     return reader
@@ -158,8 +157,7 @@ def _compression(given: Given) -> str:
 
 
 def _configs(given: Given) -> dict[str, str]:
-    """Return the producer's configs from the file, the options and --producer-property, which
-    overrides both.
+    """Return the producer configs from the file, the options and --producer-property, which wins.
     """
     of_options = {}
     for option, name in _CONFIGS.items():
@@ -176,10 +174,10 @@ def _configs(given: Given) -> dict[str, str]:
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return the equivalent `barnabas` command."""
     reader = _reader(given)
     no_client_configs(given, "producer.config")
-    # Our command can separate headers only as Kafka does by default.
+    # Our command can separate headers only with Kafka's default separators.
     own = {"headers.separator": ",", "headers.key.separator": ":", **_properties(given)}
     if "ignore.error" in own:
         raise NotCovered("--property ignore.error: our command has no such option")
@@ -208,7 +206,7 @@ def _escape(separator: bytes) -> str:
 
 
 def run(given: Given) -> int:
-    """Send the lines of standard input."""
+    """Send each line of standard input as a record."""
     reader = _reader(given)
     address = servers(given)
     own = own_options(
@@ -230,7 +228,7 @@ async def _send(producer: Producer, reader: LineReader, source: Input, *, waits:
     number = 0
     async with producer:
         while True:
-            # As in Kafka, the prompt is not shown if the input is a pipe.
+            # As in Kafka, there is no prompt if the input is a pipe.
             if source.is_terminal:
                 click.echo(">", nl=False)
             block = await source.read()
@@ -242,14 +240,14 @@ async def _send(producer: Producer, reader: LineReader, source: Input, *, waits:
 
 
 async def _send_line(producer: Producer, record: ProducerRecord, *, waits: bool) -> None:
-    """Send a record; write an error to standard error, and continue with the next record."""
+    """Send a record; report an error on standard error, without stopping."""
     try:
         delivery = await producer.send_record(record)
-        # With --sync, each record is acknowledged before the next one is sent.
+        # With --sync, each record must be acknowledged before the next one is sent.
         if waits:
             await delivery
-        # Each batch has one callback, set with its first record, because its records succeed or
-        # fail together.
+        # One callback per batch, added with its first record, because its records succeed or fail
+        # together.
         elif delivery.index == 0:
             delivery.batch.when_done(lambda: _report(delivery.batch))
     except BarnabasError as error:

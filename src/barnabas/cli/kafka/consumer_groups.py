@@ -1,9 +1,9 @@
 """Implements `kafka-consumer-groups.sh`, which lists, describes and deletes groups. Resets are in
 `group_reset`.
 
-As in Kafka, a group that does not exist or a rejected change results in text on standard output and
-exit code 0. The tables for a reset and for deleted offsets differ from those of 3.9.1, which prints
-all their rows on one line.
+As in Kafka, a missing group or a rejected change is reported on standard output, with exit code 0.
+The tables for a reset and for deleted offsets differ from 3.9.1, which prints all their rows on one
+line.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TYPES = ("Classic", "Consumer")
 
 
 def _check(given: Given) -> str:
-    """Return the action. Raises BadCommandLine for options that cannot be combined with it."""
+    """Return the action. Raises BadCommandLine if it cannot be combined with another option."""
     action = given.one_of(
         *_ACTIONS,
         complaint="Command must include exactly one action: --list, --describe, --delete, "
@@ -65,7 +65,7 @@ def _check(given: Given) -> str:
                 "Option [describe] takes at most one of these options: [members], [offsets], "
                 "[state]"
             )
-        # --state with a value filters a list; without a value, it selects a table of a description.
+        # --state with a value filters a list; without a value, it selects the table to describe.
         if given.text("state") is not None:
             raise BadCommandLine(
                 "Option [describe] does not take a value for [state]: leave it out"
@@ -73,7 +73,7 @@ def _check(given: Given) -> str:
         _only(given, action, "topic", "all-topics")
     elif action == "delete":
         given.one_of("group", "all-groups")
-        # With Kafka's old consumer, --topic deleted the offsets of one topic, which is no longer
+        # For Kafka's old consumer, --topic deleted one topic's offsets, which is no longer
         # supported.
         if "topic" in given:
             raise BadCommandLine(
@@ -86,8 +86,8 @@ def _check(given: Given) -> str:
         given.one_of("group", "all-groups")
     for name in ("members", "offsets", "verbose"):
         given.only_with(name, "describe")
-    # Options of another action are rejected rather than ignored, because, for example, --execute
-    # must not seem to have an effect.
+    # Reject options of another action instead of ignoring them: --execute, for example, must not
+    # seem to have an effect.
     given.only_with("state", "describe", "list")
     given.only_with("type", "list")
     for name in (*TARGETS, "execute", "dry-run", "export", "all-topics"):
@@ -122,7 +122,7 @@ def _filter(given: Given, option: str, known: tuple[str, ...]) -> list[str]:
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return the equivalent `barnabas` command."""
     action = _check(given)
     at = at_servers(given)
     groups = [*given.texts("group"), *flag_words(given, "all-groups")]
@@ -155,7 +155,7 @@ def run(given: Given) -> int:
             run_reset(given, _names(given), _options(given))
         else:
             run_client(work[action](given))
-    # An invalid command line, or an address without a broker, is reported in one line with exit
+    # An invalid command line, or an address without a broker, is reported on one line, with exit
     # code 1.
     except (BadCommandLine, NoBrokersAvailable):
         raise
@@ -166,7 +166,7 @@ def run(given: Given) -> int:
 
 def _options(given: Given) -> dict[str, object]:
     timeout_ms = given.number("timeout", 0, 2**63 - 1)
-    # Kafka's --timeout limits each request of the tool. The default is 5000 ms.
+    # Kafka's --timeout applies to each of the tool's requests. The default is 5000 ms.
     own = {} if timeout_ms is None else {"default_api_timeout_ms": timeout_ms}
     return {**client_configs(given), **own}
 
@@ -184,12 +184,12 @@ async def _list(given: Given) -> None:
 
 
 async def _describe(given: Given) -> None:
-    # Offsets and ends are looked up only for the table that shows them.
+    # Look up offsets and ends only for the table that shows them.
     with_offsets = "members" not in given and "state" not in given
     async with _admin(given) as admin:
         found = await admin.describe_groups(await _names(given).of(admin))
-        # Kafka's order is that of a hash table; here, groups are sorted by name, so that two runs
-        # can be compared.
+        # Kafka prints groups in hash-table order; sort them by name, so that two runs can be
+        # compared.
         groups = [found[name] for name in sorted(found)]
         if with_offsets:
             described = await look_up(admin, groups)
@@ -198,12 +198,12 @@ async def _describe(given: Given) -> None:
     for each in described:
         if each.group.state == DEAD:
             print_error(f"Consumer group '{each.group.group_id}' does not exist.")
-            if "members" in given:  # 3.9 prints the heading anyway
+            if "members" in given:  # 3.9 prints the heading in any case
                 click.echo(
                     for_terminal(members_text(each.group, verbose="verbose" in given)), nl=False
                 )
             continue
-        # Print the remark before the table and on another stream, so that the table can be piped.
+        # Print the remark before the table, on another stream, so that the table can be piped.
         text = remark(each)
         if text is not None:
             click.echo(f"\n{text}", err=True)
@@ -220,8 +220,8 @@ async def _delete(given: Given) -> None:
     deleted: list[str] = []
     failed: dict[str, KafkaError] = {}
     async with _admin(given) as admin:
-        # There is a separate request for each group, because an error for one must not hide the
-        # outcome for the others.
+        # Send a separate request for each group, because an error in one must not hide the outcome
+        # for others.
         for name in await _names(given).of(admin):
             try:
                 await admin.delete_groups([name])
@@ -241,8 +241,7 @@ async def _delete(given: Given) -> None:
 
 
 async def _delete_offsets(given: Given) -> None:
-    # Kafka's tool accepts one group here; "" is the group with an empty name, which may have
-    # offsets.
+    # Kafka's tool accepts one group; "" is the group with an empty name, which may have offsets.
     (name,) = dict.fromkeys(given.texts("group")) if given.text("group") else ("",)
     try:
         selections = [selection(text) for text in given.texts("topic")]
@@ -252,17 +251,17 @@ async def _delete_offsets(given: Given) -> None:
     async with _admin(given) as admin:
         existing = await partition_numbers(admin)
         known: dict[str, list[int]] = {}
-        # Offsets may remain after their topic was deleted, so partitions with commits also count.
+        # Offsets may outlive their topic, so include partitions with commits.
         for topic, number in await admin.list_group_offsets(name):
             known.setdefault(topic, []).append(number)
         partitions = select_partitions(selections, known | existing)
         try:
             await admin.delete_group_offsets(name, partitions)
             outcomes = dict.fromkeys(partitions)
-        # Kafka reports this error for each partition, in the table after the first line.
+        # Kafka reports this error for each partition, in the table below the first line.
         except GroupSubscribedToTopic as error:
             outcomes = dict.fromkeys(partitions, error)
-        # If the whole group has an error, Kafka prints it and shows every partition as failed.
+        # Kafka prints an error that concerns the whole group, and shows every partition as failed.
         except KafkaError as error:
             missing = isinstance(error, GroupIdNotFound)
             print_error(f"'{name}' does not exist." if missing else java_message(error))

@@ -29,7 +29,7 @@ _MISSING = {
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return the equivalent `barnabas` command."""
     given.need("topic", "messages")
     for name, reason in _MISSING.items():
         if name in given:
@@ -42,7 +42,7 @@ def explain(given: Given) -> list[Line]:
     line += flag_words(given, "from-latest", "show-detailed-stats", "hide-header")
     path = given.text("consumer.config")
     configs = {} if path is None else load_properties(path)
-    # The group is ignored, because our command assigns partitions and joins no group.
+    # Ignore the group: our command assigns partitions and joins no group.
     for name in ("bootstrap.servers", "group.id"):
         configs.pop(name, None)
     size = given.text("fetch-size")
@@ -54,7 +54,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Read the records; our command prints Kafka's lines."""
+    """Read the records with our command, which prints what Kafka prints."""
     line = explain(given)
     if "threads" in given or "num-fetch-threads" in given:
         # Kafka's tool prints this warning among its results.

@@ -38,7 +38,7 @@ _LONG_MAX: Final = 2**63 - 1
 
 
 def explain(given: Given) -> list[Line]:
-    """Raise NotCovered: we have no command for tokens."""
+    """Raise NotCovered: `barnabas` has no command for tokens."""
     _action(given)
     raise NotCovered(
         "`barnabas` has no command of its own for tokens; without --explain, this line runs "
@@ -59,7 +59,7 @@ def _action(given: Given) -> str:
         complaint="Command must include exactly one action: --create, --renew, --expire or "
         "--describe",
     )
-    # Tokens need an authenticated connection (KIP-48), so Kafka requires the file with credentials.
+    # Tokens need an authenticated connection (KIP-48), so Kafka requires the credentials file.
     given.need("bootstrap-server", "command-config", *_NEEDED.get(action, ()))
     given.not_with(action, *_NOT_WITH[action])
     return action
@@ -68,8 +68,7 @@ def _action(given: Given) -> str:
 async def _create(given: Given) -> None:
     renewers, owners = _users(given, _RENEWER), _users(given, _OWNER)
     life_ms = _period(given, _LIFE)
-    # As in Kafka, print before sending the request, so that the output shows what was requested
-    # even if the request is rejected.
+    # As in Kafka, print before sending, so that even a rejected request is shown.
     async with admin_of(given) as admin:
         click.echo(
             f"Calling create token operation with renewers :{_java_list(renewers)} , "
@@ -125,14 +124,14 @@ _RUNS: Final[dict[str, Callable[[Given], Coroutine[Any, Any, None]]]] = {
 
 
 def _users(given: Given, option: str) -> list[str]:
-    """Return the names of the users in an option. Raises BadCommandLine or NotCovered."""
+    """Return the user names in an option. Raises BadCommandLine or NotCovered."""
     users = []
     for text in given.texts(option):
         try:
             principal = parse_principal(text.strip())
         except ValueError as error:
             raise BadCommandLine(f"--{option}: {error}") from None
-        # Kafka's brokers also reject other types, with INVALID_PRINCIPAL_TYPE.
+        # Kafka's brokers reject other types with INVALID_PRINCIPAL_TYPE.
         if principal.kind != "User":
             raise NotCovered(f"--{option} {text}: only users can have tokens, written as User:name")
         users.append(principal.name)
@@ -159,7 +158,7 @@ def _java_list(users: Sequence[str]) -> str:
 
 
 def _date(wall_ms: int) -> str:
-    """Return the date in this machine's time zone, as in Kafka."""
+    """Parse a date in this machine's time zone, as in Kafka."""
     return datetime.fromtimestamp(wall_ms / 1000).astimezone().strftime("%Y-%m-%dT%H:%M")
 
 

@@ -1,4 +1,4 @@
-"""Implements `kafka-delete-records.sh`, which deletes the records before the offsets in a file."""
+"""Implements `kafka-delete-records.sh`, which deletes the records below the offsets in a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from barnabas.types import TopicPartition
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return the equivalent `barnabas` command."""
     given.need("offset-json-file")
     return [["records", "delete", *option_words(given, "offset-json-file"), *at_servers(given)]]
 
@@ -37,8 +37,7 @@ def run(given: Given) -> int:
     """
     path = Path(given.required_text("offset-json-file"))
     offsets = parse_offsets(path.read_text(encoding="utf-8", errors="replace"))
-    # The file is read first, because if it is malformed, the tool must not print that the deletion
-    # has started.
+    # Read the file first: if it is malformed, the tool must not print that deletion has started.
     admin = admin_of(given)
     click.echo("Executing records delete operation")
     outcomes = run_client(_delete(admin, offsets))
@@ -56,8 +55,7 @@ async def _delete(
 ) -> dict[TopicPartition, int | BarnabasError]:
     outcomes: dict[TopicPartition, int | BarnabasError] = {}
     async with admin:
-        # Partitions are handled one at a time: if one is rejected, the others are still deleted and
-        # reported.
+        # Process partitions one at a time, so that a rejected one does not affect the others.
         for name, first in offsets.items():
             try:
                 await admin.describe_topics([name.topic])  # fails fast for an unknown topic

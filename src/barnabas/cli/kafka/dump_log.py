@@ -20,13 +20,12 @@ _INTERNAL = ("__consumer_offsets-", "__transaction_state-")
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return the equivalent `barnabas` command."""
     files = given.required_text("files").split(",")
     for name, reason in _MISSING.items():
         if name in given:
             raise NotCovered(f"--{name}: {reason}; leave it out")
-    # Both options check indexes and print nothing else; our command runs all of its checks on a
-    # file.
+    # Both options check only indexes; our command runs all of its checks on a file.
     if "verify-index-only" in given or "index-sanity-check" in given:
         return [["dump", "--verify", *files]]
     has_decoder = any(name in given for name in _DECODERS)
@@ -35,7 +34,7 @@ def explain(given: Given) -> list[Line]:
     if "print-data-log" in given or has_decoder:
         line.append("--records")
         # Kafka decodes records of internal topics only with a decoder. Our command recognises them
-        # by the directory's name and decodes them unless the bytes are requested.
+        # by the directory name, and decodes them unless bytes are requested.
         if not has_decoder and any(_is_internal(file) for file in files):
             line.append("--raw")
     if "deep-iteration" in given:
@@ -48,7 +47,7 @@ def _is_internal(file: str) -> bool:
 
 
 def run(given: Given) -> int:
-    """Print the files; our command prints Kafka's lines."""
+    """Print the files with our command, which prints what Kafka prints."""
     return min(run_ours(explain(given)), 1)
 
 

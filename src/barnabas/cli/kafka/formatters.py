@@ -1,4 +1,4 @@
-"""Finds Kafka's message formatters by their names in 2.3 and 3.9."""
+"""Looks up Kafka's message formatters by their 2.3 and 3.9 names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TEMPLATES: Final = {
     "kafka.coordinator.group.GroupMetadataManager$GroupMetadataMessageFormatter": "groups",
     "kafka.coordinator.transaction.TransactionLog$TransactionLogMessageFormatter": "transactions",
 }
-"""Maps each formatter of an internal topic to our format."""
+"""Maps each formatter for an internal topic to our format."""
 
 
 def layout_of(name: str, properties: Mapping[str, str]) -> Layout:
@@ -30,14 +30,14 @@ def layout_of(name: str, properties: Mapping[str, str]) -> Layout:
     own = _own_name(name)
     if own in _DEFAULTS:
         return default_layout(properties)
-    # The formatters of internal topics have no properties; they print Kafka's lines.
+    # The formatters for internal topics have no properties.
     if is_json(name):
         return JsonFormatter(own)
     return nothing if own == _NOTHING else template_layout(template_of(name))
 
 
 def is_json(name: str) -> bool:
-    """Return whether this is one of 3.9's formatters that print an internal topic as JSON."""
+    """Return whether this is a 3.9 formatter that prints an internal topic as JSON."""
     return name.removeprefix(_NEW_PACKAGE) in JSON_FORMATTERS and name.startswith(_NEW_PACKAGE)
 
 
@@ -47,8 +47,7 @@ def is_default(name: str) -> bool:
 
 
 def template_of(name: str) -> str:
-    """Return our format for a formatter of an internal topic. Raises NotCovered for any other
-    formatter."""
+    """Return our format for an internal topic's formatter. Raises NotCovered for any other."""
     if name in _TEMPLATES:
         return _TEMPLATES[name]
     if is_json(name):
@@ -63,9 +62,9 @@ def template_of(name: str) -> str:
 
 
 def warn_if_old(name: str) -> None:
-    """Warn, in Kafka's words, if the formatter's name is an old one."""
+    """Print Kafka's warning if the formatter's name is outdated."""
     own = _own_name(name)
-    # 3.9 moved its formatters to a Java package, and accepts the old names with a warning.
+    # 3.9 moved its formatters to another Java package; it accepts the old names with a warning.
     if name == f"{_OLD_PACKAGE}{own}" and own in (*_DEFAULTS, _NOTHING):
         click.echo(
             f"WARNING: {name} is deprecated and will be removed in the next major release. "
@@ -75,6 +74,5 @@ def warn_if_old(name: str) -> None:
 
 
 def _own_name(name: str) -> str:
-    """Return the name without its package if this is Kafka's own package; otherwise, return it
-    unchanged."""
+    """Return the name without its package if that is Kafka's, or unchanged."""
     return name.removeprefix(_NEW_PACKAGE).removeprefix(_OLD_PACKAGE)

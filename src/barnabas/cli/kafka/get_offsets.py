@@ -33,7 +33,7 @@ _TIMES: Final = {
     "latest": LATEST,
     "earliest": EARLIEST,
     "max-timestamp": MAX_TIMESTAMP,
-    "earliest-local": EARLIEST,  # without tiered storage, every record is local
+    "earliest-local": EARLIEST,  # every record is local without tiered storage
 }
 _WORDS: Final = {EARLIEST: "earliest", MAX_TIMESTAMP: "max-timestamp"}
 _LOCAL, _TIERED = -4, -5
@@ -43,7 +43,7 @@ Matches = Callable[[TopicPartition], bool]
 
 
 class Range(NamedTuple):
-    """Describes partitions of topics, such as `topic:0-3`."""
+    """Describes a range of partitions, such as `topic:0-3`."""
 
     topic: re.Pattern[str]
     low: int
@@ -57,14 +57,14 @@ class Range(NamedTuple):
 
 
 def _time(given: Given) -> int:
-    """Return the time on the line, or the number that stands for it in the protocol.
+    """Return the time on the command line, or the number that represents it in the protocol.
 
     Raises BadCommandLine or NotCovered.
     """
     text = given.text("time") or "latest"
     if text in _TIMES:
         return _TIMES[text]
-    # KIP-1005 added the offset in tiered storage, which Barnabas does not have.
+    # KIP-1005 added an offset in tiered storage, which Barnabas lacks.
     if text in ("latest-tiered", str(_TIERED)):
         raise NotCovered(f"--time {text}: there is no tiered storage")
     if not re.fullmatch(r"-[1-4]|\d{1,18}", text):
@@ -115,7 +115,7 @@ def _numbers(text: str | None) -> set[int] | None:
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return the equivalent `barnabas` command."""
     _filter(given)  # rejects invalid options
     names = _names(given)
     line = ["offsets", *names]
@@ -149,7 +149,7 @@ def _names(given: Given) -> list[str]:
 
 
 def run(given: Given) -> int:
-    """Print a line per partition: `topic:partition:offset`."""
+    """Print `topic:partition:offset` for each partition."""
     wanted, at = _filter(given), _time(given)
     return run_client(_print_offsets(given, wanted, at))
 
@@ -158,8 +158,8 @@ async def _print_offsets(given: Given, wanted: Matches, at: int) -> int:
     internal = "exclude-internal-topics" not in given
     async with admin_of(given) as admin:
         topics = await admin.describe_topics()
-        # Kafka asks the leaders. A partition without a leader is reported on standard error and
-        # left out.
+        # Kafka asks the leaders. Report a partition without a leader on standard error, and omit
+        # it.
         led = {
             TopicPartition(topic.name, each.partition): each.leader >= 0
             for topic in topics
@@ -195,8 +195,8 @@ async def _outcomes(
     """Look up all partitions in one request or, if one is rejected, separately, so that each has
     its own error."""
     try:
-        # A partition may be rejected, for example for lack of authorization. In that case, look up
-        # each one separately.
+        # A partition may be rejected, for example for lack of authorization; if so, look up each
+        # one.
         return await admin.list_offsets(dict.fromkeys(names, at))
     except KafkaError:
         outcomes: dict[TopicPartition, OffsetAndTimestamp | KafkaError] = {}

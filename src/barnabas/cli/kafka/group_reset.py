@@ -1,7 +1,7 @@
 """Implements `kafka-consumer-groups.sh --reset-offsets`, which plans new offsets and commits them
 with --execute.
 
-The plan and its limits are those of `barnabas groups reset-offsets`; the text is Kafka's.
+The plan and its limits are those of `barnabas groups reset-offsets`; the output is Kafka's.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _DRY_RUN = (
 
 
 def explain_reset(given: Given) -> Line:
-    """Return the options for our `groups reset-offsets`."""
+    """Return the equivalent options for `barnabas groups reset-offsets`."""
     _request(given, GroupNames((), False))
     line = option_words(given, "topic") + flag_words(given, "all-topics")
     for name in TARGETS:
@@ -56,7 +56,7 @@ def run_reset(given: Given, names: GroupNames, options: Mapping[str, Any]) -> No
     """Plan the reset, carry it out with --execute, and print the new offsets."""
     request = _request(given, names)
     executes = "execute" in given
-    # Kafka's default is a dry run, and Kafka warns that this may change.
+    # The default is a dry run; Kafka warns that this may change.
     if not executes and "dry-run" not in given and "export" not in given:
         click.echo(_DRY_RUN, err=True)
     address = servers(given)
@@ -68,7 +68,7 @@ def run_reset(given: Given, names: GroupNames, options: Mapping[str, Any]) -> No
 
 
 def print_error(text: str) -> None:
-    """Print an error as Kafka does, on standard output."""
+    """Print an error on standard output, as Kafka does."""
     click.echo(f"\nError: {text}")
 
 
@@ -80,7 +80,7 @@ async def _reset(
         described = await admin.describe_groups(await request.names.of(admin))
     idle = []
     for name, group in described.items():
-        # DEAD means that the group does not exist. As in Kafka, a reset creates it.
+        # A DEAD group does not exist; as in Kafka, a reset creates it.
         if group.state in (EMPTY, DEAD):
             idle.append(name)
         else:
@@ -101,10 +101,10 @@ def _request(given: Given, names: GroupNames) -> ResetRequest:
         complaint="Option '[reset-offsets]' requires one of the following scenarios: "
         f"{', '.join(f'--{name}' for name in TARGETS)}",
     )
-    # The file contains topics and partitions, so no scope is required.
+    # The file lists topics and partitions, so no scope is required.
     if target == "from-file":
         path = Path(given.text("from-file") or "")
-        # newline="" is used because the csv module handles line ends itself.
+        # newline="" leaves line endings to the csv module.
         with path.open(encoding="utf-8", errors="replace", newline="") as file:
             return ResetRequest(names, None, [], file.read())
     if ("topic" in given) == ("all-topics" in given):
@@ -124,8 +124,7 @@ def _target(given: Given, name: str) -> Target:
         return Target(Goal.TIME, instant_ms(given.required_text(name)))
     if name == "by-duration":
         ago_ms = duration_ms(given.required_text(name))
-        # As in Kafka, this machine's clock is used, because brokers are asked for an instant, not
-        # for a duration.
+        # As in Kafka, use this machine's clock: the request contains an instant, not a duration.
         return Target(Goal.TIME, max(SystemClock().wall_ms() - ago_ms, 0))
     if name == "to-offset":
         return Target(Goal.OFFSET, given.number(name, 0, 2**63 - 1) or 0)
@@ -136,7 +135,7 @@ def _target(given: Given, name: str) -> Target:
 
 
 def _plan_text(moves: list[Move]) -> str:
-    """Return Kafka's table, with a line for each partition."""
+    """Return the table that Kafka prints, with a line for each partition."""
     rows = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")]
     rows += [
         (move.group_id, move.partition.topic, str(move.partition.partition), str(move.after))

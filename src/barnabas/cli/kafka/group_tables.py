@@ -21,11 +21,11 @@ def list_text(listings: Sequence[GroupListing], *, with_type: bool, with_state: 
     """Return the names, one per line, or a table if type or state is requested."""
     if not (with_type or with_state):
         return "".join(f"{each.group_id}\n" for each in listings)
-    # If type or state is requested, Kafka pads the names with ten blanks; our own table does not.
+    # If type or state is requested, Kafka pads the names with ten blanks; our table does not.
     width = max([_NAME_WIDTH, *(len(each.group_id) for each in listings)]) + _BESIDE_NAME
     rows = [("GROUP", "TYPE", "STATE")]
     rows += [
-        # A broker from before KIP-848 reports no type, and its groups are classic.
+        # A broker older than KIP-848 reports no type; its groups are classic.
         (each.group_id, (each.group_type or "classic").capitalize(), each.state)
         for each in listings
     ]
@@ -53,9 +53,9 @@ def without_unread(described: DescribedGroup) -> DescribedGroup:
 
 
 def members_text(group: GroupDescription, *, verbose: bool) -> str:
-    """Return the members of a group; with `verbose`, also their partitions."""
+    """Return the members of a group; with `verbose`, include their partitions."""
     members = sorted(group.members)
-    # If there is a static member (KIP-345), all members have the column.
+    # One static member (KIP-345) adds the column to all rows.
     is_static = any(member.instance_id is not None for member in members)
     titles = ["GROUP", "CONSUMER-ID", *["GROUP-INSTANCE-ID"] * is_static, "HOST", "CLIENT-ID"]
     rows = [
@@ -67,7 +67,7 @@ def members_text(group: GroupDescription, *, verbose: bool) -> str:
     ]
     table = [[*titles, "#PARTITIONS"], *rows]
     widths = [max(_NAME_WIDTH, *map(len, column)) for column in zip(*table, strict=True)]
-    # In every row, the last column is as wide as its text.
+    # The last column of each row is as wide as its text.
     assignments = ["ASSIGNMENT", *map(_assignment, members)]
     return "\n" + "".join(
         "".join(f"{cell:<{width}} " for cell, width in zip(row, widths, strict=True))
@@ -91,8 +91,7 @@ def _status(error: KafkaError | None) -> str:
 
 
 def _assignment(member: MemberDescription) -> str:
-    """Return the partitions of each topic without its name, such as `(0,1), (0)`, as 3.9 prints
-    them."""
+    """Return the partitions of each topic without its name, as 3.9 does: `(0,1), (0)`."""
     return ", ".join(_numbers(own) for _, own in groupby(member.partitions, _topic)) or _NOTHING
 
 

@@ -2,7 +2,7 @@
 calls `barnabas`.
 
 bin/kafka-topics.sh ...             the scripts
-config/server.properties ...        files to edit; next to the directory if it is called bin
+config/server.properties ...        files to edit; beside the directory if it is called bin
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ def install_scripts(directory: Path, force: bool) -> int:
     """
     config = _config_directory(directory)
     scripts = {directory / f"{name}.sh": _script(f"{name}.sh", config) for name in every_script()}
-    # Either all scripts are written or none, because replacing some of Kafka's scripts in a
-    # directory would mix two distributions.
+    # Write all scripts or none: replacing some of Kafka's scripts would mix two distributions.
     foreign = sorted(path for path in scripts if not _is_ours(path))
     if foreign and not force:
         complain(
@@ -55,7 +54,7 @@ def install_scripts(directory: Path, force: bool) -> int:
         return EXIT_FAILURE
     directory.mkdir(parents=True, exist_ok=True)
     for path, text in scripts.items():
-        path.unlink(missing_ok=True)  # a link must not cause another file to be overwritten
+        path.unlink(missing_ok=True)  # do not overwrite another file through a link
         path.write_text(text, encoding="utf-8")
         path.chmod(0o755)
     click.echo(f"Wrote {len(scripts)} scripts into {directory}.")
@@ -72,12 +71,12 @@ def _config_directory(directory: Path) -> Path:
 
 
 def _write_configs(config: Path) -> None:
-    """Write the missing files, but keep existing files, which the user may have edited."""
+    """Write any missing files; keep existing ones, which the user may have edited."""
     config.mkdir(parents=True, exist_ok=True)
     written = []
     for name, text in sample_configs(config, config.parent / "data").items():
         try:
-            # "x" creates the file or fails, so there is no gap between a check and the write.
+            # "x" creates the file or fails, which leaves no gap between check and write.
             with (config / name).open("x", encoding="utf-8") as file:
                 file.write(text)
         except FileExistsError:
@@ -89,19 +88,18 @@ def _write_configs(config: Path) -> None:
 
 
 def _script(name: str, config: Path) -> str:
-    # With -P, a directory called barnabas in the user's working directory is not mistaken for ours.
+    # With -P, a directory called barnabas in the working directory is not mistaken for ours.
     command = f"exec {shlex.quote(sys.executable)} -P -m barnabas.cli.main {name}"
     lines = ["#!/bin/sh", _MARK]
-    # ZooKeeper's script looks for its configuration there, unless the user has set another value.
+    # ZooKeeper's script looks for its configuration in this directory, unless the variable is set.
     if name == "zkServer.sh":
         lines.append(f'[ -n "$ZOOCFGDIR" ] || export ZOOCFGDIR={shlex.quote(str(config))}')
     return "\n".join([*lines, f'{command} "$@"\n'])
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether the path may be written, because it does not exist or this command wrote
-    it."""
-    # For a dangling link, which is not ours, `lexists` is true.
+    """Return whether the path may be written: it does not exist, or this command wrote it."""
+    # `lexists` is true for a dangling link, which is not ours.
     if not os.path.lexists(path):
         return True
     try:

@@ -1,6 +1,6 @@
-"""Formats protocol errors like Kafka's tools: the exception's class and its message. Pure.
+"""Formats protocol errors as Kafka's tools do, with exception class and message. Pure.
 
-An error without a message gets the message that Kafka's client has for its code.
+The default message for a code is the one in Kafka's client.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CLASSES: Final = {
     "MESSAGE_TOO_LARGE": "RecordTooLargeException",
     "CORRUPT_MESSAGE": "CorruptRecordException",
 }
-"""Maps codes to classes that are not named after their code."""
+"""Maps codes to the classes that are not named after their code."""
 
 _MESSAGES: Final = {
     "NON_EMPTY_GROUP": "The group is not empty.",
@@ -48,20 +48,20 @@ _SUBJECT: Final = re.compile(r"\A(?:configs of )?(?:topic|group|broker) (?:'[^']
 
 def java_class(error: KafkaError) -> str:
     """Return the Java class, such as `org.apache.kafka.common.errors.TopicExistsException`."""
-    # NOT_LEADER_OR_FOLLOWER is NotLeaderOrFollowerException; `_CLASSES` has the exceptions to this
-    # rule.
+    # NOT_LEADER_OR_FOLLOWER is NotLeaderOrFollowerException; `_CLASSES` lists the exceptions to
+    # this rule.
     words = error.name.split("_")
     own = "".join(word.capitalize() for word in words) + "Exception"
     return f"{_PACKAGE}.{_CLASSES.get(error.name, own)}"
 
 
 def java_message(error: BarnabasError) -> str:
-    """Return the message in the words of Kafka's client."""
+    """Return the message that Kafka's client would show."""
     text = str(error)
     if not isinstance(error, KafkaError):
         return text
-    # The broker sent no message, so our text is the meaning of the code, which Kafka's client
-    # expresses differently.
+    # The broker sent no message, so our text is the generic one, which Kafka's client words
+    # differently.
     if text.endswith(error.meaning):
         return _MESSAGES.get(error.name, error.meaning)
     return _SUBJECT.sub("", text, 1)  # our client adds the source; Kafka's tools do not

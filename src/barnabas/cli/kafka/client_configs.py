@@ -1,5 +1,4 @@
-"""Implements `kafka-configs.sh` for users, client ids and addresses: their quotas, and users'
-credentials."""
+"""Implements `kafka-configs.sh` for quotas and credentials."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from barnabas.cli.kafka.tool import option_words as repeated
 _TYPES: Final = {"users": "user", "clients": "client-id", "ips": "ip"}
 _SHORT: Final = {"client": "clients", "user": "users", "ip": "ips"}  # in Kafka's order
 _OWN: Final = {"user": "user", "client-id": "client", "ip": "ip"}
-"""The options of our equivalent."""
+"""Maps entity types to options of our command."""
 
 
 class LineEntity(NamedTuple):

@@ -157,7 +157,8 @@ def _compression(given: Given) -> str:
 
 
 def _configs(given: Given) -> dict[str, str]:
-    """Return the producer configs from the file, the options and --producer-property, which wins.
+    """Return the configs from the file, the options and --producer-property, the last of which
+    wins.
     """
     of_options = {}
     for option, name in _CONFIGS.items():

@@ -76,7 +76,7 @@ def _time(given: Given) -> int:
 
 
 def _filter(given: Given) -> Matches:
-    """Return a function that tests whether the line selects a partition. Raises BadCommandLine."""
+    """Return a predicate for the partitions that the options select. Raises BadCommandLine."""
     given.not_with("topic-partitions", "topic", "partitions")
     text = given.text("topic-partitions")
     if text is not None:
@@ -192,8 +192,7 @@ async def _print_offsets(given: Given, wanted: Matches, at: int) -> int:
 async def _outcomes(
     admin: Admin, names: Sequence[TopicPartition], at: int
 ) -> Mapping[TopicPartition, OffsetAndTimestamp | KafkaError]:
-    """Look up all partitions in one request or, if one is rejected, separately, so that each has
-    its own error."""
+    """Look up all partitions in one request or, if any is rejected, one by one."""
     try:
         # A partition may be rejected, for example for lack of authorization; if so, look up each
         # one.

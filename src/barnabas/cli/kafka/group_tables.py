@@ -41,8 +41,7 @@ def list_text(listings: Sequence[GroupListing], *, with_type: bool, with_state: 
 def without_unread(described: DescribedGroup) -> DescribedGroup:
     """Keep the partitions of a group that Kafka shows: those with an offset or a member.
 
-    Kafka shows a lag only if an offset is committed. Our own tool counts all records of a partition
-    without an offset.
+    Kafka shows a lag only if an offset is committed. Without one, our tool counts all records.
     """
     rows = [
         row if row.offset is not None else row._replace(lag=None)

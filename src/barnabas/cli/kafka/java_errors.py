@@ -64,11 +64,11 @@ def java_message(error: BarnabasError) -> str:
     # differently.
     if text.endswith(error.meaning):
         return _MESSAGES.get(error.name, error.meaning)
-    return _SUBJECT.sub("", text, 1)  # our client adds the source; Kafka's tools do not
+    return _SUBJECT.sub("", text, 1)  # our client adds the source, unlike Kafka's tools
 
 
 def java_text(error: BarnabasError) -> str:
-    """Return the class and the message, as Java writes an exception."""
+    """Return class and message, as Java prints an exception."""
     if isinstance(error, KafkaError):
         return f"{java_class(error)}: {java_message(error)}"
     return java_message(error)

@@ -1,12 +1,11 @@
-"""Implements the formatters of internal topics that print JSON, new in Kafka 3.9. Pure.
+"""Implements Kafka 3.9's new JSON formatters for internal topics. Pure.
 
     {"key":{"version":1,"data":{"group":"g","topic":"t","partition":0}},
      "value":{"version":3,"data":{"offset":42,"leaderEpoch":-1,"metadata":"",...}}}
 
-They replace the formatters of lines (`[g,t,0]::OffsetAndMetadata(...)`), which 3.9 deprecates. The
-output matches Kafka's to the byte: one line, without a line end between two objects. Other kinds of
-records in the same topic are left out. For a version that 3.9 does not support, the data is
-"unknown".
+They replace the line formatters (`[g,t,0]::OffsetAndMetadata(...)`), which 3.9 deprecates. The
+output matches Kafka's to the byte: one line, with no line end between objects. Other kinds of
+records in the same topic are omitted. If 3.9 does not support a version, the data is "unknown".
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ _KAFKAS_NAMES: Final = {
     "last_update_timestamp_ms": "transactionLastUpdateTimestampMs",
     "start_timestamp_ms": "transactionStartTimestampMs",
 }
-"""Kafka's names for fields that are not simply our names in camel case, which include a unit."""
+"""Kafka's names for fields whose names differ because ours include a unit."""
 
 
 class _Kind(NamedTuple):
-    """Describes the records of a topic that one formatter shows."""
+    """Describes the kind of record that a formatter shows."""
 
     keys: Mapping[int, type[Message]]  # the key's classes for the whole topic, by version
     key: type[Message]
@@ -52,8 +51,8 @@ class _Kind(NamedTuple):
     newest: int  # the value's class by version
 
 
-# Both kinds of records of a group are in __consumer_offsets, and the key's version distinguishes
-# them. Versions 0 and 1 of an offset's key have the same fields.
+# __consumer_offsets contains two kinds of records, distinguished by the key's version. Versions 0
+# and 1 of an offset key have the same fields.
 _GROUPS: Final = {0: OffsetCommitKey, 1: OffsetCommitKey, 2: GroupMetadataKey}
 _KINDS: Final = {
     "OffsetsMessageFormatter": _Kind(_GROUPS, OffsetCommitKey, OffsetCommitValue, 4),
@@ -63,19 +62,18 @@ _KINDS: Final = {
     ),
 }
 JSON_FORMATTERS: Final = tuple(_KINDS)
-"""The names of the formatters, without the package of their classes."""
+"""The names of the formatters, without their Java package."""
 
 
 class JsonFormatter:
-    """Formats records like one of these formatters."""
+    """Formats records as one of these formatters does."""
 
     def __init__(self, name: str) -> None:
         self._kind = _KINDS[name]
 
     def __call__(self, record: ConsumerRecord) -> bytes:
-        """Return the JSON for a record, or nothing for another kind of record.
-
-        Raises BadCommandLine for malformed bytes, where Kafka's formatter throws.
+        """Return the JSON for a record, or nothing for other kinds of records. Raises
+        BadCommandLine for malformed bytes, as Kafka's formatter throws.
         """
         kind = self._kind
         try:
@@ -97,7 +95,7 @@ class JsonFormatter:
                 f"be read: {cause}"
             ) from None
         text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
-        # Java's library writes the hexadecimal escapes of control characters in capitals.
+        # Jackson writes the hexadecimal escapes of control characters in upper case.
         return _ESCAPE.sub(_in_capitals, text).encode()
 
 

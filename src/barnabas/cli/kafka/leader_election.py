@@ -29,7 +29,7 @@ _TYPES = {"preferred": PREFERRED, "unclean": UNCLEAN}
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return the equivalent `barnabas` command."""
     kind = _check(given)
     return [
         [
@@ -44,7 +44,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def _check(given: Given) -> str:
-    """Return the type of the election. Raises BadCommandLine."""
+    """Return the election type. Raises BadCommandLine."""
     # Kafka's converter ignores case.
     kind = given.required_text("election-type").lower()
     if kind not in _TYPES:
@@ -56,7 +56,7 @@ def _check(given: Given) -> str:
 
 
 def run(given: Given) -> int:
-    """Elect leaders, and return the exit code, which is 1 if an election failed."""
+    """Elect leaders, and return the exit code: 1 if any election failed."""
     kind = _check(given)
     names: list[TopicPartition] | None = None
     if "topic" in given:
@@ -64,11 +64,10 @@ def run(given: Given) -> int:
     elif "path-to-json-file" in given:
         path = Path(given.required_text("path-to-json-file"))
         names = read_names(path.read_text(encoding="utf-8", errors="replace"))
-    # None stands for all partitions; the controller leaves out partitions that need no election
-    # (KIP-460).
+    # None means all partitions; the controller omits those that need no election (KIP-460).
     outcomes = run_client(_elect(given, _TYPES[kind], names))
     elected = [str(name) for name, error in outcomes.items() if error is None]
-    # ELECTION_NOT_NEEDED counts as success, because the wanted replica already leads.
+    # ELECTION_NOT_NEEDED is a success: the wanted replica already leads.
     unneeded = [
         str(name) for name, error in outcomes.items() if isinstance(error, ElectionNotNeeded)
     ]

@@ -21,7 +21,7 @@ from barnabas.client.admin.admin import LogDirDescription
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return the equivalent `barnabas` command."""
     given.need("describe")
     line = ["log-dirs", "describe"]
     for broker in _brokers(given):
@@ -32,10 +32,11 @@ def explain(given: Given) -> list[Line]:
 
 
 def _brokers(given: Given) -> list[int]:
-    """Return the brokers to ask; an empty result means all. Raises BadCommandLine."""
+    """Return the brokers to ask; an empty list means all. Raises BadCommandLine."""
     words = [word for word in (given.text("broker-list") or "").split(",") if word.strip()]
     try:
-        # Here, --broker-list contains ids, and is not the deprecated name of --bootstrap-server.
+        # In this tool, --broker-list lists ids; it is not the deprecated name of
+        # --bootstrap-server.
         return list(dict.fromkeys(int(word) for word in words))
     except ValueError:
         raise BadCommandLine(
@@ -44,12 +45,12 @@ def _brokers(given: Given) -> list[int]:
 
 
 def run(given: Given) -> int:
-    """Print the brokers' directories and the replicas in them, as JSON on one line."""
+    """Print the brokers' log directories with their replicas, as one line of JSON."""
     given.need("describe")
     brokers = _brokers(given)
     topics = {word for word in (given.text("topic-list") or "").split(",") if word}
     found = run_client(_describe(given))
-    # Ask all brokers, so that a requested broker that is not alive is detected without a timeout.
+    # List all brokers first, to detect a dead one without waiting for a timeout.
     missing = [broker for broker in brokers if broker not in found]
     if missing:
         click.echo(

@@ -1,5 +1,5 @@
-"""Implements the formatters of `kafka-console-consumer.sh`, which print records to the byte like
-Kafka's. Pure.
+"""Implements the formatters of `kafka-console-consumer.sh`, whose output matches Kafka's to the
+byte. Pure.
 
 CreateTime:1700000000000<TAB>Partition:0<TAB>Offset:0<TAB>NO_HEADERS<TAB>key<TAB>value
 """
@@ -28,16 +28,16 @@ _SWITCHES: Final = {
     "print.key": False,
     "print.value": True,
 }
-"""The optional parts of a line, in the order in which they are printed."""
+"""The optional parts of a line, in output order."""
 _TEXTS: Final = ("key.separator", "line.separator", "headers.separator", "null.literal")
 _DESERIALIZERS: Final = ("key.deserializer", "value.deserializer", "headers.deserializer")
 
 
 def default_layout(properties: Mapping[str, str]) -> Layout:
-    """Return Kafka's DefaultMessageFormatter with these properties. Raises NotCovered or
-    BadCommandLine.
+    """Return the equivalent of Kafka's DefaultMessageFormatter with these properties. Raises
+    NotCovered or BadCommandLine.
     """
-    # Kafka ignores an unknown property, so a mistyped name would have no effect without a message.
+    # Kafka ignores unknown properties; a mistyped name would silently have no effect.
     _check(properties)
     wanted = [name for name, default in _SWITCHES.items() if _is_set(properties, name, default)]
     between = _bytes(properties, "key.separator", "\t")
@@ -47,7 +47,7 @@ def default_layout(properties: Mapping[str, str]) -> Layout:
     key, value, header = (deserializer(properties.get(name)) for name in _DESERIALIZERS)
 
     def text(data: bytes | None, read: Text) -> bytes:
-        # null.literal replaces null keys, values and headers alike (KIP-431).
+        # null.literal replaces null keys, values and headers (KIP-431).
         return null if data is None else read(data)
 
     def headers(record: ConsumerRecord) -> bytes:
@@ -75,7 +75,7 @@ def nothing(record: ConsumerRecord) -> bytes:
 def deserializer(class_name: str | None) -> Text:
     """Return the function that formats bytes like this deserializer. Raises NotCovered for an
     unknown one."""
-    # Kafka's classes are recognised by their simple names, whatever the package.
+    # Recognise Kafka's classes by their simple names, in any package.
     own = (class_name or _AS_THEY_ARE[0]).rpartition(".")[2]
     if own in _AS_THEY_ARE:
         return bytes
@@ -98,7 +98,7 @@ def deserializer(class_name: str | None) -> Text:
 
 
 def _timestamp(record: ConsumerRecord) -> bytes:
-    # Messages of the first format (magic 0) have no timestamp.
+    # Messages in the first format (magic 0) have no timestamp.
     if record.timestamp_ms < 0:
         return b"NO_TIMESTAMP"
     kind = b"LogAppendTime" if record.timestamp_type else b"CreateTime"
@@ -108,7 +108,7 @@ def _timestamp(record: ConsumerRecord) -> bytes:
 def _check(properties: Mapping[str, str]) -> None:
     known = (*_SWITCHES, *_TEXTS, *_DESERIALIZERS)
     for name in properties:
-        # `key.deserializer.x` configures the deserializer itself; the ones here have no configs.
+        # `key.deserializer.x` configures the deserializer itself; these ones have no configs.
         if name not in known and not name.startswith(tuple(f"{each}." for each in _DESERIALIZERS)):
             raise BadCommandLine(f"--property {name}: not one of {', '.join(known)}")
 

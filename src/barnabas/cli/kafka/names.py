@@ -1,5 +1,5 @@
-"""Maps the names of Kafka's scripts and classes to modules, to replacements, or to a note that they
-are not available.
+"""Maps Kafka's scripts and classes to our modules, to replacements, or to a note that there is
+none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MODULES: Final = {
     "zookeeper-server-stop": "zookeeper_server",
     "zkServer": "zookeeper_server",
 }
-"""The module of each tool, in this package."""
+"""Maps each tool to its module in this package."""
 
 RUN_CLASS: Final = "kafka-run-class"
 
@@ -101,18 +101,17 @@ CLASSES: Final = {
     "kafka.tools.MirrorMaker": "kafka-mirror-maker",
     "kafka.tools.ReplayLogProducer": "kafka-replay-log-producer",
 }
-"""Maps each class that is commonly run with `kafka-run-class.sh`, in its old and new package, to
-its tool.
+"""Maps each class commonly run with `kafka-run-class.sh`, in its old and new package, to its tool.
 """
 
 
 class Replacement(NamedTuple):
-    """Describes the replacement for a script that Kafka has removed."""
+    """Describes the replacement for a script removed from Kafka."""
 
-    tool: str  # empty: there is none
+    tool: str  # empty: none
     why: str
-    renamed: tuple[tuple[str, str], ...] = ()  # options that have since been renamed or removed
-    added: tuple[str, ...] = ()  # words that the new line requires
+    renamed: tuple[tuple[str, str], ...] = ()  # options since renamed or removed
+    added: tuple[str, ...] = ()  # words that the new command line requires
 
 
 REPLACED: Final = {
@@ -166,20 +165,19 @@ NOT_COVERED: Final = {
     "connect-plugin-path": _NO_CONNECT,
     "trogdor": "Barnabas has no such tool; `barnabas perf` measures a cluster",
 }
-"""Tools that Kafka has and Barnabas does not, with the alternatives."""
+"""Kafka's tools that Barnabas lacks, with alternatives."""
 
 PREFIXES: Final = ("kafka-", "zookeeper-", "zkServer", "connect-", "trogdor")
 
 
 def script_of(word: str) -> str | None:
-    """Return the script for a word, with or without `.sh`, or None if it is not one of Kafka's
-    scripts.
+    """Return the script that a word names, with or without `.sh`, or None if it is not one of
+    Kafka's.
     """
-    # Any word with such a prefix counts as a script, so that the nearest name is suggested for a
-    # mistyped one.
+    # Any word with such a prefix counts as a script, so that a typing error leads to a suggestion.
     return word.removesuffix(".sh") if word.startswith(PREFIXES) else None
 
 
 def every_script() -> list[str]:
-    """Return the names of all scripts that run or say what to use instead."""
+    """Return the names of all scripts that run or point to an alternative."""
     return [*MODULES, RUN_CLASS, *REPLACED]

@@ -1,7 +1,7 @@
-"""Parses command lines like Kafka's tools, by the rules of their option parser, joptsimple. Pure.
+"""Parses command lines by the rules of joptsimple, the option parser of Kafka's tools. Pure.
 
 `--flag value` and `--flag=value` are equivalent, one dash works as well as two, and a value may
-look like an option. Names cannot be abbreviated, except in the few tools that use argparse4j.
+look like an option. Names cannot be abbreviated, except in the few tools built on argparse4j.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from barnabas.errors import BarnabasError
 
 
 class BadCommandLine(BarnabasError):
-    """A command line that Kafka's tool would reject; the message says what to change."""
+    """Raised if Kafka's tool would reject the command line; the message says what to change."""
 
 
 class Option(NamedTuple):
-    """Describes an option of a tool, without its dashes."""
+    """Describes an option of a tool; its name has no dashes."""
 
     name: str
-    value: str = ""  # the name of its value; empty for a flag
+    value: str = ""  # the placeholder for its value; empty for a flag
     is_value_optional: bool = False
     takes_several: bool = False  # --flag a b c
 
 
 def flags(names: str) -> tuple[Option, ...]:
-    """Return options without values, from their names separated by blanks."""
+    """Return options without values; their names are separated by blanks."""
     return tuple(Option(name) for name in names.split())
 
 
 def values(pairs: str) -> tuple[Option, ...]:
-    """Return options with values, from a text such as `topic=TOPIC partitions=N`."""
+    """Return options with values, described as `topic=TOPIC partitions=N`."""
     return tuple(Option(name, value) for name, _, value in map(_parts, pairs.split()))
 
 
@@ -53,35 +53,33 @@ class Given:
         return any(name == each for each, _ in self._found)
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the given options, each once."""
+        """Yield the given options, without duplicates."""
         return iter(dict.fromkeys(name for name, _ in self._found))
 
     def with_value(self, name: str, value: str) -> Given:
-        """Return the same options plus one more."""
+        """Return a copy with one more option."""
         return Given([*self._found, (name, value)], self.others)
 
     def texts(self, name: str) -> list[str]:
-        """Return all values of an option that may be repeated."""
+        """Return all values of a repeatable option."""
         return [value for each, value in self._found if each == name and value is not None]
 
     def in_order(self, *names: str) -> list[str | None]:
-        """Return the values of these options in the order on the line; None stands for a flag."""
+        """Return the values of these options in command-line order; None stands for a flag."""
         return [value for each, value in self._found if each in names]
 
     def text(self, name: str) -> str | None:
-        """Return the value of an option, or None if it is missing or has no value.
-
-        Raises BadCommandLine if it is given twice.
+        """Return an option's value, or None if it is missing or has no value. Raises BadCommandLine
+        if it is repeated.
         """
-        # joptsimple rejects a second value where one is expected:
-        # MultipleArgumentsForOptionException.
+        # joptsimple rejects a second value with MultipleArgumentsForOptionException.
         found = self.texts(name)
         if len(found) > 1:
             raise BadCommandLine(f"--{name} is given {len(found)} times: give it only once")
         return found[0] if found else None
 
     def number(self, name: str, least: int = -(2**31), most: int = 2**31 - 1) -> int | None:
-        """Return the value of an option as a whole number. Raises BadCommandLine."""
+        """Return an option's value as an integer. Raises BadCommandLine."""
         text = self.text(name)
         if text is None:
             return None
@@ -94,7 +92,7 @@ class Given:
         return number
 
     def need(self, *names: str) -> None:
-        """Raise BadCommandLine for the first of these options that is missing."""
+        """Raise BadCommandLine if any of these options is missing."""
         for name in names:
             if name not in self:
                 raise BadCommandLine(f'Missing required argument "[{name}]": add --{name}')
@@ -105,8 +103,8 @@ class Given:
         return self.text(name) or ""
 
     def one_of(self, *names: str, complaint: str = "") -> str:
-        """Return the only one of these options that is given. Raises BadCommandLine with the tool's
-        own words.
+        """Return the one option given out of these. Otherwise, raises BadCommandLine with Kafka's
+        message.
         """
         found = [name for name in names if name in self]
         if len(found) != 1:
@@ -139,11 +137,10 @@ def parse(
     older: Mapping[str, str] = _NO_NAMES,
 ) -> Given:
     """Return the options in these words. Raises BadCommandLine, which suggests the nearest name.
-
-    `older` maps deprecated names to their options, unless the option is given as well.
+    `older` maps deprecated names to current ones, which take precedence if both are given.
     """
     known = {option.name: option for option in options}
-    # A deprecated name accepts the same values as the new name, and is replaced after parsing.
+    # A deprecated name accepts the same values as the new one, which replaces it after parsing.
     known |= {old: known[new]._replace(name=old) for old, new in older.items()}
     found: list[tuple[str, str | None]] = []
     others: list[str] = []
@@ -154,12 +151,13 @@ def parse(
         if word == "--":
             others += left
             break
-        # As in joptsimple, operands can be between options.
+        # As in joptsimple, operands may appear between options.
         if not _looks_like_an_option(word):
             others.append(word)
             continue
         option, value = _option(word, known, abbreviates)
-        # With nargs="+", as for --producer-props, argparse4j uses all words up to the next option.
+        # With nargs="+" (for example, --producer-props), argparse4j consumes all words up to the
+        # next option.
         if option.takes_several:
             found += [(option.name, text) for text in _several(option, value, left)]
         elif option.value:
@@ -184,8 +182,8 @@ def _looks_like_an_option(word: str) -> bool:
 
 
 def _option(word: str, known: dict[str, Option], abbreviates: bool) -> tuple[Option, str | None]:
-    """Return the option that a word stands for, and the value after its `=`."""
-    # One dash works as well as two, because joptsimple accepts `-topic` as the long option.
+    """Return the option that a word names, and any value after its `=`."""
+    # One dash works as well as two: joptsimple accepts `-topic` as the long option.
     given, equals, value = word.lstrip("-").partition("=")
     name = given
     # Kafka disables abbreviations in joptsimple (`OptionParser(false)`), but argparse4j allows
@@ -207,12 +205,11 @@ def _value(option: Option, value: str | None, left: list[str]) -> str | None:
     if value is not None:
         return value
     if option.is_value_optional:
-        # If the value is optional, the next word is a value only if it does not look like an
-        # option.
+        # An optional value must not look like an option.
         return left.pop(0) if left and not _looks_like_an_option(left[0]) else None
     if not left:
         raise BadCommandLine(f"Option {option.name} requires an argument: --{option.name} VALUE")
-    # If the value is required, it is always the next word: `--by-duration -PT1H`, `--time -1`.
+    # A required value is always the next word: `--by-duration -PT1H`, `--time -1`.
     return left.pop(0)
 
 

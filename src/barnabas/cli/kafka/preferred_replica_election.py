@@ -22,7 +22,7 @@ _FILE = "path-to-json-file"
 
 
 def _check(given: Given) -> bool:
-    """Return whether the line uses ZooKeeper. Raises BadCommandLine if it specifies no cluster."""
+    """Return whether to use ZooKeeper. Raises BadCommandLine if no cluster is specified."""
     by_zookeeper = is_by_zookeeper(given)
     if not by_zookeeper and "bootstrap-server" not in given:
         raise BadCommandLine(
@@ -33,7 +33,7 @@ def _check(given: Given) -> bool:
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the command line."""
+    """Return the equivalent `barnabas` command."""
     _check(given)
     # Without a file, 2.3.1 elects leaders for all partitions.
     which = option_words(given, _FILE) or ["--all-topic-partitions"]
@@ -42,7 +42,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Elect leaders, and return the exit code, which is 1 if an election failed."""
+    """Elect leaders, and return the exit code: 1 if any election failed."""
     by_zookeeper = _check(given)
     wanted = None
     if _FILE in given:
@@ -53,8 +53,8 @@ def run(given: Given) -> int:
     outcomes, missing = run_client(_elect(at_brokers(given, _CONFIG), wanted))
     failed = {name: error for name, error in outcomes.items() if error is not None}
     done = [str(name) for name in outcomes if name not in failed]
-    # 2.3.1 only wrote the partitions to /admin/preferred_replica_election for the controller. Here,
-    # the brokers are asked, and the lines are printed once they have responded.
+    # 2.3.1 only wrote the partitions to /admin/preferred_replica_election, for the controller. We
+    # ask the brokers, and print the lines when they have responded.
     if by_zookeeper:
         tried = [str(name) for name in outcomes]
         click.echo(f"Created preferred replica election path with {','.join(tried)}")
@@ -62,7 +62,7 @@ def run(given: Given) -> int:
             "Successfully started preferred replica election for partitions "
             f"Set({', '.join(tried)})"
         )
-        # With ZooKeeper, a nonexistent partition is skipped; with brokers, it is an error.
+        # With ZooKeeper, skip nonexistent partitions; with brokers, they are errors.
         for name in missing:
             click.echo(
                 f"Skipping preferred replica leader election for partition {name} since it doesn't "
@@ -88,14 +88,12 @@ Outcomes = dict[TopicPartition, KafkaError | None]
 async def _elect(
     given: Given, wanted: list[TopicPartition] | None
 ) -> tuple[Outcomes, dict[TopicPartition, KafkaError]]:
-    """Return the outcome for each existing partition, and an error for each nonexistent one.
-
-    As in Kafka 2.3, it is not an error if the preferred replica already leads.
+    """Return the outcome for each existing partition, and an error for each nonexistent one. As in
+    Kafka 2.3, a preferred replica that already leads is no error.
     """
     async with admin_of(given, _CONFIG) as admin:
         there = current(await admin.describe_topics())
-        # List the partitions, because with None, the response would omit those that need no
-        # election.
+        # List the partitions: with None, the response would omit those that need no election.
         names = sorted(there) if wanted is None else wanted
         found = dict(sorted((await admin.elect_leaders(PREFERRED, names)).items())) if names else {}
     outcomes: Outcomes = {

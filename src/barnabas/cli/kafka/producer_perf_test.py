@@ -19,20 +19,20 @@ _MISSING = {
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return the equivalent `barnabas` command."""
     given.need("topic", "num-records", "throughput")
     for name, reason in _MISSING.items():
         if name in given:
             raise NotCovered(
                 f"--{name}: not supported by `barnabas perf produce`: {reason}; leave it out"
             )
-    # Check this after the options that we do not have, because Kafka accepts a payload file
-    # instead of a size.
+    # Check this after the unsupported options, because Kafka accepts a payload file instead of a
+    # size.
     given.need("record-size")
     path = given.text("producer.config")
     configs = {} if path is None else load_properties(path)
     configs |= key_values(given.texts("producer-props"), "--producer-props")
-    # Kafka 3.9 has no --bootstrap-server here; the address is one of the producer configs.
+    # Kafka 3.9's tool has no --bootstrap-server; the address is a producer config.
     address = given.text("bootstrap-server") or configs.get("bootstrap.servers")
     configs.pop("bootstrap.servers", None)
     if address is None:
@@ -46,7 +46,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Send the records; our command prints Kafka's lines."""
+    """Send the records with our command, which prints what Kafka prints."""
     return min(run_ours(explain(given)), 1)
 
 

@@ -25,7 +25,7 @@ _ACTIONS = ("generate", "execute", "verify", "cancel", "list")
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return the equivalent `barnabas` command."""
     action = given.one_of(*_ACTIONS)
     return [
         [
@@ -43,14 +43,14 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Reassign; our command prints the lines of Kafka 3.9."""
+    """Reassign with our command, which prints what Kafka 3.9 prints."""
     action = given.one_of(*_ACTIONS)
     if ZOOKEEPER_OPTION not in given:
         return min(run_ours(explain(given)), 1)
-    # With --zookeeper, these two actions print 2.3.1's lines; the others are the same in both
-    # versions, or did not exist.
+    # With --zookeeper, these two actions print what 2.3.1 does; the others are unchanged since, or
+    # new.
     old = {"execute": zookeeper_reassignment.execute, "verify": zookeeper_reassignment.verify}
-    # This check precedes the warning, so that an invalid line prints only its error.
+    # Check this before the warning, so that an invalid command line prints only its error.
     plan = zookeeper_reassignment.plan_of_line(given, action) if action in old else None
     warn_of_zookeeper()
     if plan is None:
@@ -59,8 +59,8 @@ def run(given: Given) -> int:
 
 
 def _at_brokers(given: Given) -> Given:
-    """Return the line with the brokers' addresses. For a plan with log_dirs, Kafka 2.3 accepts both
-    options.
+    """Return the options with the brokers' addresses. For a plan with log_dirs, Kafka 2.3 accepts
+    both.
     """
     if ZOOKEEPER_OPTION not in given or "bootstrap-server" in given:
         return given

@@ -1,5 +1,4 @@
-"""Lists scripts and options that Kafka has removed, with their replacements and the new command
-line. Pure.
+"""Lists scripts and options that Kafka has removed, and rewrites command lines that use them. Pure.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ _BROKER_PORT = 9092
 
 
 def check_options(script: str, tool: Tool, words: Sequence[str]) -> None:
-    """Reject retired options. Raises NotCovered, with the user's own line rewritten."""
+    """Raise NotCovered for retired options, with the rewritten command line."""
     wanted = {name: tool.retired[name] for name, _ in _options(words) if name in tool.retired}
     if not wanted:
         return
@@ -23,7 +22,7 @@ def check_options(script: str, tool: Tool, words: Sequence[str]) -> None:
 
 
 def replaced_line(replacement: Replacement, words: Sequence[str]) -> str:
-    """Return why a script no longer exists, and the line to type instead."""
+    """Return why a script no longer exists, and the command line to use instead."""
     if not replacement.tool:
         return replacement.why
     renamed = {
@@ -36,14 +35,14 @@ def replaced_line(replacement: Replacement, words: Sequence[str]) -> str:
 
 
 def broker_address(zookeeper: str) -> str:
-    """Guess a broker's address: ZooKeeper's first machine, with the usual port."""
+    """Guess a broker's address: the first ZooKeeper host, with Kafka's usual port."""
     host = zookeeper.partition("/")[0].partition(",")[0].rpartition(":")
     name = host[0] or host[2] or "localhost"
     return f"{name}:{_BROKER_PORT}"
 
 
 def _options(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Yield the names before any `=`, and the values after it."""
+    """Yield the option names, and any values after `=`."""
     for word in words:
         if word.startswith("-"):
             name, equals, value = word.lstrip("-").partition("=")
@@ -51,8 +50,7 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
 
 
 def _rewrite(words: Sequence[str], retired: dict[str, Retired]) -> list[str]:
-    """Return the words with each retired option replaced, but without repeating an option that is
-    already present.
+    """Return the words with retired options replaced, without repeating options already present.
     """
     there = {name for name, _ in _options(words)}
     found: list[str] = []
@@ -64,12 +62,11 @@ def _rewrite(words: Sequence[str], retired: dict[str, Retired]) -> list[str]:
             found.append(word)
             continue
         rule = retired[name]
-        # The user may have forgotten the value, and the next option must not be mistaken for it.
+        # If the user forgot the value, do not mistake the next option for it.
         has_value = rule.takes_value and (equals or (left and not left[0].startswith("-")))
         if has_value and not equals:
             value = left.pop(0)
-        # The replacement may already be on the line, and giving it twice would make the new line
-        # invalid.
+        # The replacement may already be present; repeating it would make the command line invalid.
         if not rule.replacement or rule.replacement in there:
             continue
         found.append(f"--{rule.replacement}")

@@ -38,17 +38,15 @@ _HELP = ("--help", "-h", "-help")
 
 
 def run(words: Sequence[str]) -> int:
-    """Run or explain one of Kafka's command lines, which starts with the script, and return the
-    exit code.
-
-    Like Kafka's tools, this exits with 1 for any error.
+    """Run or explain one of Kafka's command lines, starting with the script, and return the exit
+    code. Like Kafka's tools, this exits with 1 for any error.
     """
     typed, *rest = words
     try:
         code = _run(typed, rest)
         sys.stdout.flush()
     except BrokenPipeError:
-        # It is not an error if the reader of the output closes it, as `head` does.
+        # It is not an error if the reader, such as `head`, closes the output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
     except click.UsageError as error:
@@ -63,7 +61,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def load(script: str) -> Tool:
-    """Return the tool of a script. Raises NotCovered, with what to do instead."""
+    """Return the tool for a script. Raises NotCovered, which says what to do instead."""
     if script in MODULES:
         module = import_module(f"barnabas.cli.kafka.{MODULES[script]}")
         tool: Tool = module.TOOLS[script] if hasattr(module, "TOOLS") else module.TOOL
@@ -85,16 +83,16 @@ def _run(typed: str, words: list[str]) -> int:
     if script in REPLACED:
         raise NotCovered(replaced_line(REPLACED[script], words))
     tool = load(script)
-    # --explain is accepted anywhere, because it is added to an existing command line.
+    # Accept --explain anywhere, because users add it to an existing command line.
     asked = [word for word in words if word != _EXPLAIN]
-    # Without arguments, Kafka's tools print their help and exit with 1.
+    # Without arguments, Kafka's tools print help and exit with 1.
     if (not words and not tool.runs_alone) or set(asked) & set(_HELP):
         return _help(script, tool, is_asked=bool(asked))
     # ZooKeeper's scripts have no --version.
     if "--version" in asked and script.startswith("kafka-"):
         click.echo(f"{__version__} (Barnabas, with the tools of Kafka 3.9)")
         return EXIT_OK
-    # Check this before parsing, which would only report that a retired option is "not a recognized
+    # Check this first; parsing would only report that a retired option is "not a recognized
     # option".
     check_options(script, tool, asked)
     given = parse(asked, tool.options, tool.abbreviates, tool.older)
@@ -109,10 +107,10 @@ def _run(typed: str, words: list[str]) -> int:
 
 
 def _of_class(words: list[str]) -> tuple[str, list[str]]:
-    """Return the script for the class, which is the first operand, and the words after it. Raises
+    """Return the script for the class, the first operand, and the words after it. Raises
     BadCommandLine."""
     left = list(words)
-    # Options of kafka-run-class.sh itself, for the JVM, come before the class.
+    # JVM options of kafka-run-class.sh itself precede the class.
     while left and left[0] in ("-daemon", "-loggc", "-name"):
         del left[: 2 if left[0] == "-name" else 1]
     if not left or left == [_EXPLAIN]:
@@ -128,7 +126,7 @@ def _of_class(words: list[str]) -> tuple[str, list[str]]:
 
 
 def _help(script: str, tool: Tool, *, is_asked: bool) -> int:
-    """Print the tool's purpose and options, on standard error unless help was requested."""
+    """Print the tool's purpose and options; on standard error, unless help was requested."""
     lines = [
         tool.about,
         "",

@@ -1,4 +1,4 @@
-"""Implements `kafka-server-start.sh`, whose arguments our `server start` accepts unchanged."""
+"""Implements `kafka-server-start.sh`, whose arguments `barnabas server start` accepts unchanged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from barnabas.cli.server.start_command import start
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the command line."""
+    """Return the equivalent `barnabas` command."""
     if len(given.others) != 1:
         raise BadCommandLine(
             "USAGE: kafka-server-start.sh [-daemon] server.properties [--override property=value]*"

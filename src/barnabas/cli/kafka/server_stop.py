@@ -1,7 +1,7 @@
-"""Implements `kafka-server-stop.sh`, which stops a broker and waits until it has stopped.
+"""Implements `kafka-server-stop.sh`, which stops a broker and waits for it to end.
 
-Kafka's script signals every broker on the machine. This tool stops the broker of the properties
-file, or the only broker; it refuses to choose among several.
+Kafka's script signals every broker on the machine. This tool stops the broker that the properties
+file describes, or the only one; it refuses to choose among several.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NONE = "no server to stop"
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return the equivalent `barnabas` command."""
     for name in ("process-role", "node-id"):
         if name in given:
             raise NotCovered(
@@ -32,7 +32,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Stop the broker; as with Kafka's script, nothing is printed when it has stopped."""
+    """Stop the broker. Like Kafka's script, print nothing on success."""
     explain(given)
     directory: Path | None = None
     try:
@@ -40,7 +40,7 @@ def run(given: Given) -> int:
             directory = directory_of(given.others[0])
         stop(Selection(directory), _TIMEOUT_MS)
     except CannotStop as error:
-        # Kafka's script prints these words on standard output, and exits with 1.
+        # Kafka's script prints this on standard output, and exits with 1.
         if str(error) == _NONE:
             click.echo("No kafka server to stop")
         else:

@@ -31,8 +31,7 @@ def _partition(given: Given) -> TopicPartition:
     """Return the partition. Raises BadCommandLine or NotCovered."""
     if "bootstrap-server" not in given:
         raise BadCommandLine('Missing required argument "[broker-list]": add --broker-list')
-    # Kafka 1.1 could read from any replica, like a debugging consumer. The default is -1, the
-    # leader.
+    # Kafka 1.1 could read from any replica, as a debugging consumer. The default is -1, the leader.
     if given.number("replica") not in (None, -1):
         raise NotCovered(
             f"--replica {given.text('replica')}: records are read from the partition's leader, "
@@ -43,7 +42,7 @@ def _partition(given: Given) -> TopicPartition:
 
 
 def _offset(given: Given) -> int:
-    """Return the offset to start at; -1 is the end, -2 the beginning. Raises BadCommandLine."""
+    """Return the offset to start at: -1 is the end, -2 the start. Raises BadCommandLine."""
     offset = given.number("offset", -(2**63), 2**63 - 1)
     if offset is None:
         return _EARLIEST
@@ -53,7 +52,7 @@ def _offset(given: Given) -> int:
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return the equivalent `barnabas` command."""
     topic, number = _partition(given)
     offset = _offset(given)
     line = ["consume", topic, "--partition", str(number)]
@@ -61,7 +60,7 @@ def explain(given: Given) -> list[Line]:
     name = given.text("formatter") or DEFAULT
     if not is_default(name):
         line += ["--format", template_of(name)]
-    # No equivalent of the default formatter's properties is certain to print the same output.
+    # No equivalent of the default formatter's properties is sure to produce the same output.
     elif "property" in given:
         raise NotCovered("--property: choose the parts of a line with --format; leave it out")
     most = given.number("max-messages")
@@ -73,7 +72,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Print the records of the partition, and wait for more records."""
+    """Print the partition's records, and wait for more."""
     name, offset = _partition(given), _offset(given)
     properties = key_values(given.texts("property"), "--property")
     layout = layout_of(given.text("formatter") or DEFAULT, properties)
@@ -82,8 +81,7 @@ def run(given: Given) -> int:
         "max_partition_fetch_bytes": given.number("fetchsize", 1) or 1_048_576,
         "fetch_max_wait_ms": given.number("max-wait-ms", 0) or _POLL_MS,
         "allow_auto_create_topics": False,
-        # An offset out of range is an error, because the tool must not silently read from
-        # elsewhere.
+        # An offset out of range is an error: the tool must not silently start elsewhere.
         "auto_offset_reset": "none",
     }
     click.echo(
@@ -114,7 +112,7 @@ class _Shell:
         self._skips_errors = "skip-message-on-error" in given
 
     async def print_all(self, name: TopicPartition, offset: int) -> int:
-        """Print records until the limit is reached or none are left, and return the exit code."""
+        """Print records up to the limit or the end of the log, and return the exit code."""
         async with self._consumer as consumer:
             try:
                 numbers = await consumer.partitions_for(name.topic)
@@ -151,7 +149,7 @@ class _Shell:
             return False
         position = await self._consumer.position(name)
         if position != (await self._consumer.end_offsets([name]))[name]:
-            return False  # `poll` has not heard from the leader yet
+            return False  # `poll` has had no response from the leader yet
         click.echo(
             f"Terminating. Reached the end of partition ({name.topic}, {name.partition}) at "
             f"offset {position}"
@@ -161,7 +159,7 @@ class _Shell:
     def _show(self, records: Sequence[ConsumerRecord]) -> None:
         for record in records[: self._left]:
             if self._prints_offsets:
-                # Before the record, as in Kafka 1.1.
+                # Print this before the record, as Kafka 1.1 does.
                 self._output.write(b"next offset = %d\n" % (record.offset + 1))
             try:
                 self._output.write(self._layout(record))

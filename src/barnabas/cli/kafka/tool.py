@@ -1,5 +1,4 @@
-"""Defines the parts of each of Kafka's tools: its options, our command for a line, and a function
-that runs it.
+"""Defines what describes a Kafka tool: its options, our equivalent, and a function that runs it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin
 
 Line = list[str]
-"""The words of one of our command lines, except `barnabas`."""
+"""The words of a `barnabas` command line, after `barnabas`."""
 
 
 class NotCovered(BarnabasError):
@@ -33,21 +32,21 @@ class Tool(NamedTuple):
     explain: Callable[[Given], list[Line]]
     """Returns our equivalent commands. Raises BadCommandLine or NotCovered."""
     run: Callable[[Given], int]
-    """Does the work with Kafka's output, and returns the exit code."""
+    """Does the work, prints what Kafka prints, and returns the exit code."""
     retired: Mapping[str, Retired] = {}
-    older: Mapping[str, str] = {}  # the option that each deprecated name stands for
-    abbreviates: bool = False  # whether names of options may be shortened
+    older: Mapping[str, str] = {}  # maps deprecated names to options
+    abbreviates: bool = False  # whether option names may be abbreviated
     operands: str = ""  # the meaning of operands; empty: they are ignored
-    runs_alone: bool = False  # if there are no words; other tools then print their help
+    runs_alone: bool = False  # without words; other tools print their help
 
 
 class Retired(NamedTuple):
     """Describes an option that Kafka has removed or deprecated."""
 
     why: str
-    replacement: str  # the option to give instead; empty: none
+    replacement: str  # the option to use instead; empty: none
     takes_value: bool = True
-    is_address: bool = False  # its value was ZooKeeper's address; a broker's is needed
+    is_address: bool = False  # its value was ZooKeeper's address; a broker's is required
 
 
 ZOOKEEPER = Retired(
@@ -57,12 +56,12 @@ ZOOKEEPER = Retired(
 )
 BROKER_LIST = Retired("Kafka's tool calls it --bootstrap-server", "bootstrap-server")
 OLD_SERVERS = {"broker-list": "bootstrap-server"}
-"""The deprecated name of this option, in the tools of Kafka 3.9 that accept it."""
+"""The deprecated name of this option, for those tools in Kafka 3.9 that accept it."""
 NEW_CONSUMER = Retired("there is only the new consumer: leave the option out", "", False)
 
 
 def servers(given: Given) -> str:
-    """Return the addresses of the brokers to ask first. Raises BadCommandLine."""
+    """Return the bootstrap servers' addresses. Raises BadCommandLine."""
     if "bootstrap-server" not in given:
         raise BadCommandLine(
             "--bootstrap-server must be specified: add --bootstrap-server localhost:9092"
@@ -71,8 +70,8 @@ def servers(given: Given) -> str:
 
 
 def at_servers(given: Given, config_option: str = "command-config") -> Line:
-    """Return the brokers and the file of client configs as options of our commands."""
-    # Some of Kafka's tools use --admin.config or --config for the file; ours always use
+    """Return the brokers and the client config file as options of our commands."""
+    # Some of Kafka's tools name the file with --admin.config or --config; ours all use
     # --command-config.
     file = option_words(given, config_option, "command-config")
     return [*file, "--bootstrap-server", servers(given)]
@@ -82,9 +81,8 @@ def at_servers(given: Given, config_option: str = "command-config") -> Line:
 
 
 def file_configs(given: Given, option: str) -> dict[str, str]:
-    """Return the properties in a file of client configs, or none without the option.
-
-    Raises ConfigError for a file that cannot be read.
+    """Return the properties in the client config file, or none without the option. Raises
+    ConfigError if the file cannot be read.
     """
     path = given.text(option)
     if path is None:
@@ -108,7 +106,7 @@ def client_configs(given: Given, option: str = "command-config") -> dict[str, An
 
 
 def admin_of(given: Given, option: str = "command-config") -> Admin:
-    """Create a client for the brokers and the file of client configs on the line."""
+    """Create a client from the brokers and the client config file on the command line."""
     from barnabas.client.admin.admin import Admin
 
     return Admin(servers(given), **client_configs(given, option))
@@ -117,15 +115,15 @@ def admin_of(given: Given, option: str = "command-config") -> Admin:
 def own_options(
     configs: Mapping[str, str], fields: Collection[str], unused: Collection[str], client: str
 ) -> dict[str, str]:
-    """Return the configs that our client supports (`fields`), as options; warn about all others but
-    `unused`.
+    """Return the configs that our client supports (`fields`), as options; warn about all others
+    except `unused`.
 
     `client`: "producer" or "consumer".
     """
     options: dict[str, str] = {}
     for name, value in configs.items():
-        # A file for Kafka's clients may contain Java settings (serializers, SSL providers). A
-        # warning lists those without effect, and the command continues.
+        # A file for Kafka's clients may contain Java settings (serializers, SSL providers). Warn
+        # about those without effect, and continue.
         option = name.replace(".", "_")
         if option in fields or option.startswith(SECURITY_PREFIXES):
             options[option] = value
@@ -138,7 +136,7 @@ def own_options(
 
 
 def no_client_configs(given: Given, option: str = "command-config") -> None:
-    """Raise NotCovered if our command cannot use a file of client configs."""
+    """Raise NotCovered if a client config file is given, which our command cannot use."""
     path = given.text(option)
     if path is not None:
         raise NotCovered(
@@ -148,12 +146,12 @@ def no_client_configs(given: Given, option: str = "command-config") -> None:
 
 
 def option_words(given: Given, option: str, to: str | None = None) -> Line:
-    """Return `--to VALUE` for each value of an option, or nothing if it is not given."""
+    """Return `--to VALUE` for each value of an option."""
     return [word for text in given.texts(option) for word in (f"--{to or option}", text)]
 
 
 def flag_words(given: Given, *names: str) -> Line:
-    """Return the flags among `names` that are given; our flags have the same names."""
+    """Return those of the flags in `names` that are given; ours have the same names."""
     return [f"--{name}" for name in names if name in given]
 
 
@@ -161,7 +159,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def plain_names(text: str, option: str) -> list[str]:
-    """Return the names in a list like `a,b`. Raises NotCovered for a pattern, which our command
+    """Return the names in a list such as `a,b`. Raises NotCovered for patterns, which our command
     does not accept.
     """
     names = [name.strip() for name in text.split(",") if name.strip()]

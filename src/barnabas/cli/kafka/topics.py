@@ -1,7 +1,7 @@
-"""Implements `kafka-topics.sh`, which creates, lists, describes, alters and deletes topics, in
-Kafka 3.9's words.
+"""Implements `kafka-topics.sh`, which creates, lists, describes, alters and deletes topics as in
+3.9.
 
-A line with --zookeeper is handled as in 2.3.1, by `zookeeper_topics`.
+Command lines with --zookeeper are handled by `zookeeper_topics`, as in 2.3.1.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ Described = list[tuple[TopicDescription, list[ConfigEntry]]]
 
 
 def _check(given: Given) -> str:
-    """Return the action. Raises BadCommandLine for options that cannot be combined with it."""
+    """Return the action. Raises BadCommandLine if it cannot be combined with another option."""
     action = given.one_of(
         *_ACTIONS,
         complaint="Command must include exactly one action: --list, --describe, --create, --alter "
@@ -115,7 +115,7 @@ def _only(given: Given, action: str, name: str, actions: Sequence[str]) -> None:
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return the equivalent `barnabas` command."""
     action = _check(given)
     given = at_brokers(given)
     at = at_servers(given)
@@ -129,14 +129,14 @@ def explain(given: Given) -> list[Line]:
             *flag_words(given, "if-not-exists"),
         ]
         return [["topics", "create", topic or "", *options, *at]]
-    # Our command has no equivalent of Kafka's pattern for --list.
+    # Our command has no equivalent to a pattern for --list.
     if action == "list" and topic is not None:
         raise NotCovered(
             "--list --topic: our command lists all topics: barnabas topics list | grep NAME"
         )
     if action == "list":
         return [["topics", "list", *flag_words(given, "exclude-internal"), *at]]
-    # For Kafka, --topic is a regular expression; our commands accept names.
+    # In Kafka, --topic is a regular expression; our commands accept names.
     names = [] if topic is None else plain_names(topic, "topic")
     if action == "delete":
         return [["topics", "delete", *names, *flag_words(given, "if-exists"), *at]]
@@ -152,8 +152,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def _alterations(given: Given, topic: str) -> list[Line]:
-    """Return our commands for --alter of one topic: one for its configs and one for its
-    partitions."""
+    """Return our commands for altering a topic: one for its configs and one for its partitions."""
     at, lines = at_servers(given), []
     changes = [
         *option_words(given, "config", "add"),
@@ -169,7 +168,7 @@ def _alterations(given: Given, topic: str) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Execute the action, and print Kafka's lines."""
+    """Execute the action, and print what Kafka prints."""
     action = _check(given)
     work = {"create": _create, "list": _list, "describe": _describe, "alter": _alter}
     try:
@@ -178,8 +177,8 @@ def run(given: Given) -> int:
         else:
             run_client(work.get(action, _delete)(given))
     except BarnabasError as error:
-        # The user must correct these errors, and gets one line with advice. The others are brokers'
-        # responses, which Kafka prints in its own words.
+        # The user can correct these errors, so one line advises how. Others are brokers' responses,
+        # which are printed as Kafka words them.
         if isinstance(error, BadCommandLine | NotCovered | Unreachable | ConfigError):
             raise
         click.echo(f"Error while executing topic command : {java_message(error)}")
@@ -190,14 +189,13 @@ def run(given: Given) -> int:
 
 async def _create(given: Given) -> None:
     name = given.required_text("topic")
-    # Metrics replace '.' with '_', so two such topics would share one name.
+    # Metrics replace '.' with '_', so two such topics could share a name.
     if "." in name or "_" in name:
         click.echo(COLLISION)
     partitions, factor = given.number("partitions"), given.number("replication-factor")
     if partitions is not None and partitions < 1:
         raise Refused("The partitions must be greater than 0")
-    # The factor is a signed 16-bit number in the protocol, and Kafka checks it before it asks a
-    # broker.
+    # The factor is a signed 16-bit number in the protocol; Kafka checks it before any request.
     if factor is not None and not 1 <= factor <= _INT16_MAX:
         raise Refused(f"The replication factor must be between 1 and {_INT16_MAX} inclusive")
     await create_topic(given, name, key_values(given.texts("config"), "--config"))
@@ -225,8 +223,8 @@ async def _describe_wanted(admin: Admin, given: Given) -> Described:
         names = await _existing(admin, given)
         topics = await admin.describe_topics(names) if names else []
     else:
-        # Kafka uses only the id even if a name is given. Our admin client asks by names, so all
-        # topics are searched.
+        # Kafka uses only the id, even if a name is given. Our admin client looks up names, so
+        # search all topics.
         topics = [
             each for each in await admin.describe_topics() if uuid_text(each.topic_id) == wanted
         ]
@@ -249,7 +247,7 @@ async def _alter(given: Given) -> None:
             there = len(topic.partitions)
             added = None
             if assignment is not None:
-                # The assignment lists all partitions, but only the new ones are sent.
+                # The assignment lists all partitions; send only the new ones.
                 added = [assignment[number] for number in sorted(assignment) if number >= there]
             await admin.create_partitions(topic.name, count, added)
 
@@ -262,8 +260,7 @@ async def _delete(given: Given) -> None:
 
 
 async def _existing(admin: Admin, given: Given) -> list[str]:
-    """Return the topics that the line selects. Raises Refused if there are none, unless --if-exists
-    is given."""
+    """Return the selected topics. Without --if-exists, raises Refused if there are none."""
     names = await _names(admin, given)
     topic = given.text("topic")
     if topic is not None and not names and "if-exists" not in given:
@@ -281,16 +278,16 @@ async def _names(admin: Admin, given: Given) -> list[str]:
 
 
 def _heading(described: tuple[TopicDescription, list[ConfigEntry]]) -> str:
-    """Return the line for a topic itself, if it has its own configs."""
+    """Return the line for the topic itself, if it has any configs."""
     if not own_configs(described[1]):
         return ""
     return describe_text([described], Filters()).splitlines(keepends=True)[0]
 
 
 async def _moving(admin: Admin) -> Moving:
-    """Return the partitions that are being reassigned, if a controller responds."""
+    """Return the partitions being reassigned, if a controller responds."""
     try:
-        # As in Kafka, the lines then look as if no partition were being reassigned.
+        # As in Kafka, without a response, no partition appears to be under reassignment.
         return await admin.list_partition_reassignments()
     except (Unreachable, ClusterAuthorizationFailed, UnsupportedVersion):
         return NOTHING_MOVES

@@ -28,22 +28,22 @@ _COMMANDS = {
     ),
     "find-hanging": ("broker-id", "max-transaction-timeout", "topic", "partition"),
 }
-"""Maps each command to the options that our command also has."""
+"""Maps each subcommand to the options that ours shares."""
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return the equivalent `barnabas` command."""
     if len(given.others) != 1 or given.others[0] not in _COMMANDS:
         raise BadCommandLine(
             f"{' '.join(given.others) or 'no command'}: give one of {', '.join(_COMMANDS)}"
         )
     (command,) = given.others
-    # Kafka can ask any replica (KIP-664); our command asks the leader, whose state is
+    # Kafka can query any replica (KIP-664); our command queries the leader, whose state is
     # authoritative.
     if command == "describe-producers" and "broker-id" in given:
         raise NotCovered("--broker-id: our command asks the leader; omit this option")
     for name in given:
-        # In argparse4j, each subcommand has its own options; here, one table contains all of them.
+        # In argparse4j, each subcommand has its own options; our table contains them all.
         if name not in (*_COMMANDS[command], "bootstrap-server", "command-config"):
             raise BadCommandLine(f"unrecognized arguments: '--{name}' does not go with {command}")
     options = [word for name in _COMMANDS[command] for word in option_words(given, name)]
@@ -51,7 +51,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Run the action; our command prints Kafka's tables."""
+    """Run the action with our command, which prints the same tables."""
     return min(run_ours(explain(given)), 1)
 
 

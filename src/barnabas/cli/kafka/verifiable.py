@@ -1,5 +1,6 @@
-"""Implements `kafka-verifiable-producer.sh` and `kafka-verifiable-consumer.sh` with our commands,
-which print the same events.
+"""Implements `kafka-verifiable-producer.sh` and `kafka-verifiable-consumer.sh` with our commands.
+
+The commands print the same events as the scripts.
 """
 
 from __future__ import annotations

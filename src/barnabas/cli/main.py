@@ -15,11 +15,11 @@ EXIT_OK, EXIT_FAILURE, EXIT_USAGE = 0, 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command, and return the exit code (0 done, 1 failed, 2 invalid command line)."""
+    """Run a command, and return the exit code (0 done, 1 failed, 2 invalid command line)."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _run(words)
-        # None under pythonw and in some services.
+        # It is None under pythonw and in some services.
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -29,18 +29,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def drop_output() -> None:
-    """Discard further output, because its reader has closed it, as `head` does. This must not cause
-    an error, either now or when the interpreter flushes the output at exit.
+    """Discard further output, which its reader (such as `head`) has closed.
+
+    There must be no error, either at once or when the interpreter flushes the output at exit.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(words: list[str]) -> int:
-    # Do this without click; see the docstring of this module.
+    # Bypass click; see the module docstring.
     if words[:2] == ["server", "start"]:
-        # Modules create many long-lived objects, which the garbage collector would traverse
-        # repeatedly. This would take a tenth of the time until the broker is ready. The broker
-        # enables it again.
+        # Modules create many long-lived objects. Traversing them repeatedly, the garbage collector
+        # would take a tenth of the time until the broker is ready. The broker enables it again.
         gc.disable()
         try:
             from barnabas.cli.server.start_command import start
@@ -48,7 +48,7 @@ def _run(words: list[str]) -> int:
             return start(words[2:])
         finally:
             gc.enable()
-    # None of our commands starts with one of these.
+    # None of our commands starts like this.
     if words and words[0].startswith(("kafka-", "zookeeper-", "zkServer", "connect-", "trogdor")):
         from barnabas.cli.kafka.run import run as run_kafka_tool
 

@@ -1,5 +1,4 @@
-"""Implements `kafka-consumer-perf-test.sh` with `barnabas perf consume`, which has Kafka's
-columns."""
+"""Implements `kafka-consumer-perf-test.sh` with `barnabas perf consume`."""
 
 from __future__ import annotations
 

@@ -73,8 +73,7 @@ def nothing(record: ConsumerRecord) -> bytes:
 
 
 def deserializer(class_name: str | None) -> Text:
-    """Return the function that formats bytes like this deserializer. Raises NotCovered for an
-    unknown one."""
+    """Return a function that formats bytes like this deserializer. Raises NotCovered if unknown."""
     # Recognise Kafka's classes by their simple names, in any package.
     own = (class_name or _AS_THEY_ARE[0]).rpartition(".")[2]
     if own in _AS_THEY_ARE:

@@ -1,5 +1,4 @@
-"""Implements `kafka-producer-perf-test.sh` with `barnabas perf produce`, which prints Kafka's
-lines."""
+"""Implements `kafka-producer-perf-test.sh` with `barnabas perf produce`."""
 
 from __future__ import annotations
 

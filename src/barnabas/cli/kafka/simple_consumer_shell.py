@@ -1,5 +1,4 @@
-"""Implements `kafka-simple-consumer-shell.sh` from before Kafka 2.0, which reads one partition
-without a group."""
+"""Implements `kafka-simple-consumer-shell.sh`, a tool before Kafka 2.0 that reads one partition."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Line = list[str]
 
 
 class NotCovered(BarnabasError):
-    """Kafka's tool does this but Barnabas does not; the message says what to use instead."""
+    """Raised if Barnabas lacks a function of Kafka's tool; the message suggests an alternative."""
 
 
 class Tool(NamedTuple):

@@ -21,8 +21,7 @@ from barnabas.cli.kafka.tool import (
 
 
 def _properties(given: Given, client: str) -> Line:
-    """Return our options for the configs in the file of `--producer.config` or
-    `--consumer.config`.
+    """Return our options for the configs in the `--producer.config` or `--consumer.config` file.
     """
     configs = file_configs(given, f"{client}.config")
     configs.pop("bootstrap.servers", None)
@@ -37,10 +36,10 @@ def explain_producer(given: Given) -> list[Line]:
     """Return our command for the line."""
     line = ["verifiable-producer", given.required_text("topic")]
     most = given.number("max-messages")
-    if most is not None and most >= 0:  # -1 means until it is stopped
+    if most is not None and most >= 0:  # -1: until stopped
         line += ["--max-messages", str(most)]
     pace = given.number("throughput")
-    # -1, Kafka's default, means as fast as possible.
+    # Kafka's default of -1 means as fast as possible.
     if pace is not None and pace >= 0:
         line += ["--throughput", str(pace)]
     created_ms = given.number("message-create-time", -1, 2**63 - 1)
@@ -52,9 +51,9 @@ def explain_producer(given: Given) -> list[Line]:
 
 
 def explain_consumer(given: Given) -> list[Line]:
-    """Return our command for the line. Raises NotCovered for the newer group protocol."""
+    """Return the equivalent `barnabas` command. Raises NotCovered for the newer group protocol."""
     protocol = given.text("group-protocol")
-    # Barnabas does not have the protocol of KIP-848.
+    # Barnabas lacks the KIP-848 protocol.
     if "group-remote-assignor" in given or (protocol or "classic").lower() != "classic":
         raise NotCovered("only the classic group protocol is supported: --group-protocol classic")
     line = ["verifiable-consumer", given.required_text("topic"), "--group-id"]
@@ -72,12 +71,12 @@ def explain_consumer(given: Given) -> list[Line]:
 
 
 def run_producer(given: Given) -> int:
-    """Send numbers; our command prints Kafka's events."""
+    """Send numbers with our command, which prints the same events."""
     return min(run_ours(explain_producer(given)), 1)
 
 
 def run_consumer(given: Given) -> int:
-    """Consume in a group; our command prints Kafka's events."""
+    """Consume in a group with our command, which prints the same events."""
     return min(run_ours(explain_consumer(given)), 1)
 
 

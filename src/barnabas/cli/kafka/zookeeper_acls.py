@@ -1,8 +1,8 @@
 """Implements `kafka-acls.sh --authorizer-properties zookeeper.connect=...` as in Kafka 3.9.1.
 
-Kafka's tool creates its own AclAuthorizer, which reads and writes the rules in ZooKeeper. A cluster
-can therefore get its first rules before any broker runs. Running brokers are notified of a change
-by a node under /kafka-acl-changes. Kafka 4.0 removed this way of changing rules together with
+Kafka's tool creates an AclAuthorizer of its own, which reads and writes the rules in ZooKeeper. The
+first rules of a cluster can therefore be added before any broker runs. A node under
+/kafka-acl-changes notifies running brokers of a change. Kafka 4.0 removed this option along with
 ZooKeeper.
 """
 
@@ -30,7 +30,7 @@ PROPERTIES: Final = "authorizer-properties"
 _CLASS, _TLS_FILE = "authorizer", "zk-tls-config-file"
 _CLASSES: Final = (ACL_AUTHORIZER, "kafka.security.auth.SimpleAclAuthorizer")  # the latter till 2.4
 _PREFIX: Final = "authorizer."
-_URL: Final = "zookeeper.url"  # the authorizer's own name for zookeeper.connect
+_URL: Final = "zookeeper.url"  # the authorizer's name for zookeeper.connect
 
 _DEPRECATED: Final = (
     "Warning: support for ACL configuration directly through the authorizer is deprecated and will "
@@ -40,31 +40,29 @@ _DEPRECATED: Final = (
 
 
 def is_by_authorizer(given: Given) -> bool:
-    """Return whether the line concerns rules in ZooKeeper. Raises BadCommandLine."""
+    """Return whether the command line concerns rules in ZooKeeper. Raises BadCommandLine."""
     if "bootstrap-server" in given:
         for option in (_CLASS, PROPERTIES, _TLS_FILE):
             given.not_with("bootstrap-server", option)
         return False
     if PROPERTIES not in given:
-        # In Kafka, --authorizer alone may be enough, because another vendor's class may need no
+        # In Kafka, --authorizer alone may suffice, because a third-party class may need no
         # settings. Our only class is AclAuthorizer, which always needs a ZooKeeper address.
         given.only_with(_CLASS, PROPERTIES)
         given.only_with(_TLS_FILE, PROPERTIES)
         return False
-    given.not_with("command-config", PROPERTIES)  # for an admin client, which this does not use
+    given.not_with("command-config", PROPERTIES)  # for an admin client, which is not used
     return True
 
 
 def warn_of_authorizer() -> None:
-    """Write Kafka's warning about the option to standard error."""
+    """Print Kafka's warning about the option to standard error."""
     click.echo(_DEPRECATED, err=True)
 
 
 def _settings(given: Given) -> Settings:
-    """Return the settings for connecting to ZooKeeper. If ZooKeeper authenticates us, new nodes
-    belong to us.
-
-    Raises BadCommandLine or ConfigError.
+    """Return the settings for connecting to ZooKeeper. If ZooKeeper authenticates us, we own new
+    nodes. Raises BadCommandLine or ConfigError.
     """
     name = given.text(_CLASS)
     if name is not None and name not in _CLASSES:
@@ -74,15 +72,14 @@ def _settings(given: Given) -> Settings:
         )
     file = given.text(_TLS_FILE)
     own: dict[str, str] = {}
-    # The file keeps passwords off the command line, where `ps` would show them (KIP-515). Its names
-    # may or may not have the prefix.
+    # The file keeps passwords off the command line, where `ps` would show them (KIP-515). The
+    # prefix is optional in the file.
     general = _pairs(given.texts(PROPERTIES)) | ({} if file is None else load_properties(file))
     for name in [each for each in general if each.startswith(_PREFIX)]:
         own[name.removeprefix(_PREFIX)] = general.pop(name)
     if _URL in own:
         own["zookeeper.connect"] = own.pop(_URL)
-    # The authorizer's own value has precedence. Settings that do not concern ZooKeeper have no
-    # effect here.
+    # The authorizer's own value takes precedence. Settings unrelated to ZooKeeper have no effect.
     properties = {
         name: text
         for name, text in {**general, **own}.items()
@@ -94,14 +91,14 @@ def _settings(given: Given) -> Settings:
             "zookeeper.connect=HOST:PORT[/CHROOT]"
         )
     settings = command_settings(BrokerConfig(properties))
-    # Kafka's tool treats zookeeper.set.acl as true if SASL is configured for ZooKeeper. A broker's
-    # default is still false, but a tool that created open nodes among protected ones would undo the
+    # Kafka's tool treats zookeeper.set.acl as true if SASL is configured for ZooKeeper. Brokers
+    # default to false, but a tool that created open nodes among protected ones would undo the
     # protection.
     return settings._replace(is_protected=settings.is_protected or settings.has_identity)
 
 
 def _pairs(texts: Iterable[str]) -> dict[str, str]:
-    """Return the pairs in --authorizer-properties, one from each occurrence. Raises
+    """Return the pairs in --authorizer-properties, one per occurrence. Raises
     BadCommandLine."""
     pairs = {}
     for text in texts:
@@ -124,12 +121,11 @@ class ZooKeeperAcls:
         return [AclBinding(pattern, each) for pattern, acls in found.items() for each in acls]
 
     async def create_acls(self, bindings: Sequence[AclBinding]) -> None:
-        """Add rules; raise the first KafkaError after adding the other rules."""
+        """Add all rules that are accepted; then raise the first KafkaError, if any."""
         _raise_first(await self._acls.create(bindings))
 
     async def delete_acls(self, filters: AclFilter | Sequence[AclFilter]) -> None:
-        """Remove the rules that match filters; raise the first KafkaError after removing the other
-        rules.
+        """Remove the rules that match filters; then raise the first KafkaError, if any.
         """
         wanted = [filters] if isinstance(filters, AclFilter) else filters
         for deleted in await self._acls.delete(wanted):
@@ -144,7 +140,7 @@ def _raise_first(errors: Iterable[KafkaError | None]) -> None:
 
 @asynccontextmanager
 async def zookeeper_acls(given: Given) -> AsyncIterator[ZooKeeperAcls]:
-    """Open the tree that the line specifies. Like Kafka's tool, this creates missing nodes.
+    """Open the tree specified on the command line. Like Kafka's tool, this creates missing nodes.
 
     Raises BadCommandLine, ConfigError, MetadataError or CorruptData.
     """
@@ -153,8 +149,8 @@ async def zookeeper_acls(given: Given) -> AsyncIterator[ZooKeeperAcls]:
     from barnabas.security.acl_rules import AclRules
 
     async with open_store(_settings(given), makes_chroot=True) as store:
-        # This is the brokers' own store. It also writes the change node, and tries again if another
-        # writer has changed a node in between, so it is safe while brokers also write rules.
+        # The brokers use the same store. It also writes the change node, and retries if another
+        # writer changes a node, so it is safe while brokers are writing rules.
         acls = AclStore(store, AclRules(), lambda: None, SystemClock(), SystemRandom())
         try:
             await acls.open()

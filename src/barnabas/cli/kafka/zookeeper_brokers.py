@@ -1,7 +1,7 @@
-"""Finds the brokers for `--zookeeper HOST:PORT[/CHROOT]`, with which Kafka's older tools specify a
-cluster.
+"""Finds the brokers for `--zookeeper HOST:PORT[/CHROOT]`, which specifies a cluster in Kafka's
+older tools.
 
-The tool reads the live brokers and their addresses from the tree, and contacts those brokers.
+The addresses of the live brokers are read from the tree; the tool then contacts those brokers.
 """
 
 from __future__ import annotations
@@ -42,13 +42,12 @@ class Found(NamedTuple):
     """Holds the state of a cluster in ZooKeeper."""
 
     brokers: tuple[BrokerImage, ...]
-    deleted_topics: frozenset[str]  # topics that are marked for deletion but still exist
+    deleted_topics: frozenset[str]  # topics marked for deletion that still exist
 
 
 def is_by_zookeeper(given: Given) -> bool:
-    """Return whether the line specifies its cluster by ZooKeeper.
-
-    Raises BadCommandLine if it also specifies brokers.
+    """Return whether the command line specifies ZooKeeper. Raises BadCommandLine if it also
+    specifies brokers.
     """
     if ZOOKEEPER_OPTION not in given:
         return False
@@ -60,17 +59,17 @@ def is_by_zookeeper(given: Given) -> bool:
 
 
 def zookeeper_settings(given: Given, file: str | None = None) -> Settings:
-    """Return the settings for connecting to the ZooKeeper on the line, including those in a file.
+    """Return the settings for connecting to ZooKeeper, from the command line and its file.
     Raises ConfigError.
     """
     address = given.required_text(ZOOKEEPER_OPTION)
-    # Report an invalid address before a client tries to connect.
-    hosts_and_chroot(address)  # raises an error for an invalid address
+    # Report an invalid address before trying to connect.
+    hosts_and_chroot(address)  # raises an error if the address is invalid
     return TreeSource(address, file).required_zookeeper()
 
 
 def at_brokers(given: Given, config_option: str = "command-config") -> Given:
-    """Return the line with the brokers' addresses, unless it already contains them.
+    """Return the options, adding the brokers' addresses if they are missing.
 
     Raises ConfigError or BadCommandLine.
     """
@@ -80,15 +79,14 @@ def at_brokers(given: Given, config_option: str = "command-config") -> Given:
 
 
 def cluster_of(given: Given) -> Found:
-    """Read the brokers, of which there must be at least one, from the ZooKeeper on the line. Raises
-    ConfigError."""
+    """Read the cluster from the given ZooKeeper. Raises ConfigError, also if it has no brokers."""
     return run_client(_read(zookeeper_settings(given)))
 
 
 def with_brokers(given: Given, found: Found, config_option: str = "command-config") -> Given:
-    """Return the line with the broker addresses that the client can use. Raises ConfigError."""
+    """Return the options, with the broker addresses that the client can use. Raises ConfigError."""
     configs = file_configs(given, config_option)
-    # The tree contains all listeners; the client can use those with its own security protocol.
+    # The tree lists all listeners; the client can use those of its own security protocol.
     protocol = configs.get(_PROTOCOL, _PLAINTEXT).strip().upper()
     addresses = [
         # An IPv6 address needs brackets before a port.
@@ -105,12 +103,12 @@ def with_brokers(given: Given, found: Found, config_option: str = "command-confi
 
 
 def warn_of_zookeeper() -> None:
-    """Write Kafka's warning about the option to standard error."""
+    """Print Kafka's warning about the option to standard error."""
     click.echo(_DEPRECATED, err=True)
 
 
 def _endpoints(brokers: Iterable[BrokerImage], protocol: str) -> Iterable[Endpoint]:
-    """Yield one endpoint for this protocol from each broker that has any."""
+    """Yield one endpoint for this protocol from each broker that offers it."""
     for broker in brokers:
         suited = [each for each in broker.endpoints if each.security_protocol == protocol]
         yield from suited[:1]
@@ -127,13 +125,13 @@ async def _read(settings: Settings) -> Found:
 async def open_store(
     settings: Settings, *, makes_chroot: bool = False
 ) -> AsyncIterator[MetadataStore]:
-    """Open the tree for a short time. Raises ConfigError if ZooKeeper does not respond in time."""
+    """Open the tree briefly. Raises ConfigError if ZooKeeper does not respond in time."""
     store = await open_zookeeper(settings, makes_chroot=makes_chroot)
     try:
         async with asyncio.timeout(_PATIENCE_S):
             yield store
     except MetadataError as error:
-        # Protected nodes (SE-6) cannot be read without the brokers' identity.
+        # Reading protected nodes (SE-6) requires the brokers' identity.
         if not settings.has_identity:
             error.add_note(
                 "if only the brokers have access, give a file with their credentials or "
@@ -151,7 +149,7 @@ async def open_store(
 
 async def check_chroot(store: MetadataStore, connect: str) -> None:
     """Raise ConfigError if the chroot does not exist."""
-    # A mistyped chroot is reported, because it would look like an empty cluster.
+    # Report a mistyped chroot, which would look like an empty cluster.
     chroot = hosts_and_chroot(connect)[1]
     if chroot and await store.read("/") is None:
         raise ConfigError(
@@ -171,7 +169,7 @@ async def _brokers(store: MetadataStore, connect: str) -> tuple[BrokerImage, ...
             "brokers' zookeeper.connect?"
         )
     ids = sorted(int(name) for name in parent.children if name.isdecimal())
-    # If a broker stops between the two reads, its node is None.
+    # The node of a broker that stops between the two reads is None.
     nodes = await store.read_many([layout.broker_path(broker_id) for broker_id in ids])
     brokers = tuple(
         layout.decode_broker(broker_id, node.data, node.czxid)

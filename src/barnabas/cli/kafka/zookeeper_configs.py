@@ -1,11 +1,11 @@
 """Implements `kafka-configs.sh --zookeeper`, which reads and writes the nodes under /config.
 
     /config/users/<user>         SCRAM credentials, to create the first user of a cluster
-    /config/brokers/<id>         settings of a broker that is not running
+    /config/brokers/<id>         settings of a stopped broker
 
 As in Kafka 3.9.1, these two are written to ZooKeeper, with a notification for the brokers. Configs
-that only older versions write there (topic configs, quotas) are sent to the brokers instead, which
-validate them. The output then matches that of 2.3.1.
+that only older versions write to ZooKeeper (topic configs, quotas) are sent to the brokers instead,
+which validate them. The output then matches 2.3.1.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _KINDS: Final = (TOPICS, _CLIENTS, USERS, BROKERS)
 _TYPES: Final = {"user": USERS, "client-id": _CLIENTS}
 _WORDS: Final = {TOPICS: "topic", _CLIENTS: "client-id", USERS: "user-principal"}
 _ENCODER: Final = "password.encoder."
-_ATTEMPTS: Final = 20  # an attempt fails only if another writer was faster
+_ATTEMPTS: Final = 20  # an attempt fails only if another writer is faster
 _NOT_RUNNING: Final = (
     "Broker configuration operations using ZooKeeper are only supported if the affected broker(s) "
     "are not running."
@@ -63,9 +63,8 @@ Edit = Callable[[dict[str, str]], dict[str, str]]
 
 
 class Entity(NamedTuple):
-    """Identifies the owner of configs: a kind and a name, and perhaps a user's client.
-
-    A name of None stands for all names.
+    """Identifies the owner of configs: a kind and a name, and perhaps a user's client. None stands
+    for all names.
     """
 
     kind: str
@@ -74,12 +73,12 @@ class Entity(NamedTuple):
     client: str | None = None
 
     def path(self) -> str:
-        """Return the path under /config. Call this only for an entity whose names are known."""
+        """Return the path under /config. All names of the entity must be known."""
         of_client = f"/{_CLIENTS}/{self.client}" if self.has_clients else ""
         return f"{self.kind}/{self.name}{of_client}"
 
     def __str__(self) -> str:
-        """Return Kafka's words for the owner."""
+        """Return the owner as Kafka describes it."""
         words = _words(self.kind, self.name)
         return f"{words}, {_words(_CLIENTS, self.client)}" if self.has_clients else words
 
@@ -94,7 +93,7 @@ def _words(kind: str, node: str | None) -> str:
 
 
 def check(given: Given) -> None:
-    """Raise BadCommandLine for options that are valid only with brokers, or only with ZooKeeper."""
+    """Raise BadCommandLine for options valid only with brokers, or only with ZooKeeper."""
     if "zookeeper" not in given:
         given.only_with("zk-tls-config-file", "zookeeper")
     elif "all" in given:
@@ -102,8 +101,7 @@ def check(given: Given) -> None:
 
 
 def run(given: Given, action: str, resource: Callable[[], tuple[str, list[str] | None]]) -> None:
-    """Execute the action. `resource` returns the kind and the names for a line about topics or
-    brokers.
+    """Execute the action. `resource` returns the kind and names if topics or brokers are concerned.
 
     Raises BarnabasError.
     """
@@ -117,16 +115,15 @@ def run(given: Given, action: str, resource: Callable[[], tuple[str, list[str] |
             "--entity-name or --entity-default must be specified with each --entity-type for "
             "--alter"
         )
-    # The broker is not running, so only `_broker_edit` checks its settings.
+    # The broker is stopped, so nothing but `_broker_edit` checks its settings.
     if entity.kind == BROKERS:
         run_client(_write(_settings(given), entity, _broker_edit(given, entity)))
-    # This can create the first user of a cluster, before any broker can authenticate an
-    # administrator.
+    # This can create a cluster's first user, before any broker can authenticate an administrator.
     elif entity.kind == USERS and _is_about_scram(given):
         run_client(_write(_settings(given), entity, _scram_edit(given, entity)))
     else:
-        # 3.9.1 rejects these with --zookeeper, and 2.3.1 wrote them without checks; here, the
-        # brokers check them.
+        # With --zookeeper, 3.9.1 rejects these, and 2.3.1 wrote them unchecked; we let the brokers
+        # check them.
         at = at_brokers(given)
         run_client(_alter_topic(at, entity) if entity.kind == TOPICS else client_configs.change(at))
         # 2.3.1 writes "Updating", 3.9.1 "updating" (below).
@@ -136,8 +133,8 @@ def run(given: Given, action: str, resource: Callable[[], tuple[str, list[str] |
 
 
 def _settings(given: Given) -> Settings:
-    """Return the settings for connecting to ZooKeeper. If ZooKeeper authenticates us, new nodes
-    belong to us, as in Kafka.
+    """Return the settings for connecting to ZooKeeper. If ZooKeeper authenticates us, we own new
+    nodes, as in Kafka.
     """
     settings = zookeeper_settings(given, given.text("zk-tls-config-file"))
     return settings._replace(is_protected=settings.is_protected or settings.has_identity)
@@ -150,7 +147,7 @@ def _entity(given: Given, resource: Callable[[], tuple[str, list[str] | None]]) 
             kind: DEFAULT if name is None else encoded_user(name) for kind, name in names.items()
         }
         kinds = {*names, *types}
-        # Quotas of addresses (KIP-612) are newer than --zookeeper.
+        # Quotas for addresses (KIP-612) are newer than --zookeeper.
         if "ip" in kinds:
             raise _bad_kind("ips")
         if len(kinds) == 1:
@@ -182,17 +179,17 @@ async def _describe(settings: Settings, entity: Entity) -> None:
                     "--entity-name or --entity-default is needed: one broker, or the defaults of "
                     "all"
                 )
-            # A running broker also has settings from its file and defaults, so the broker is asked.
+            # A running broker's settings also come from its file and defaults, so ask the broker.
             await _refuse_running(store, entity, "describe")
         for each in await _every(store, entity):
             configs = await _configs(store, each)
-            if configs or entity != Entity(USERS, None):  # many users have only client quotas
+            if configs or entity != Entity(USERS, None):  # many users have client quotas only
                 texts = ",".join(f"{name}={configs[name]}" for name in sorted(configs))
                 click.echo(f"Configs for {each} are {texts}")
 
 
 async def _every(store: MetadataStore, entity: Entity) -> list[Entity]:
-    """Return the named entities for which an entity without a name stands."""
+    """Return the named entities that an unnamed one stands for."""
     if entity.name is None:
         named = [entity._replace(name=name) for name in await _names(store, entity.kind)]
     else:
@@ -218,8 +215,7 @@ async def _configs(store: MetadataStore, entity: Entity) -> dict[str, str]:
 
 
 async def _refuse_running(store: MetadataStore, entity: Entity, verb: str) -> None:
-    """Raise ConfigError if a broker that owns the configs is running, because it would not check
-    them."""
+    """Raise ConfigError if a broker that owns the configs is running: it would not check them."""
     node = await store.read(layout.BROKER_IDS)
     running = [] if node is None else list(node.children)
     if entity.name == DEFAULT and running:
@@ -235,13 +231,13 @@ async def _refuse_running(store: MetadataStore, entity: Entity, verb: str) -> No
 
 
 async def _write(settings: Settings, entity: Entity, edit: Edit) -> None:
-    """Change the node, and notify the brokers, in one commit."""
+    """Change the node and notify the brokers, in one commit."""
     async with open_store(settings) as store:
         await check_chroot(store, settings.connect)
         if entity.kind == BROKERS:
             await _refuse_running(store, entity, "update")
-        # The commit is optimistic: it contains the version that was read, and is retried if the
-        # version has changed.
+        # The commit is optimistic: it fails if the version is no longer the one that was read, and
+        # is retried.
         for _ in range(_ATTEMPTS):
             try:
                 await store.commit(await _operations(store, entity, edit))
@@ -256,10 +252,10 @@ async def _operations(store: MetadataStore, entity: Entity, edit: Edit) -> list[
 
     path = config_changes.config_path(entity.path())
     node = await store.read(path)
-    # The whole node is replaced, so the edit starts from its current content.
+    # The commit replaces the whole node, so start from its current content.
     configs = edit({} if node is None else layout.decode_config(path, node.data))
     operations: list[Operation] = []
-    if await store.read("/config") is None:  # no broker has ever started
+    if await store.read("/config") is None:  # no broker has ever been started
         operations.append(Create("/config"))
     if await store.read(config_changes.CHANGES) is None:
         operations.append(Create(config_changes.CHANGES))
@@ -271,7 +267,7 @@ async def _operations(store: MetadataStore, entity: Entity, edit: Edit) -> list[
         for each in await write_operations(store, entity.path(), node, configs)
         if not (isinstance(each, Create) and each in operations)
     ]
-    # Brokers watch /config/changes, and read the entity to which a new node refers.
+    # Brokers watch /config/changes, and read the entity that a new node refers to.
     change = config_changes.encode_change(entity.path())
     return [*operations, Create(config_changes.CHANGE_PREFIX, change, sequential=True)]
 
@@ -306,8 +302,8 @@ def _is_about_scram(given: Given) -> bool:
 def _edit(
     configs: Mapping[str, str], added: Mapping[str, str], deleted: list[str]
 ) -> dict[str, str]:
-    """Return the edited configs. Raises BadCommandLine, in Kafka's words, for the deletion of a
-    config that is not set.
+    """Return the edited configs. Raises BadCommandLine, with Kafka's message, if a config to delete
+    is not set.
     """
     unset = [name for name in deleted if name not in configs]
     if unset:
@@ -320,7 +316,7 @@ def _scram_edit(given: Given, entity: Entity) -> Edit:
     user = decoded_user(entity.name or "")
     if entity.has_clients or user is None:
         raise BadCommandLine("SCRAM credentials belong to one user: name the user, and no client")
-    # The brackets were removed when the line was split, so a value may contain commas.
+    # Splitting the option removed the brackets, so a value may contain commas.
     pairs = [f"{name}=[{value}]" for name, value in _configs_to_add(given).items()]
     try:
         wanted = scram_alterations(user, pairs, _names_to_delete(given))
@@ -328,7 +324,7 @@ def _scram_edit(given: Given, entity: Entity) -> Edit:
         raise BadCommandLine(str(error)) from None
     added = {}
     for each in wanted:
-        # `_edit` applies deletions, and rejects those of configs that are not set.
+        # `_edit` applies deletions, and rejects any of a config that is not set.
         if not isinstance(each, UserScramCredentialUpsertion):
             continue
         if not MIN_ITERATIONS <= each.iterations <= MAX_ITERATIONS:
@@ -336,14 +332,14 @@ def _scram_edit(given: Given, entity: Entity) -> Edit:
                 f"Iterations {each.iterations} of {each.mechanism}: not from {MIN_ITERATIONS} to "
                 f"{MAX_ITERATIONS}"
             )
-        # The salt, keys and iterations (RFC 5802) are written to ZooKeeper, but never the password.
+        # ZooKeeper stores the salt, keys and iterations (RFC 5802), but never the password.
         credential = new_credential(each.mechanism, each.password, each.iterations)
         added[each.mechanism] = credential.text()
     return lambda configs: _edit(configs, added, _names_to_delete(given))
 
 
 def _broker_edit(given: Given, entity: Entity) -> Edit:
-    """Return the change to a broker's settings. Passwords are encrypted with a secret that is not
+    """Return the change to a broker's settings, with passwords encrypted by a secret that is not
     stored.
     """
     from barnabas.broker.configs.config_rules import check_change
@@ -351,13 +347,13 @@ def _broker_edit(given: Given, entity: Entity) -> Edit:
     from barnabas.config import BrokerConfig, key_of
 
     pairs = _configs_to_add(given)
-    # As in 3.9.1, the secret encrypts passwords in the settings and is not written itself.
+    # As in 3.9.1, the secret encrypts passwords in the settings, but is not itself written.
     encoder = {name: text for name, text in pairs.items() if name.startswith(_ENCODER)}
     added = {name: text for name, text in pairs.items() if name not in encoder}
     try:
         for name, text in added.items():
-            # Check what the broker would check, because the broker is not running and would find
-            # errors only when it starts.
+            # Check what the broker would: it is not running, and would find errors only when it
+            # starts.
             check_change(name, text, entity.name == DEFAULT)
             key_of(name).parse(text)
         sealed = StoredSecrets(BrokerConfig(encoder)).seal(added, {}, {})
@@ -375,7 +371,7 @@ async def _alter_topic(given: Given, entity: Entity) -> None:
             for each in await admin.describe_configs(resource)
             if each.source == DYNAMIC_TOPIC_CONFIG
         }
-        # Call this only to reject the deletion of a config that is not set; the brokers apply the
+        # This call only rejects deletions of configs that are not set; the brokers apply the
         # change.
         _edit(own, added, deleted)
         await admin.alter_configs(

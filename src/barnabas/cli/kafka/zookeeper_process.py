@@ -1,7 +1,7 @@
-"""Starts and stops a ZooKeeper for Kafka's and ZooKeeper's own scripts, using Debian's package and
+"""Starts and stops a ZooKeeper for Kafka's and ZooKeeper's scripts, using Debian's package and
 Java.
 
-Its `barnabas.pid` in the data directory identifies the process, like a broker's.
+As for a broker, `barnabas.pid` in the data directory identifies the process.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _MAIN = b"org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
 class CannotRun(BarnabasError):
-    """Raised if ZooKeeper does not start or stop; the message says why, and what to do."""
+    """Raised if ZooKeeper does not start or stop; the message says why and what to do."""
 
 
 class ZooKeeper(NamedTuple):
-    """Represents a server that is described by a configuration file."""
+    """Represents the server that a configuration file describes."""
 
     config: Path
     data: Path
@@ -46,7 +46,7 @@ class ZooKeeper(NamedTuple):
 
     @property
     def log(self) -> Path:
-        """The file for the server's output when it runs in the background."""
+        """The file for the output of a server in the background."""
         return log_file_of(self.data)
 
     def mode(self) -> str:
@@ -63,7 +63,7 @@ def server_of(config: Path) -> ZooKeeper:
     port = values.get("clientPort", str(_CLIENT_PORT)).strip()
     if not port.isdecimal() or not 0 < int(port) < 65_536:
         raise CannotRun(f"{config}: clientPort={port}: not a port from 1 to 65535")
-    # 0.0.0.0 means every address, so this machine connects to localhost.
+    # 0.0.0.0 means every address, so connect to localhost.
     host = values.get("clientPortAddress", "").strip()
     return ZooKeeper(
         config, Path(data), "localhost" if host in ("", "0.0.0.0") else host, int(port)
@@ -85,7 +85,7 @@ def start(server: ZooKeeper) -> int:
     running = read_pid_file(server.data)
     if running is not None and running.is_alive:
         raise CannotRun(f"ZooKeeper is already running, as process {running.pid}")
-    # A second server could not bind the port, and the first one would be mistaken for it.
+    # A second server could not bind the port, and we would mistake the first one for it.
     if server.mode():
         raise CannotRun(f"another ZooKeeper listens on {server.address}")
     words = _command(server)
@@ -96,11 +96,11 @@ def start(server: ZooKeeper) -> int:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            start_new_session=True,  # it ignores the terminal's Ctrl-C and hang-up
+            start_new_session=True,  # ignores the terminal's Ctrl-C and hang-up
         )
     claim(server.data, server.address, process.pid)
     ends_at = time.monotonic() + _START_SECONDS
-    # The server is ready once it responds to "srvr" with a mode; the port is open earlier.
+    # The server is ready once it responds to "srvr" with a mode; the port opens earlier.
     while not server.mode():
         if process.poll() is not None:
             raise CannotRun(f"ZooKeeper exited: {_tail(server.log, began_at)}")
@@ -112,10 +112,8 @@ def start(server: ZooKeeper) -> int:
 
 
 def stop(server: ZooKeeper) -> bool:
-    """Stop the server of this configuration and wait until it has ended; return False if it is not
-    running.
-
-    Raises CannotRun.
+    """Stop the server of this configuration, and wait until it ends. Returns False if it is not
+    running. Raises CannotRun.
     """
     recorded = read_pid_file(server.data)
     if recorded is None or not recorded.is_alive:
@@ -134,8 +132,7 @@ def stop_process(pid: int) -> bool:
     except PermissionError as error:
         raise CannotRun(f"ZooKeeper, process {pid}, belongs to another user") from error
     ends_at = time.monotonic() + _STOP_SECONDS
-    # Compare the start time, because another process may get the id as soon as this one has
-    # ended.
+    # Compare start times: another process may reuse the id as soon as this one has ended.
     while began_ticks is not None and process_began_ticks(pid) == began_ticks:
         if time.monotonic() > ends_at:
             raise CannotRun(
@@ -146,7 +143,7 @@ def stop_process(pid: int) -> bool:
 
 
 def processes(proc: Path = PROC) -> Iterator[int]:
-    """Yield the process ids of all of this user's servers, if the system shows them."""
+    """Yield the process ids of this user's servers, if the system shows them."""
     for entry in proc.iterdir() if proc.is_dir() else ():
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdecimal() else []
@@ -158,7 +155,7 @@ def processes(proc: Path = PROC) -> Iterator[int]:
 
 def _claim(server: ZooKeeper) -> list[str]:
     words = _command(server)
-    # The server runs even if the pid file cannot be written.
+    # The server can run without a pid file.
     if not claim(server.data, server.address):
         running = read_pid_file(server.data)
         if running is not None and running.is_alive:

@@ -1,7 +1,7 @@
 """Implements `kafka-reassign-partitions.sh --zookeeper` as in Kafka 2.3.1, with its messages.
 
-The request is sent to the brokers that are registered in ZooKeeper. In 2.3.1, a plan with log
-directories also needed --bootstrap-server; here, --zookeeper is enough.
+The request is sent to the brokers registered in ZooKeeper. In 2.3.1, a plan with log directories
+also needed --bootstrap-server; we need only --zookeeper.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _OWN: Final = (DYNAMIC_BROKER_CONFIG, DYNAMIC_TOPIC_CONFIG)
 
 
 def plan_of_line(given: Given, action: str) -> Plan:
-    """Return the plan of --execute or --verify. Raises BadCommandLine or BadPlan."""
+    """Return the plan for --execute or --verify. Raises BadCommandLine or BadPlan."""
     if _FILE not in given:
         raise BadCommandLine(f"--{action} needs --{_FILE}")
     others = ["topics-to-move-json-file", "disable-rack-aware", "broker-list"]
@@ -65,7 +65,7 @@ def plan_of_line(given: Given, action: str) -> Plan:
 
 
 async def execute(given: Given, plan: Plan) -> int:
-    """Start the moves, or set the rate of moves in progress, and return the exit code."""
+    """Start the moves, or change the throttle of moves in progress, and return the exit code."""
     wanted = plan.replicas
     rate, own_rate = given.number("throttle", 0), given.number("replica-alter-log-dirs-throttle", 0)
     async with admin_of(given) as admin:
@@ -86,8 +86,8 @@ async def execute(given: Given, plan: Plan) -> int:
         if rate is not None:
             await throttle(admin, moves(moving, {} if moving else wanted, before), rate)
         if own_rate is not None:
-            # 2.3.1 limits moves between directories on every broker that has one of the replicas
-            # before or after the reassignment.
+            # 2.3.1 throttles moves between directories on every broker that holds a replica before
+            # or after the reassignment.
             brokers = {each.broker_id for each in plan.log_dirs}
             brokers |= {each for ids in (*wanted.values(), *before.values()) for each in ids}
             await throttle_log_dirs(admin, brokers, own_rate)
@@ -108,11 +108,11 @@ async def execute(given: Given, plan: Plan) -> int:
 
 
 async def verify(given: Given, plan: Plan) -> int:
-    """Print the state of each move, remove the throttle if all are complete, and return the exit
+    """Print the state of each move, remove the throttle once all are complete, and return the exit
     code.
     """
     async with admin_of(given) as admin:
-        # Look this up first, so that a move that ends in between counts as completed.
+        # Look this up first, so that a move that ends before the next request counts as completed.
         moving = await admin.list_partition_reassignments()
         actual = current(await admin.describe_topics())
         dirs = await admin.describe_log_dirs() if plan.log_dirs else {}
@@ -125,8 +125,8 @@ async def verify(given: Given, plan: Plan) -> int:
         click.echo("Status of partition reassignment: ")
         for what, state in states.items():
             click.echo(f"Reassignment of {what} {state}")
-        # As in 2.3.1, the throttle is removed only when all moves have completed; a failed move
-        # keeps it.
+        # As in 2.3.1, remove the throttle only when all moves have completed; keep it if one
+        # failed.
         if set(states.values()) == {_state(False, True)}:
             return await _remove_throttle(admin, plan.replicas)
     return EXIT_OK
@@ -143,8 +143,7 @@ def _place_state(place: Place, target: str) -> str:
 
 
 async def _remove_throttle(admin: Admin, plan: Replicas) -> int:
-    """Remove the throttle from all brokers, because it is no longer known which brokers took
-    part."""
+    """Remove the throttle from all brokers; which ones took part is no longer known."""
     brokers, topics = sorted(await racks_of(admin)), sorted({name.topic for name in plan})
     # 2.3.1 prints "Throttle was removed." only if there was one.
     names = {*BROKER_SETTINGS, *TOPIC_SETTINGS}
@@ -164,7 +163,7 @@ async def _remove_throttle(admin: Admin, plan: Replicas) -> int:
 async def _has_any(
     admin: Admin, resources: Iterable[ConfigResource], names: Collection[str]
 ) -> bool:
-    """Return whether one of these configs is set for one of the resources itself."""
+    """Return whether any of these configs is set on any of the resources itself."""
     for resource in resources:
         for each in await admin.describe_configs(resource):
             if each.name in names and each.source in _OWN:

@@ -1,5 +1,4 @@
-"""Implements `zookeeper-security-migration.sh`, which protects a cluster's nodes or removes the
-protection."""
+"""Implements `zookeeper-security-migration.sh`, which protects or unprotects a cluster's nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ _ACL, _CONNECT, _TLS_FILE = "zookeeper.acl", "zookeeper.connect", "zk-tls-config
 _SESSION, _CONNECTION = "zookeeper.session.timeout", "zookeeper.connection.timeout"
 _TIMEOUT_MS: Final = 30_000
 _OWN: Final = "barnabas.zookeeper.credentials"
-_ELECTED: Final = "/controller"  # exists only while there is a controller
+_ELECTED: Final = "/controller"  # exists only while a controller is elected
 _ROOTS: Final = (
     "/admin",
     "/brokers",
@@ -46,11 +45,11 @@ _ROOTS: Final = (
     "/kafka-acl-extended/prefixed",
     "/kafka-acl-extended-changes",
 )
-"""The nodes whose absence Kafka's tool reports, in its order."""
+"""The nodes that Kafka's tool reports if missing, in its order."""
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return the equivalent `barnabas` command."""
     undo = [] if _is_secure(given) else ["--undo"]
     file = given.text(_TLS_FILE)
     config = [] if file is None else ["--config", file]
@@ -61,10 +60,10 @@ def run(given: Given) -> int:
     """Set the rights. Like Kafka's tool, this prints nothing unless the tree does not look like
     that of a cluster."""
     is_secure = _is_secure(given)
-    # The tool connects like a broker, so that the brokers' credentials own the nodes.
+    # Connect like a broker, so that the brokers' credentials own the nodes.
     settings = _settings(given)._replace(is_protected=is_secure)
     missing = run_client(_missing(settings))
-    # A mistyped chroot would protect an empty tree and report success.
+    # With a mistyped chroot, the tool would protect an empty tree and report success.
     if missing:
         click.echo(
             "Warning: The following secure root paths do not exist in ZooKeeper: "
@@ -74,8 +73,7 @@ def run(given: Given) -> int:
         if "enable.path.check" in given:
             click.echo("Exit the command.")
             return EXIT_FAILURE
-    # The roots are created before they are protected, because otherwise anyone could create a
-    # missing root later.
+    # Create the roots before protecting them: anyone could create a root that is still missing.
     run_client(_create(settings, missing))
     run_client(set_rights(settings, is_protected=is_secure))
     return EXIT_OK
@@ -93,7 +91,7 @@ def _connect(given: Given) -> str:
 
 
 def _settings(given: Given) -> Settings:
-    """Return the settings for connecting to ZooKeeper, from the file and the environment. Raises
+    """Return the settings for connecting to ZooKeeper from the file and the environment. Raises
     ConfigError."""
     from barnabas.cluster.zookeeper_settings import settings_from
     from barnabas.config import BrokerConfig, from_environment
@@ -137,7 +135,7 @@ def _milliseconds(given: Given, option: str) -> int:
 
 
 async def _missing(settings: Settings) -> list[str]:
-    """Return the missing nodes. As in Kafka, the rights of the root are set first."""
+    """Return the missing nodes. As in Kafka, set the root's rights first."""
     async with _open(settings) as store:
         await store.set_rights("/", is_protected=settings.is_protected)
         nodes = await store.read_many(list(_ROOTS))
@@ -145,10 +143,10 @@ async def _missing(settings: Settings) -> list[str]:
 
 
 async def _create(settings: Settings, missing: list[str]) -> None:
-    """Create the missing nodes before any other client can, like Kafka's tool."""
+    """Like Kafka's tool, create the missing nodes before any other client can."""
     async with _open(settings) as store:
         for path in missing:
-            # /controller is ephemeral: a node left there by this tool would prevent every election.
+            # /controller must be ephemeral: one created by this tool would prevent every election.
             if path != _ELECTED:
                 with suppress(NodeExists):
                     await store.commit([Create(path)])

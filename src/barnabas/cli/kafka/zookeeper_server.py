@@ -42,7 +42,7 @@ def _run_start(given: Given) -> int:
 
 
 def _run_stop(given: Given) -> int:
-    """Stop the server of the properties file, or the only one."""
+    """Stop the server that the properties file describes, or the only one."""
     if given.others:
         has_stopped = zookeeper.stop(zookeeper.server_of(Path(given.others[0])))
     else:
@@ -75,7 +75,7 @@ def _run_zk_server(given: Given) -> int:
         return _show_status(server)
     if command == "start-foreground":
         return zookeeper.run(server)
-    # `restart` also starts a server that was not running, whereas `stop` exits with 1 in that case.
+    # If no server is running, `restart` starts one, while `stop` exits with 1.
     if command != "start" and not _has_stopped(server) and command == "stop":
         return EXIT_FAILURE
     if command != "stop":
@@ -104,7 +104,7 @@ def _config(given: Given, files: list[str]) -> Path:
     named = given.text("config") or os.environ.get("ZOOCFGDIR")
     directory = Path(named or _DEFAULT_DIRECTORY)
     if files:
-        # As in ZooKeeper's script, this is a path or a name in that directory.
+        # As in ZooKeeper's script, this is a path, or a name in the configuration directory.
         path = Path(files[0])
         return path if path.exists() or not (directory / path).exists() else directory / path
     for name in _CONFIG_NAMES:

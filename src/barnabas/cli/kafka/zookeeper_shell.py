@@ -1,5 +1,4 @@
-"""Implements `zookeeper-shell.sh HOST get PATH`, which reads the tree of a cluster with
-ZooKeeper."""
+"""Implements `zookeeper-shell.sh HOST get PATH`, which reads a cluster's tree in ZooKeeper."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ def _read(given: Given) -> tuple[str, str, str]:
             "USAGE: zookeeper-shell.sh zookeeper_host:port[/path] get|ls PATH; " + _DIRECTORY
         )
     address, *command = given.others
-    # ZooKeeper's shell would read commands from standard input.
+    # Without a command, ZooKeeper's shell would read commands from standard input.
     if not command:
         raise NotCovered(
             f"there is no interactive shell: barnabas zookeeper-shell.sh {address} ls /"
@@ -45,7 +44,7 @@ def _read(given: Given) -> tuple[str, str, str]:
 
 
 def explain(given: Given) -> list[Line]:
-    """Return our command for the line."""
+    """Return the equivalent `barnabas` command."""
     address, command, path = _read(given)
     if "s" in given and command == "ls":
         raise NotCovered("ls -s: `barnabas metadata get PATH --stat` shows these numbers")
@@ -54,7 +53,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Print a node in the same way as ZooKeeper's shell."""
+    """Print a node as ZooKeeper's shell does."""
     address, command, path = _read(given)
     # With these options, ZooKeeper also prints the node's stat, or orders paths differently.
     if "s" in given or "R" in given:

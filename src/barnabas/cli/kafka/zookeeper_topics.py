@@ -3,7 +3,7 @@
     Topic:test<TAB>PartitionCount:1<TAB>ReplicationFactor:1<TAB>Configs:k=v,k=v
     <TAB>Topic: test<TAB>Partition: 0<TAB>Leader: 0<TAB>Replicas: 0<TAB>Isr: 0
 
-The request is sent to the brokers that are registered in ZooKeeper, so their rules apply as usual.
+The request is sent to the brokers registered in ZooKeeper, whose usual rules apply.
 """
 
 from __future__ import annotations
@@ -62,22 +62,21 @@ _WITHOUT_RACKS: Final = "disable-rack-aware"
 
 
 class Refused(BarnabasError):
-    """Raised if the tool itself rejects the command line; the message is the tool's."""
+    """Raised if the tool itself rejects the command line, with the tool's message."""
 
 
 def check(given: Given, action: str) -> None:
     """Raise BadCommandLine for options that the tool rejects with --zookeeper."""
     for name in _ONLY_BY_BROKERS:
         given.not_with(name, "zookeeper")
-    # 2.3.1 had no defaults for these, because num.partitions is a broker setting and it asked no
-    # broker.
+    # 2.3.1 had no defaults for these: num.partitions is a broker setting, and it asked no broker.
     if action == "create" and "replica-assignment" not in given:
         given.need("partitions", "replication-factor")
     given.not_with(*_REPORTS)
 
 
 def run(given: Given, action: str) -> None:
-    """Execute the action through the brokers that are registered in ZooKeeper. Raises
+    """Execute the action through the brokers registered in ZooKeeper. Raises
     BarnabasError."""
     check(given, action)
     warn_of_zookeeper()
@@ -103,7 +102,7 @@ async def _create(given: Given, found: Found) -> None:
         raise Refused("Number of partitions must be larger than 0.")
     if factor is not None and factor < 1:
         raise Refused("Replication factor must be larger than 0.")
-    # 2.3.1 counts the brokers in ZooKeeper; the brokers would reject this with another message.
+    # 2.3.1 counts the brokers in ZooKeeper; a broker would reject this with a different message.
     if factor is not None and factor > len(found.brokers):
         raise Refused(
             f"Replication factor: {factor} larger than available brokers: {len(found.brokers)}."
@@ -137,7 +136,7 @@ async def create_topic(given: Given, name: str, configs: Mapping[str, str]) -> N
 async def _list(given: Given, found: Found) -> None:
     async with admin_of(given) as admin:
         for name in _chosen(given, await admin.list_topics()):
-            # A topic is listed until every replica of it has been deleted.
+            # A topic is listed until all of its replicas have been deleted.
             mark = " - marked for deletion" if name in found.deleted_topics else ""
             click.echo(f"{name}{mark}")
 
@@ -152,7 +151,7 @@ async def _describe(given: Given, found: Found) -> None:
     for topic in topics:
         own = _own(configs[ConfigResource(TOPIC, topic.name)])
         is_marked = topic.name in found.deleted_topics
-        # A report of partitions has no headings, and --topics-with-overrides has only headings.
+        # Partition reports have no headings, and --topics-with-overrides prints only headings.
         if not any(filters) and (own or _OVERRIDES not in given):
             click.echo(_heading(topic, own, is_marked))
         if _OVERRIDES not in given:
@@ -161,7 +160,7 @@ async def _describe(given: Given, found: Found) -> None:
 
 
 def _own(configs: Sequence[ConfigEntry]) -> list[str]:
-    """Return the topic's own configs; configs from brokers' files are not in ZooKeeper."""
+    """Return the topic's own configs; ZooKeeper does not store those from brokers' files."""
     return [
         f"{each.name}={each.value or ''}" for each in configs if each.source == DYNAMIC_TOPIC_CONFIG
     ]
@@ -177,7 +176,7 @@ def _heading(topic: TopicDescription, own: Sequence[str], is_marked: bool) -> st
 
 
 def _partitions(topic: TopicDescription, filters: Filters, is_marked: bool) -> list[str]:
-    # The mark is in the heading if there is one; otherwise, it is on the partition's line.
+    # The mark is part of any heading, or else of the partition's line.
     mark = "\tMarkedForDeletion: true" if is_marked and any(filters) else ""
     return [
         f"\tTopic: {topic.name}\tPartition: {each.partition}\tLeader: {each.leader}\t"
@@ -207,8 +206,8 @@ async def _alter(given: Given, _found: Found) -> None:
 async def _enlarge(
     admin: Admin, topic: TopicDescription, count: int, assignment: dict[int, list[int]] | None
 ) -> None:
-    # The number of partitions determines where the state of a group or a transaction is stored, and
-    # a change would not move that state.
+    # The number of partitions determines where group and transaction state is stored; changing it
+    # would not move that state.
     if topic.name in INTERNAL_TOPICS:
         raise Refused(
             "The number of partitions for the internal topics"
@@ -216,7 +215,7 @@ async def _enlarge(
         )
     click.echo(_ADDS_PARTITIONS)
     there = len(topic.partitions)
-    # The brokers also reject this; the message here is that of 2.3.1.
+    # The brokers would also reject this, but not with 2.3.1's message.
     if count <= there:
         raise Refused(
             "The number of partitions for a topic can only be increased. Topic "
@@ -245,8 +244,7 @@ async def _delete(given: Given, found: Found) -> None:
 
 
 async def _existing(admin: Admin, given: Given) -> list[str]:
-    """Return the topics that the line selects. Raises Refused if there are none, unless --if-exists
-    is given."""
+    """Return the selected topics. Without --if-exists, raises Refused if there are none."""
     names = _chosen(given, await admin.list_topics())
     topic = given.text("topic")
     if topic is not None and not names and "if-exists" not in given:

@@ -1,4 +1,4 @@
-"""Implements `barnabas log-dirs`, which works like `kafka-log-dirs.sh` and prints its lines."""
+"""Implements `barnabas log-dirs`, which works and prints like `kafka-log-dirs.sh`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from barnabas.client.admin.admin import Admin, LogDirDescription
 from barnabas.counted import counted
 
 Described = Mapping[int, tuple[LogDirDescription, ...]]
-"""Maps broker ids to the log directories of each broker."""
+"""Maps broker ids to log directories."""
 
 
 @command_group()
@@ -78,7 +78,7 @@ def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, s
             f"--broker {min(missing)}: this broker is not alive; the live brokers are "
             f"{', '.join(map(str, every))}"
         )
-    # Ask all brokers, so that a broker that is not alive is reported immediately.
+    # List all brokers, so that a dead one is reported at once.
     chosen = {each: every[each] for each in every if not brokers or each in brokers}
     found = with_replicas_of(topics, chosen)
     if as_json:
@@ -88,13 +88,13 @@ def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, s
     else:
         for line in describe_lines(found):
             click.echo(line)
-    # The exit code indicates a failed directory, for monitoring (KIP-112).
+    # The exit code tells monitoring of a failed directory (KIP-112).
     is_well = all(each.error is None for directories in found.values() for each in directories)
     return EXIT_OK if is_well else EXIT_FAILURE
 
 
 def describe_lines(found: Described) -> Iterator[str]:
-    """Yield Kafka 3.9's lines, the last of which is JSON."""
+    """Yield the lines that Kafka 3.9 prints, the last of which is JSON."""
     yield "Querying brokers for log directories information"
     yield f"Received log directory information from brokers {','.join(map(str, found))}"
     brokers = [
@@ -124,7 +124,7 @@ def describe_lines(found: Described) -> Iterator[str]:
 
 
 def _strays(directory: LogDirDescription) -> dict[str, object]:
-    """Return an additional entry that Kafka's tool does not have, unless it would be empty."""
+    """Return an entry that Kafka's tool does not print, unless it would be empty."""
     found = sorted(directory.strays.items())
     return {"strays": [{"name": name, "size": size} for name, size in found]} if found else {}
 

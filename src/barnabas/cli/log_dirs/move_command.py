@@ -60,7 +60,7 @@ async def _move(
     async with Admin(servers, **client_options()) as admin:
         directories = await admin.describe_log_dirs()
         broker = _broker(directories, broker_id)
-        # Otherwise, the broker would reject every replica with LOG_DIR_NOT_FOUND.
+        # Without this check, the broker would reject every replica with LOG_DIR_NOT_FOUND.
         _check_directory(broker, path, directories[broker])
         names = await _names(admin, wanted, broker)
         outcomes = await admin.alter_replica_log_dirs(broker, dict.fromkeys(names, path))
@@ -102,8 +102,8 @@ def _check_directory(broker: int, path: str, found: Collection[LogDirDescription
 
 
 async def _names(admin: Admin, wanted: Sequence[Selection], broker: int) -> list[TopicPartition]:
-    """Return the partitions. For a whole topic, these are the ones with a replica on the broker.
-    Raises BadReset if a partition does not exist.
+    """Return the partitions; for a whole topic, those with a replica on the broker. Raises BadReset
+    if a partition does not exist.
     """
     described = await admin.describe_topics([each.topic for each in wanted])
     partitions = {topic.name: topic.partitions for topic in described}
@@ -114,7 +114,7 @@ async def _names(admin: Admin, wanted: Sequence[Selection], broker: int) -> list
             names.update(
                 TopicPartition(each.topic, partition.partition)
                 for partition in partitions[each.topic]
-                # For a whole topic, partitions without a replica on the broker are ignored.
+                # For a whole topic, skip partitions without a replica on the broker.
                 if broker in partition.replicas
             )
     if not names:
@@ -125,14 +125,14 @@ async def _names(admin: Admin, wanted: Sequence[Selection], broker: int) -> list
 async def _wait_for_move(
     admin: Admin, broker: int, path: str, names: Collection[TopicPartition]
 ) -> list[TopicPartition]:
-    """Wait until no replica is moving, and return those that have arrived."""
+    """Wait until no replica is moving, and return those that arrived."""
     with Waiting(f"broker {broker} to move {counted(len(names), 'replica')}"):
         while True:
             found = (await admin.describe_log_dirs()).get(broker, ())
             replicas = {each.path: each.replicas for each in found}.get(path, {})
             here = {name: replicas[name].is_future for name in names if name in replicas}
-            # A replica has arrived if it is in the directory and not a future one. If the directory
-            # does not have the replica at all, the move was abandoned.
+            # A replica has arrived if it is in the directory and no longer a future one. If it is
+            # not in the directory at all, the move was abandoned.
             if not any(here.values()):
                 return sorted(here)
             await asyncio.sleep(_LOOK_EVERY_S)

@@ -12,15 +12,15 @@ Directories = Mapping[int, Sequence[LogDirDescription]]
 
 
 def topic_sizes(directories: Directories, topics: Iterable[TopicDescription]) -> dict[str, int]:
-    """Return the size of each topic in bytes, counting each partition once: the leader's size or,
-    without a leader, that of the largest replica. Topics without a known replica are left out.
+    """Return the size of each topic in bytes, counting each partition once: the size of the leader
+    or, without one, of the largest replica. Topics without a known replica are omitted.
     """
     sizes = {
         (broker_id, name): replica.size_bytes
         for broker_id, own in directories.items()
         for directory in own
         for name, replica in directory.replicas.items()
-        # The copy that a move creates would count a partition twice.
+        # Counting the copy created by a move would count a partition twice.
         if not replica.is_future
     }
     found: Counter[str] = Counter()
@@ -29,8 +29,8 @@ def topic_sizes(directories: Directories, topics: Iterable[TopicDescription]) ->
             name = TopicPartition(topic.name, each.partition)
             known = [sizes[broker, name] for broker in each.replicas if (broker, name) in sizes]
             if known:
-                # A follower may lag, so the leader's size is used. Without a leader, the largest
-                # size is the best estimate.
+                # A follower may lag, so use the leader's size. Without a leader, the largest size
+                # is the best guess.
                 found[topic.name] += sizes.get((each.leader, name), max(known))
     return dict(found)
 

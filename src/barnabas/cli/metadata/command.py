@@ -1,7 +1,7 @@
 """Implements `barnabas metadata`, which reads the tree like `zookeeper-shell.sh` and imports trees.
 
-A cluster's tree is in its ZooKeeper. The tree of a broker without ZooKeeper is in its log
-directories. The files are read in their current state, even if the broker is running.
+A cluster's tree is in its ZooKeeper; that of a broker without ZooKeeper is in its log directories.
+The files are read as they are, even if the broker is running.
 """
 
 from __future__ import annotations
@@ -150,8 +150,7 @@ def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> No
       barnabas metadata import tree.json --dir /disk1/kafka --dir /disk2/kafka
       barnabas metadata import tree.json --zookeeper-connect localhost:2181 --dir /var/lib/kafka
     """
-    # The environment is ignored, because an import must not be written to a place that was not
-    # specified.
+    # Ignore the environment: an import must be written only to a place that the user specified.
     settings = source.zookeeper() if source != NO_SOURCE else None
     if settings is None and not directories:
         raise click.UsageError("name the target: --dir or --zookeeper-connect")
@@ -159,12 +158,13 @@ def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> No
     for directory in directories:
         if not directory.is_dir():
             raise ConfigError(f"{directory} is not a directory")
-        # This check precedes any lock or write, because another cluster's tree would orphan the
-        # logs here.
+        # Check this before any lock or write: another cluster's tree would orphan the broker's
+        # logs.
         _check_cluster(directory, tree)
     with ExitStack() as locks:
         for directory in directories:
-            # The lock keeps a broker that starts in the meantime from writing to the same files.
+            # The lock keeps any broker that starts during the import from writing to the same
+            # files.
             locks.callback(lock_directory(directory).release)
         summary = asyncio.run(_import(tree, directories, settings))
     into = ", ".join(map(str, directories)) if settings is None else settings.connect
@@ -188,8 +188,7 @@ def _summary_lines(summary: ImportSummary, file: Path, into: str) -> Iterator[st
 
 
 def _tree(file: Path) -> dict[str, Any]:
-    """Return the nodes by path. Raises CorruptData if the file is not JSON or has a different
-    structure.
+    """Return the nodes by path. Raises CorruptData if the file is not JSON or not an exported tree.
     """
     if file.stat().st_size > _MAX_TREE_BYTES:
         raise CorruptData(f"{file} is larger than {_MAX_TREE_BYTES} bytes")
@@ -203,7 +202,7 @@ def _tree(file: Path) -> dict[str, Any]:
 
 
 def _check_cluster(directory: Path, tree: dict[str, Any]) -> None:
-    """Reject a tree from a cluster other than that of the directory. Raises ConfigError or
+    """Reject a tree from another cluster than the directory's. Raises ConfigError or
     CorruptData.
     """
     theirs = cluster_of(directory)
@@ -212,7 +211,7 @@ def _check_cluster(directory: Path, tree: dict[str, Any]) -> None:
     node = tree.get(layout.CLUSTER_ID)
     data = node.get("data") if isinstance(node, dict) else None
     if not isinstance(data, str):
-        return  # without an id, `import_tree` reports what is wrong with the tree
+        return  # without an id, `import_tree` reports the error
     named = layout.decode_cluster_id(data.encode())
     if theirs != named:
         raise ConfigError(f"{directory} belongs to cluster {theirs}, the tree to {named}")
@@ -222,8 +221,7 @@ async def _import(
     tree: dict[str, Any], directories: tuple[Path, ...], settings: Settings | None
 ) -> ImportSummary:
     def latest_epoch(partition: TopicPartition) -> int:
-        """Return the latest epoch in the partition's log in any of the directories, or -1 if there
-        is none.
+        """Return the latest epoch in any of the partition's logs, or -1 if there is none.
         """
         found = [-1]
         for directory in directories:
@@ -243,7 +241,7 @@ async def _import(
 
 
 def _check(path: str, directory: Path | None, source: TreeSource) -> None:
-    """Raise UsageError for an invalid path, or for two sources at the same time."""
+    """Raise UsageError if the path is invalid or two sources are given."""
     if not path.startswith("/") or (path != "/" and "" in path[1:].split("/")):
         raise click.UsageError(f"{path} is not the path of a node, such as /brokers/topics")
     if directory is not None and source != NO_SOURCE:

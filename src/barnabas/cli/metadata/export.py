@@ -46,7 +46,7 @@ def export(file: Path, directories: tuple[Path, ...], source: TreeSource) -> Non
     """
     if directories and source != NO_SOURCE:
         raise click.UsageError("--dir cannot be combined with --zookeeper-connect or --config")
-    # An export is often the only copy of a certain state, so it is never overwritten.
+    # Never overwrite an export: it is often the only copy of an earlier state.
     if file != _STANDARD_OUTPUT and file.exists():
         raise ConfigError(f"{file} already exists; choose another name, or delete it first")
     found = asyncio.run(_read(source, directories))
@@ -65,15 +65,14 @@ def export(file: Path, directories: tuple[Path, ...], source: TreeSource) -> Non
 
 async def _read(source: TreeSource, directories: tuple[Path, ...]) -> Export:
     settings = None if directories else source.zookeeper()
-    # Only the root of a ZooKeeper may contain other programs' nodes; a chroot belongs to the
-    # cluster.
+    # Only the root may contain other programs' nodes; a chroot belongs to the cluster.
     has_others = settings is not None and not hosts_and_chroot(settings.connect)[1]
     async with reading(source, *directories) as store:
         return await export_tree(store, has_others=has_others)
 
 
 def _report(found: Export, file: Path) -> None:
-    """Print a summary on standard error, because the tree itself may be on standard output."""
+    """Print a summary on standard error, because the tree may be on standard output."""
     ephemeral = sum("ephemeral" in node for node in found.tree.values())
     into = "" if file == _STANDARD_OUTPUT else f" into {file}"
     click.echo(

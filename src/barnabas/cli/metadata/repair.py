@@ -1,4 +1,4 @@
-"""Implements `barnabas metadata repair`, which repairs damaged metadata of a broker without
+"""Implements `barnabas metadata repair`, which repairs the damaged metadata of a broker without
 ZooKeeper (ZK-6).
 """
 
@@ -85,13 +85,13 @@ def repair(directories: tuple[Path, ...], properties_file: Path | None, accepts_
 
 
 def _named_in(properties_file: Path, given: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the log directories in a broker's properties file. Raises ConfigError if `given` is
-    not all of them, or if a directory is missing.
+    """Return the log directories in a broker's properties file. Raises ConfigError if any is
+    missing or left out of `given`.
     """
     properties = parse_properties(properties_file.read_text(errors="replace"))
     named = tuple(map(Path, BrokerConfig(properties).log_directories()))
-    # A directory that is left out would keep a different history, and the broker would refuse to
-    # start with both.
+    # A directory left out would keep a different history, and the broker would refuse to start with
+    # both.
     if given and {each.resolve() for each in given} != {each.resolve() for each in named}:
         raise ConfigError(
             f"the log directories in {properties_file} are {', '.join(map(str, named))}: "
@@ -107,7 +107,7 @@ def _named_in(properties_file: Path, given: Sequence[Path]) -> tuple[Path, ...]:
 
 
 async def _repair(directories: Sequence[Path], accepts_loss: bool) -> list[str]:
-    # If nothing exists there, the path may be wrong, and a repair would create an empty tree.
+    # If nothing exists at the path, it may be wrong, and a repair would create an empty tree.
     if not accepts_loss and merge_without_loss(read_copies(directories)).is_new:
         raise ConfigError(
             f"there is no {JOURNAL_NAME} with content in {', '.join(map(str, directories))}: "
@@ -124,15 +124,14 @@ async def _repair(directories: Sequence[Path], accepts_loss: bool) -> list[str]:
 
 
 async def _begin_again(store: EmbeddedStore, directories: Sequence[Path]) -> None:
-    """Write the logs' cluster id into an empty store, so that the broker can start again."""
+    """Write the logs' cluster id into an empty store, so that the broker can start."""
     found = {each for directory in directories if (each := cluster_of(directory)) is not None}
     if len(found) > 1:
         raise ConfigError(
             f"the log directories belong to different clusters ({', '.join(found)}): "
             "name those of one broker"
         )
-    # An empty tree gets the logs' cluster id, because with a new id, the broker would reject its
-    # own logs.
+    # An empty tree needs the logs' cluster id: with a new id, the broker would reject its own logs.
     if store.was_new and found:
         cluster = layout.CLUSTER_ID.rpartition("/")[0]
         await store.commit(
@@ -154,8 +153,7 @@ def _report(
 
 
 def lock_directory(directory: Path) -> Lock:
-    """Lock a log directory, so that no broker can use it. Raises ConfigError if a broker already
-    uses it.
+    """Lock a log directory against use by a broker. Raises ConfigError if a broker is using it.
     """
     try:
         return OsFiles().lock(directory / LOCK_NAME)
@@ -164,7 +162,7 @@ def lock_directory(directory: Path) -> Lock:
 
 
 def cluster_of(directory: Path) -> str | None:
-    """Return the id of the cluster to which a log directory belongs, if any."""
+    """Return the cluster id of a log directory, if it has one."""
     meta = directory / META_NAME
     if not meta.exists():
         return None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from barnabas.cluster.zookeeper import ZooKeeperStore
     from barnabas.cluster.zookeeper_settings import Settings
 
-_READ_ONLY: Final = "/zookeeper/config"  # only for its administrator
+_READ_ONLY: Final = "/zookeeper/config"  # only for ZooKeeper's administrator
 
 
 @click.command()
@@ -59,19 +59,17 @@ def secure(source: TreeSource, undo: bool) -> None:
 
 
 class Done(NamedTuple):
-    """Holds the number of nodes whose rights have been set, and the other programs' nodes in the
-    root."""
+    """Holds the number of nodes changed, and the nodes of other programs in the root."""
 
     nodes: int
     others: list[str]
 
 
 async def set_rights(settings: Settings, *, is_protected: bool) -> Done:
-    """Set the rights of each node after those of its children, so that a node appearing under a
-    protected node must have been created by a broker. Raises ConfigError or MetadataError.
-
-    The root is included if it is the chroot or has no other programs' nodes; otherwise every client
-    could delete /controller in it.
+    """Set the rights of each node after those of its children, so that only a broker can have
+    created a node that appears under a protected one. Raises ConfigError or MetadataError. The root
+    is included if it is the chroot or contains no other programs' nodes; if it were left open, any
+    client could delete /controller in it.
     """
     async with _open_store(settings) as store:
         paths = list(await nodes_below(store, CLUSTER_TOPS))
@@ -83,16 +81,15 @@ async def set_rights(settings: Settings, *, is_protected: bool) -> Done:
             names = {f"/{name}" for name in (root.children if root is not None else ())}
             others = sorted(names - {*CLUSTER_TOPS, ZOOKEEPERS_OWN})
         if not others:
-            # Put the root first in the list, so that it is set last: the order is reversed below.
+            # Put the root first, so that it is set last: the order is reversed below.
             paths.insert(0, "/")
         return Done(await _set_each(store, paths, is_protected=is_protected), others)
 
 
 async def close_server(settings: Settings) -> None:
     """Make the brokers the owners of a ZooKeeper that only this cluster uses, with all its nodes.
-
-    Does nothing if the root is already closed, because it must have been closed before the brokers
-    created anything. Raises ConfigError or MetadataError.
+    Does nothing if the root is closed, since it must have been closed before the brokers created
+    anything. Raises ConfigError or MetadataError.
     """
     async with _open_store(settings) as store:
         if await store.is_open_to_all("/"):

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SESSION_MS, _CONNECTION_MS = 6_000, 2_400
-"""Upper limits for timeouts: a broker waits for a ZooKeeper that is starting, but the user of a
-command does not.
+"""Upper limits for timeouts: a broker waits for ZooKeeper to start, but the user of a command does
+not.
 """
 
 _ELSEWHERE = "--dir names another one, --zookeeper-connect the ZooKeeper of a cluster"
@@ -55,7 +55,7 @@ class TreeSource(NamedTuple):
         return settings
 
     def log_directories(self) -> list[Path]:
-        """Return the directories with the tree of a broker without ZooKeeper. Raises
+        """Return the log directories of a broker without ZooKeeper. Raises
         ConfigError.
         """
         return [Path(each) for each in self._config().log_directories()]
@@ -64,7 +64,7 @@ class TreeSource(NamedTuple):
         file = self.properties_file
         properties = {} if file is None else load_properties(file)
         properties |= from_environment(os.environ)
-        # A command serves no clients, so configs that a broker could not fulfil do not matter here.
+        # A command serves no clients, so configs that a broker could not fulfil do not matter.
         properties = {
             name: text
             for name, text in properties.items()
@@ -79,7 +79,7 @@ NO_SOURCE = TreeSource(None, None)
 
 
 def command_settings(config: BrokerConfig) -> Settings:
-    """Return a broker's settings with shorter timeouts, because a user is waiting. Raises
+    """Return a broker's settings, with shorter timeouts because a user is waiting. Raises
     ConfigError.
     """
     from barnabas.cluster.zookeeper_settings import settings_from
@@ -127,7 +127,7 @@ async def reading(source: TreeSource, *directories: Path | None) -> AsyncIterato
         try:
             store = EmbeddedStore.open(*(given or source.log_directories()), read_only=True)
         except ConfigError as error:
-            # Without --dir, the default directory was read, which may not be the intended one.
+            # Without --dir, the default directory was read, perhaps by mistake.
             raise ConfigError(f"{error}; {_ELSEWHERE}") from error
     try:
         yield store
@@ -136,7 +136,7 @@ async def reading(source: TreeSource, *directories: Path | None) -> AsyncIterato
 
 
 async def open_zookeeper(settings: Settings, *, makes_chroot: bool = False) -> MetadataStore:
-    # The client is slow to import, and most commands do not use it.
+    # The client is slow to import, and most commands do without it.
     from barnabas.cluster.zookeeper import ZooKeeperStore
 
     return await ZooKeeperStore.open(settings, makes_chroot=makes_chroot)

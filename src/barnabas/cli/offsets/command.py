@@ -1,4 +1,4 @@
-"""Implements `barnabas offsets`, which works like `kafka-get-offsets.sh` and prints its lines."""
+"""Implements `barnabas offsets`, which works and prints like `kafka-get-offsets.sh`."""
 
 from __future__ import annotations
 

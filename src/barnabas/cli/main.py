@@ -1,7 +1,7 @@
-"""Runs the command `barnabas`, and selects what to run before importing anything large.
+"""Runs the command `barnabas`, choosing what to run before importing anything large.
 
-`server start` is handled first, because a broker is ready in a tenth of a second, and importing the
-libraries of the other commands would take half of that.
+`server start` is handled first: a broker is ready in a tenth of a second, and importing the
+libraries of the other commands would take half as long.
 """
 
 from __future__ import annotations

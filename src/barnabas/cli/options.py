@@ -1,4 +1,4 @@
-"""Defines options that several commands share, and parses them."""
+"""Defines and parses options that several commands share."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Duration(click.ParamType[float]):
 
 
 def topic_name(command: F) -> F:
-    """Add the topic as an argument or, as in Kafka's tools, as `--topic`."""
+    """Accept the topic as an argument or, like Kafka's tools, as `--topic`."""
     option = click.option(
         "--topic",
         "topic_option",
@@ -61,7 +61,7 @@ def topic_name(command: F) -> F:
 
 
 def one_topic(argument: str | None, option: str | None) -> str:
-    """Return the topic that was given in either way. Raises UsageError."""
+    """Return the topic, given either way. Raises UsageError."""
     if argument is not None and option is not None and argument != option:
         raise click.UsageError(f"two topics are named, {argument} and {option}")
     name = argument if argument is not None else option
@@ -71,17 +71,17 @@ def one_topic(argument: str | None, option: str | None) -> str:
 
 
 def storage_options(pairs: Iterable[str]) -> dict[str, str]:
-    """Return the options from `--storage`. Raises UsageError, which does not show the value,
-    because it may be a secret.
+    """Return the options from `--storage`. Raises UsageError, which never shows the value: it may
+    be a secret.
     """
-    # The value may be a secret key, so the pair is not shown.
+    # The value may be a secret key, so do not show the pair.
     if any("=" not in pair for pair in pairs):
         raise click.UsageError("--storage: one value is not NAME=VALUE")
     return key_values(pairs, "--storage")
 
 
 def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:
-    """Parse `k=v` texts into a dictionary. If a name is repeated, the last value is used. Raises
+    """Parse `k=v` texts into a dictionary. The last value of a repeated name wins. Raises
     UsageError."""
     found: dict[str, str] = {}
     for pair in pairs:
@@ -100,10 +100,10 @@ def client_properties(pairs: Iterable[str], option: str) -> dict[str, str]:
 
 
 def unescape(text: str) -> bytes:
-    r"""Return the bytes of an argument, with `\t`, `\n`, `\r`, `\\`, `\0` and `\x1e` replaced."""
+    r"""Return an argument as bytes, with `\t`, `\n`, `\r`, `\\`, `\0` and `\x1e` replaced."""
     replacements = {"t": b"\t", "n": b"\n", "r": b"\r", "0": b"\0", "\\": b"\\"}
     pieces: list[bytes] = []
-    # An unknown escape sequence is left unchanged.
+    # Leave unknown escape sequences unchanged.
     for piece in re.split(r"(\\x[0-9a-fA-F]{2}|\\.)", text, flags=re.DOTALL):
         if piece.startswith("\\x") and len(piece) == 4:
             pieces.append(bytes([int(piece[2:], 16)]))
@@ -117,12 +117,11 @@ def unescape(text: str) -> bytes:
 def run_client(
     work: Coroutine[Any, Any, T], waits_for: str | None = "an answer of the brokers"
 ) -> T:
-    """Run one command's work on its own loop; Ctrl-C cancels it.
+    """Run a command's work on its own loop; Ctrl-C cancels it.
 
-    `waits_for` is shown on a terminal if the work takes a long time; None means that the command
-    does this itself.
+    If the work takes long, `waits_for` is shown on a terminal; None: the command does this itself.
     """
-    # Commands that use no broker do not import these.
+    # Commands without brokers do not import these.
     import asyncio
 
     from barnabas.net.loop import new_event_loop
@@ -136,7 +135,7 @@ def run_client(
         except UnknownTopicOrPartition as error:
             context = click.get_current_context(silent=True)
             servers = None if context is None else context.params.get("servers")
-            # The brokers may have topics with similar names.
+            # The brokers may know topics with similar names.
             if servers:
                 from barnabas.cli.connection import client_options
                 from barnabas.cli.suggestion import topics_like

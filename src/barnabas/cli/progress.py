@@ -1,4 +1,4 @@
-"""Shows a progress bar on a terminal; shows nothing elsewhere."""
+"""Shows a progress bar, but only on a terminal."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """Shows a bar on standard error during the `with` block, if this is a terminal and `wanted` is
-    true.
+    """Shows a bar during the `with` block, if `wanted` and standard error is a terminal.
     """
 
     def __init__(self, size_bytes: int | None, *, wanted: bool) -> None:
         self._size_bytes = size_bytes
         self._bar: Bar | None = None
         self._task: TaskID | None = None
-        # rich is imported only if there is something to draw.
+        # Import rich only if there is something to draw.
         self._wanted = wanted and sys.stderr.isatty()
 
     def __enter__(self) -> Progress:
@@ -42,8 +41,7 @@ class Progress:
             self._bar.stop()
 
     def advance(self, size_bytes: int, records: int) -> None:
-        """Record that `size_bytes` more were read, and that `records` have been acknowledged in
-        total."""
+        """Record that `size_bytes` more were read, and `records` acknowledged in total."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, advance=size_bytes, records=counted(records, "record"))
 

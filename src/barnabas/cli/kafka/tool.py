@@ -184,7 +184,7 @@ def patterns(text: str, option: str) -> re.Pattern[str]:
 
 
 def run_ours(lines: Sequence[Line]) -> int:
-    """Run commands of ours that print Kafka's output. Return the first nonzero exit code, or 0."""
+    """Run `barnabas` commands that print what Kafka prints. Returns the first nonzero exit code."""
     from barnabas.cli.app import run
 
     return next((code for line in lines if (code := run(line))), 0)

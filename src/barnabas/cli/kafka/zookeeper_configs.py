@@ -273,7 +273,7 @@ async def _operations(store: MetadataStore, entity: Entity, edit: Edit) -> list[
 
 
 def _configs_to_add(given: Given) -> dict[str, str]:
-    """Return the pairs of --add-config or --add-config-file. Raises BadCommandLine without them."""
+    """Return the pairs in --add-config or --add-config-file. Raises BadCommandLine without them."""
     path = given.text("add-config-file")
     if path is not None:
         return load_properties(path)
@@ -312,7 +312,7 @@ def _edit(
 
 
 def _scram_edit(given: Given, entity: Entity) -> Edit:
-    """Return the change to a user's credentials. No message shows text that may be a password."""
+    """Return the change to a user's credentials. No message shows any possible password."""
     user = decoded_user(entity.name or "")
     if entity.has_clients or user is None:
         raise BadCommandLine("SCRAM credentials belong to one user: name the user, and no client")

@@ -122,8 +122,7 @@ def stop(server: ZooKeeper) -> bool:
 
 
 def stop_process(pid: int) -> bool:
-    """Stop a server's process and wait until it ends; return False if it has already ended. Raises
-    CannotRun."""
+    """Stop a server's process and wait for it. Returns False if it had ended. Raises CannotRun."""
     began_ticks = process_began_ticks(pid)
     try:
         os.kill(pid, signal.SIGTERM)

@@ -57,8 +57,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Set the rights. Like Kafka's tool, this prints nothing unless the tree does not look like
-    that of a cluster."""
+    """Set the rights. Like Kafka's tool, print only a warning, if the tree is not a cluster's."""
     is_secure = _is_secure(given)
     # Connect like a broker, so that the brokers' credentials own the nodes.
     settings = _settings(given)._replace(is_protected=is_secure)

@@ -130,8 +130,7 @@ def _strays(directory: LogDirDescription) -> dict[str, object]:
 
 
 def with_replicas_of(topics: Collection[str], found: Described) -> Described:
-    """Return the directories with only the replicas of these topics, or of all topics if none is
-    given."""
+    """Return the directories with the replicas of these topics, or of all if none is given."""
     if not topics:
         return found
     return {

@@ -1,5 +1,4 @@
-"""Implements `barnabas metadata secure`, which sets the access rights of an existing tree in
-ZooKeeper (SE-6)."""
+"""Implements `barnabas metadata secure`, which sets the rights of a tree in ZooKeeper (SE-6)."""
 
 from __future__ import annotations
 

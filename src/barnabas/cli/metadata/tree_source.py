@@ -1,8 +1,7 @@
-"""Determines a command's source of the metadata tree: ZooKeeper, or a broker's own directory.
+"""Determines where a command reads the metadata tree: in ZooKeeper, or in a broker's own directory.
 
-As for a broker, the source is ZooKeeper if the settings specify one, and otherwise the log
-directories. The settings are read from a properties file, then the environment, then the command
-line.
+As for a broker, it is ZooKeeper if the settings specify one, or else the log directories. Settings
+are read from a properties file, then the environment, then the command line.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def offsets(  # noqa: PLR0913  (a command's parameters are its options)
 
             async def ask(time_ms: int) -> dict[TopicPartition, OffsetAndTimestamp]:
                 # A request for a partition without a leader would be retried until time is up,
-                # which would hide the other partitions.
+                # delaying all others.
                 times = {name: time_ms for name, has_leader in names.items() if has_leader}
                 return await admin.list_offsets(times, read_committed=committed)
 
@@ -125,9 +125,9 @@ def offsets(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 def offset_lines(found: Mapping[TopicPartition, OffsetAndTimestamp]) -> Iterator[str]:
-    """Yield Kafka 3.9's lines for the partitions that have such an offset, in order."""
+    """Yield Kafka 3.9's output lines for the partitions that have such an offset, in order."""
     for name in sorted(found):
-        # -1 means that no record is that recent. Kafka prints no line for it.
+        # -1 means that no record is so recent. Kafka prints no line for it.
         if found[name].offset >= 0:
             yield f"{name.topic}:{name.partition}:{found[name].offset}"
 
@@ -135,8 +135,8 @@ def offset_lines(found: Mapping[TopicPartition, OffsetAndTimestamp]) -> Iterator
 async def _partitions(
     admin: Admin, wanted: Iterable[Selection], exclude_internal: bool
 ) -> dict[TopicPartition, bool]:
-    """Return the partitions to look up, in order, with whether each has a leader. Raises BadReset
-    if a partition does not exist.
+    """Return the partitions to look up, in order, and whether each has a leader. Raises BadReset if
+    a partition does not exist.
     """
     names = [each.topic for each in wanted]
     described = {

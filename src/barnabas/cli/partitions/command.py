@@ -24,8 +24,8 @@ from barnabas.errors import ClusterAuthorizationFailed, KafkaError, UnknownTopic
 from barnabas.events import Event
 from barnabas.types import TopicPartition
 
-_ANSWER_TIMEOUT_MS = 2_000  # a broker that hangs must not hide the others
-_SILENCE_S = 5.0  # after that, the screen is out of date
+_ANSWER_TIMEOUT_MS = 2_000  # a hung broker must not hide the others
+_SILENCE_S = 5.0  # after this time, the screen is out of date
 _REMEMBERED_CHANGES = 100
 
 
@@ -87,12 +87,12 @@ def watch(
 
 
 class _Watcher:
-    """Checks the cluster repeatedly, and shows the results."""
+    """Polls the cluster, and shows the results."""
 
     def __init__(self, servers: str, names: tuple[str, ...], internal: bool) -> None:
         self._servers = servers
         self._names = list(dict.fromkeys(names)) or None
-        # A topic that was requested is always shown, even an internal one.
+        # Always show a requested topic, even an internal one.
         self._internal = internal or bool(names)
         self._clock = SystemClock()
         self._watch = Watch()
@@ -163,7 +163,7 @@ class _Watcher:
         return look
 
     async def _news(self, admin: Admin) -> list[Event]:
-        """Return the brokers' events since the last look, or none the first time."""
+        """Return the brokers' events since the last poll, or none the first time."""
         try:
             reports = await admin.events(self._after)
         except ClusterAuthorizationFailed:
@@ -183,8 +183,7 @@ class _Watcher:
         """Look after a pause, and retry after transient errors, so that a cluster's recovery is
         shown."""
         wait_s = interval_ms / 1000
-        # Retries below are silent, so a timer reports if there has been no information for a long
-        # time.
+        # Retries are silent, so a timer reports a long time without information.
         silence = asyncio.get_running_loop().call_later(wait_s + _SILENCE_S, on_silence)
         try:
             while True:
@@ -194,7 +193,7 @@ class _Watcher:
                 except Unreachable:
                     continue
                 except KafkaError as error:
-                    # Do not wait for a watched topic that was deleted.
+                    # Do not wait for a deleted topic.
                     if isinstance(error, UnknownTopicOrPartition) or not error.retriable:
                         raise
         finally:

@@ -97,7 +97,7 @@ def _read(path: Path) -> list[TopicPartition]:
 
 
 def _report(kind: str, outcomes: Mapping[TopicPartition, KafkaError | None]) -> int:
-    """Print Kafka's lines, and return the exit code, which is 1 if an election failed."""
+    """Print what Kafka prints, and return the exit code: 1 if any election failed."""
     elected = [name for name, error in sorted(outcomes.items()) if error is None]
     unneeded = [
         name for name, error in sorted(outcomes.items()) if isinstance(error, ElectionNotNeeded)

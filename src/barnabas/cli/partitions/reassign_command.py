@@ -1,4 +1,4 @@
-"""Implements `barnabas reassign`, like `kafka-reassign-partitions.sh`, with its files and lines."""
+"""Implements `barnabas reassign`, with the files and output of `kafka-reassign-partitions.sh`."""
 
 from __future__ import annotations
 
@@ -211,8 +211,8 @@ async def _generate(servers: str, names: list[str], brokers: list[int], by_rack:
         racks = await racks_of(admin)
     check_known(brokers, racks)
     chosen = {broker: racks[broker] if by_rack else None for broker in brokers}
-    # The first broker is random, as for a new topic; otherwise, every proposal would load the same
-    # broker most.
+    # The first broker is random, as for a new topic, or every proposal would favour the same
+    # broker.
     plan = propose(topics, chosen, random.randrange(len(brokers)))
     _print(
         [
@@ -234,7 +234,7 @@ async def _execute(servers: str, plan: Plan, additional: bool, rates: Rates) -> 
         )
         before = await replicas_of(admin, wanted)
         moving = await admin.list_partition_reassignments()
-        # As in Kafka, another plan needs a confirmation while moves are in progress.
+        # As in Kafka, a further plan needs confirmation while moves are in progress.
         if moving and not additional:
             complain(
                 _WHO,
@@ -254,8 +254,7 @@ async def _execute(servers: str, plan: Plan, additional: bool, rates: Rates) -> 
         if rates != (None, None):
             _print([_VERIFY])
         if rates.between_brokers is not None:
-            # The throttle is set before the moves start, so that nothing is copied without the
-            # limit.
+            # Set the throttle before starting the moves, so that nothing is copied unthrottled.
             await throttle(admin, moves(moving, wanted, before), rates.between_brokers)
             _print([f"The inter-broker throttle limit was set to {rates.between_brokers} B/s"])
         if rates.between_log_dirs is not None:
@@ -275,20 +274,20 @@ async def _execute(servers: str, plan: Plan, additional: bool, rates: Rates) -> 
 async def _verify(servers: str, plan: Plan, preserve_throttles: bool) -> int:
     wanted, log_dirs = plan
     async with Admin(servers, **client_options()) as admin:
-        # Look this up first, so that a move that ends in between counts as completed.
+        # Look this up first, so that a move that ends before the next request counts as completed.
         moving = await admin.list_partition_reassignments()
         actual = current(await admin.describe_topics())
         found = places(log_dirs, await admin.describe_log_dirs()) if log_dirs else {}
         _print([*status_lines(wanted, actual, moving), *(move_lines(log_dirs, found) or [""])])
         are_moving = bool(moving) or any(each.is_moving() for each in found.values())
-        # Clearing the throttle now would remove the limit from a move that is still in progress.
+        # Clearing the throttle would also remove it from moves still in progress.
         if are_moving or preserve_throttles:  # including other moves: a broker has one rate for all
             return EXIT_OK
         return await _clear(admin, wanted, actual)
 
 
 async def _clear(admin: Admin, wanted: Replicas, actual: Replicas) -> int:
-    """Clear every broker's throttle, because it is no longer known which brokers took part."""
+    """Clear every broker's throttle; which ones took part is no longer known."""
     named = {broker for brokers in wanted.values() for broker in brokers}
     brokers = sorted(named | (await racks_of(admin)).keys())
     topics = sorted({name.topic for name in wanted} & {name.topic for name in actual})
@@ -303,7 +302,7 @@ async def _cancel(servers: str, plan: Plan, preserve_throttles: bool) -> int:
     wanted, log_dirs = plan
     async with Admin(servers, **client_options()) as admin:
         moving = await admin.list_partition_reassignments(wanted)
-        # None instead of a partition's replicas cancels its reassignment (KIP-455).
+        # None in place of replicas cancels a partition's reassignment (KIP-455).
         outcomes = await admin.alter_partition_reassignments(dict.fromkeys(moving))
         cancelled = sorted(name for name, error in outcomes.items() if error is None)
         if cancelled:
@@ -316,7 +315,7 @@ async def _cancel(servers: str, plan: Plan, preserve_throttles: bool) -> int:
         over = {
             name: error
             for name, error in outcomes.items()
-            # The move ended between the two requests, so there is nothing left to cancel.
+            # The move ended between the two requests; there is nothing left to cancel.
             if not isinstance(error, NoReassignmentInProgress)
         }
         if not over:
@@ -330,7 +329,7 @@ async def _cancel(servers: str, plan: Plan, preserve_throttles: bool) -> int:
 
 
 async def _cancel_moves(admin: Admin, log_dirs: LogDirs) -> int:
-    """Cancel moves between log directories by moving the replicas to their current directories."""
+    """Cancel moves between log directories, by moving the replicas to where they are."""
     found = places(log_dirs, await admin.describe_log_dirs())
     back = {
         replica: place.current
@@ -349,7 +348,7 @@ async def racks_of(admin: Admin) -> dict[int, str | None]:
 
 
 async def replicas_of(admin: Admin, wanted: Replicas) -> Replicas:
-    """Return the replicas of all these partitions. Raises BadPlan if one does not exist."""
+    """Return the replicas of these partitions. Raises BadPlan if any partition does not exist."""
     there = current(await admin.describe_topics(sorted({name.topic for name in wanted})))
     missing = sorted(wanted.keys() - there.keys())
     if missing:
@@ -358,12 +357,12 @@ async def replicas_of(admin: Admin, wanted: Replicas) -> Replicas:
 
 
 def plan_of(path: Path) -> Plan:
-    """Return the plan in a file. Raises BadPlan, which contains the file's name."""
+    """Return the plan in a file. Raises BadPlan, which includes the file name."""
     return Plan(_read(path, read_plan), _read(path, read_log_dirs))
 
 
 def check_known(brokers: Collection[int], racks: Mapping[int, str | None]) -> None:
-    """Raise BadPlan for an unknown broker."""
+    """Raise BadPlan if any broker is unknown."""
     unknown = sorted(set(brokers) - racks.keys())
     if unknown:
         raise BadPlan(f"there is no broker {unknown[0]}, only {','.join(map(str, sorted(racks)))}")

@@ -1,10 +1,8 @@
-"""Handles the log directories in the plans of `reassign`, and Kafka's lines about moves between
-them.
+"""Handles the log directories in `reassign` plans, and words the state of moves as Kafka does.
 
     {"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","/disk2/kafka"]}
 
-Each entry is for the broker at the same position; "any" leaves the replica in its current
-directory.
+Each entry applies to the broker at the same position; "any" leaves the replica where it is.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ Described = Mapping[int, tuple[LogDirDescription, ...]]
 
 
 class Replica(NamedTuple):
-    """Represents a partition's replica on one broker; replicas are sorted as in Kafka's tool."""
+    """Represents a partition's replica on a broker; replicas are sorted as in Kafka's tool."""
 
     broker_id: int
     name: TopicPartition
@@ -40,14 +38,14 @@ LogDirs = dict[Replica, str]
 
 
 class Place(NamedTuple):
-    """Holds the log directory of a replica, and the directory to which it is moving."""
+    """Holds a replica's log directory, and the directory that it is moving to."""
 
     current: str | None
     future: str | None
 
     def is_moving(self) -> bool:
         """Return whether the replica is moving. It counts as moving until it is known to stay; as
-        in Kafka, a replica that is not found may still appear.
+        in Kafka, a missing replica may still appear.
         """
         return self.current is None or self.future is not None
 
@@ -62,14 +60,14 @@ def _place(replica: Replica, found: Described) -> Place:
     for directory in found.get(replica.broker_id, ()):
         there = directory.replicas.get(replica.name)
         if there is not None:
-            # A moving replica is in two directories: the current log, and the future log that is
+            # A moving replica exists in two directories: as the current log, and as the future log,
             # catching up.
             paths[there.is_future] = directory.path
     return Place(paths.get(False), paths.get(True))
 
 
 def move_lines(wanted: LogDirs, places: Mapping[Replica, Place]) -> list[str]:
-    """Return Kafka's lines for the state of the moves."""
+    """Return the lines that Kafka prints for the state of the moves."""
     return [_line(each, wanted[each], place) for each, place in places.items()]
 
 
@@ -96,10 +94,8 @@ def _line(replica: Replica, target: str, place: Place) -> str:
 
 
 async def start_moves(admin: Admin, wanted: LogDirs) -> dict[Replica, KafkaError]:
-    """Start the moves, and return those that could not be started, with their errors.
-
-    A replica that has just been reassigned to its broker may not exist yet, so this waits up to ten
-    seconds for it.
+    """Start the moves, and return those that could not be started, with their errors. A replica
+    just reassigned to its broker may not exist yet; this waits up to ten seconds for it.
     """
     pending = dict(sorted(wanted.items()))
     ends_at_s = asyncio.get_running_loop().time() + _BEGINS_WITHIN_S
@@ -118,8 +114,7 @@ async def start_moves(admin: Admin, wanted: LogDirs) -> dict[Replica, KafkaError
                     f"replica {name} with broker {broker_id} "
                 )
         is_over = asyncio.get_running_loop().time() >= ends_at_s
-        # REPLICA_NOT_AVAILABLE means that the broker does not have the replica yet. Other errors
-        # are returned.
+        # REPLICA_NOT_AVAILABLE means that the broker lacks the replica so far. Return other errors.
         is_final = not all(isinstance(error, ReplicaNotAvailable) for error in failed.values())
         if not failed or is_over or is_final:
             return failed

@@ -1,10 +1,11 @@
-"""Reads and writes the plans of `reassign`: Kafka's JSON files, and Kafka's lines. Pure.
+"""Reads and writes `reassign` plans as Kafka's JSON files, and words their state as Kafka does.
+Pure.
 
     {"version":1,"partitions":[
       {"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","any"]}]}
 
-A partition's first replica is its preferred leader. `log_dirs` may be left out (see
-`reassign_log_dirs`); the broker then chooses among its directories.
+A partition's first replica is its preferred leader. Without `log_dirs` (see `reassign_log_dirs`),
+the broker chooses among its directories.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _ANY = "any"
 
 
 class BadPlan(BarnabasError):
-    """Raised if the file is invalid; the message says why."""
+    """Raised if the file is invalid; the message gives the reason."""
 
 
 def read_plan(text: str) -> Replicas:
@@ -64,7 +65,7 @@ def read_log_dirs(text: str) -> LogDirs:
 
 
 def _log_dirs(name: TopicPartition, entry: Mapping[str, Any]) -> list[str]:
-    """Return one directory for each replica, or none at all."""
+    """Return a directory for each replica, or none at all."""
     found = entry.get("log_dirs") or []
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise BadPlan(f'partition {name}: "log_dirs" is not a list of paths')
@@ -97,7 +98,7 @@ def read_topics(text: str) -> list[str]:
 
 
 def plan_text(replicas: Mapping[TopicPartition, Sequence[int]]) -> str:
-    """Return the file that describes these replicas, in one line."""
+    """Return the file that describes these replicas, as one line."""
     partitions = [
         {
             "topic": name.topic,
@@ -112,7 +113,7 @@ def plan_text(replicas: Mapping[TopicPartition, Sequence[int]]) -> str:
 
 
 def current(topics: Iterable[TopicDescription]) -> Replicas:
-    """Return the replicas of all partitions of these topics."""
+    """Return the replicas of every partition of these topics."""
     return {
         TopicPartition(topic.name, partition.partition): partition.replicas
         for topic in topics
@@ -123,12 +124,10 @@ def current(topics: Iterable[TopicDescription]) -> Replicas:
 def propose(
     topics: Iterable[TopicDescription], racks: Mapping[int, str | None], start: int
 ) -> Replicas:
-    """Assign each topic to these brokers, like a new topic with the same replication factor.
-
+    """Assign each topic to these brokers as if it were new, with its current replication factor.
     Raises InvalidReplicationFactor if there are too few brokers.
     """
-    # Replicas are placed as by the controller for a new topic, so that a proposal distributes them
-    # equally well.
+    # Place replicas as the controller does for a new topic, so that they are as evenly distributed.
     return {
         TopicPartition(topic.name, number): tuple(brokers)
         for topic in topics
@@ -141,7 +140,7 @@ def propose(
 def status_lines(
     wanted: Replicas, actual: Replicas, moving: Mapping[TopicPartition, Reassignment]
 ) -> list[str]:
-    """Return lines with the state of a reassignment. A nonexistent partition has no replicas."""
+    """Return the state of a reassignment, as lines. A nonexistent partition has no replicas."""
     lines = ["Status of partition reassignment:"]
     for name, replicas in sorted(wanted.items()):
         is_at = actual.get(name, ())
@@ -158,7 +157,7 @@ def status_lines(
 
 
 def moving_lines(moving: Mapping[TopicPartition, Reassignment]) -> list[str]:
-    """Return lines with the partitions that are being reassigned."""
+    """Return the partitions being reassigned, as lines."""
     if not moving:
         return ["No partition reassignments found."]
     lines = ["Current partition reassignments:"]

@@ -1,9 +1,8 @@
-"""Handles the throttles of a reassignment, which `reassign --throttle` sets and --verify clears.
+"""Handles reassignment throttles, which `reassign --throttle` sets and --verify clears.
 
-As in Kafka's tool, the rate is set for every broker that takes part, both as a leader and as a
-follower. Each moving topic gets the lists of replicas to which the rate applies: the old replicas
-on the leaders' side, the new replicas on the followers' side. As a result, no in-sync replica is
-throttled.
+As in Kafka's tool, the rate is set on every broker that takes part, both as a leader and as a
+follower. Each moving topic lists the replicas to which the rate applies: the old replicas on the
+leader side, the new ones on the follower side. Therefore, no in-sync replica is throttled.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ TOPIC_SETTINGS = (
 
 
 class Move(NamedTuple):
-    """Holds a partition's brokers: those that have it, and those that will get it."""
+    """Holds a partition's brokers: those that store it, and those that it is moving to."""
 
     sources: frozenset[int]
     destinations: frozenset[int]
@@ -46,9 +45,8 @@ def moves(
     wanted: Mapping[TopicPartition, Sequence[int]],
     actual: Mapping[TopicPartition, Sequence[int]],
 ) -> dict[TopicPartition, Move]:
-    """Return the moves once `wanted` is in progress, including those already under way.
-
-    For a partition that is already moving, the source is its replicas before that move.
+    """Return all moves once `wanted` is in progress, including earlier ones. For a partition that
+    is already moving, the sources are its replicas before that move.
     """
     found = {
         name: Move(
@@ -58,7 +56,7 @@ def moves(
         for name, reassignment in moving.items()
     }
     for name, replicas in wanted.items():
-        # While a partition is moving, its replicas include those that it will get.
+        # The replicas of a moving partition include its future ones.
         sources = found[name].sources if name in found else frozenset(actual[name])
         found[name] = Move(sources, frozenset(replicas) - sources)
     return found
@@ -82,8 +80,7 @@ def taking_part(moves: Mapping[TopicPartition, Move]) -> list[int]:
 
 
 async def throttle(admin: Admin, moves: Mapping[TopicPartition, Move], bytes_per_s: int) -> None:
-    """Set the throttles, those of topics first, so that no replica copies before the rate
-    applies."""
+    """Set the throttles, on topics first, so that no replica copies before the rate applies."""
     for topic, texts in throttled_replicas(moves).items():
         settings = [
             ConfigOperation(name, ConfigOperationType.SET, text)
@@ -92,7 +89,7 @@ async def throttle(admin: Admin, moves: Mapping[TopicPartition, Move], bytes_per
         await admin.alter_configs(ConfigResource(TOPIC, topic), settings)
     rates = [
         ConfigOperation(name, ConfigOperationType.SET, str(bytes_per_s))
-        # The third config is for moves between directories.
+        # The third config applies to moves between directories.
         for name in BROKER_SETTINGS[:2]
     ]
     for broker_id in taking_part(moves):
@@ -100,7 +97,7 @@ async def throttle(admin: Admin, moves: Mapping[TopicPartition, Move], bytes_per
 
 
 async def throttle_log_dirs(admin: Admin, brokers: Iterable[int], bytes_per_s: int) -> None:
-    """Set the rate of moves between log directories, on the brokers that take part."""
+    """Limit the rate of moves between log directories, on the brokers that take part."""
     rate = ConfigOperation(BROKER_SETTINGS[2], ConfigOperationType.SET, str(bytes_per_s))
     for broker_id in sorted(brokers):
         await admin.alter_configs(ConfigResource(BROKER, str(broker_id)), [rate])
@@ -109,8 +106,7 @@ async def throttle_log_dirs(admin: Admin, brokers: Iterable[int], bytes_per_s: i
 async def clear(
     admin: Admin, brokers: Iterable[int], topics: Iterable[str]
 ) -> dict[ConfigResource, KafkaError]:
-    """Clear all throttles of these resources; return those that could not be cleared, with the
-    errors.
+    """Clear all throttles of these resources. Returns those that could not be cleared, with errors.
     """
     wanted: list[tuple[ConfigResource, Collection[str]]] = [
         *((ConfigResource(BROKER, str(each)), BROKER_SETTINGS) for each in brokers),
@@ -128,7 +124,7 @@ async def clear(
 
 
 def clearing_lines(brokers: Sequence[int], topics: Sequence[str]) -> list[str]:
-    """Return Kafka's lines about clearing the throttles."""
+    """Return the lines that Kafka prints when it clears the throttles."""
     return [
         f"Clearing broker-level throttles on broker{_s(brokers)} {','.join(map(str, brokers))}",
         f"Clearing topic-level throttles on topic{_s(topics)} {','.join(topics)}",

@@ -1,10 +1,10 @@
-"""Draws the screen of `partitions watch`: a table that stays in place, and the latest changes below
-it.
+"""Draws the screen of `partitions watch`: a table that stays in place, with the latest changes
+below.
 
-If there are too many partitions for the terminal, healthy ones are shown in one line instead of one
-for each replica, and unhealthy ones come first. If the terminal is too narrow, the least important
-columns are left out, and then topic names are shortened. The last line of the table says what is
-left out. Lines are never wrapped, because the table would then not stay in place.
+If the terminal is too short for all partitions, unhealthy ones come first, and healthy ones take
+one line instead of one for each replica. If it is too narrow, the least important columns are left
+out, then topic names are shortened. The last line of the table says what is left out. Lines never
+wrap, or the table would not stay in place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.cli.partitions.watch import Change, PartitionRow, ReplicaRow
 from barnabas.counted import counted
 
 _STYLES = {"leader": "bold", "in sync": "green", "behind": "yellow", "gone": "bold red"}
-_HEADING_LINES = 3  # of the table, and of the changes below it
+_HEADING_LINES = 3  # for the table, and for the changes below it
 _CHANGES = 8
 _GAP = 2
 _SHORTEST_NAME = 9
@@ -38,10 +38,10 @@ def screen(
     size: ConsoleDimensions,
     silent_since_ms: int | None = None,
 ) -> Group:
-    """Return everything that fits on a terminal of this size; in `changes`, the oldest is first."""
+    """Return what fits on a terminal of this size; `changes` are ordered from oldest to newest."""
     news = list(changes)[-min(_CHANGES, max(size.height // 5, 1)) :]
     is_old = silent_since_ms is not None
-    # Rich would scroll content that does not fit, and the table would not stay in place.
+    # If the content did not fit, Rich would scroll it, and the table would not stay in place.
     room = size.height - _HEADING_LINES - (len(news) + 1 if news else 0) - is_old
     is_brief = sum(len(row.replicas) for row in rows) > room
     shown = _that_fit(rows, room) if is_brief else list(rows)
@@ -64,14 +64,14 @@ def screen(
 
 
 def _that_fit(rows: Sequence[PartitionRow], room: int) -> list[PartitionRow]:
-    """Return the rows that fit into this many lines, with unhealthy ones first and healthy ones in
-    one line each.
+    """Return the rows that fit into this many lines: unhealthy ones, then healthy ones with a line
+    each.
     """
     shown: list[PartitionRow] = []
     used = 0
     for row in sorted(rows, key=lambda row: (row.is_well, row.name)):
         used += 1 if row.is_well else len(row.replicas)
-        # One partition is always shown, even if it does not fit.
+        # Always show at least one partition, even if it does not fit.
         if used > room and shown:
             break
         shown.append(row)
@@ -90,7 +90,7 @@ def _hidden(rows: Sequence[PartitionRow], shown: Sequence[PartitionRow]) -> Iter
 def _table(
     rows: Sequence[PartitionRow], width: int, is_brief: bool
 ) -> tuple[Table, tuple[str, ...]]:
-    """Return the table, and the columns that were left out because it was too wide."""
+    """Return the table, and the columns left out for lack of width."""
     lines = [
         line
         for row in rows
@@ -124,13 +124,12 @@ def _table(
 
 
 def _room(width: int, taken: Mapping[str, int]) -> int:
-    """Return the width that the other columns leave for the first one."""
+    """Return the width left for the first column by the others."""
     return width - sum(taken.values()) - _GAP * (len(taken) + 1)
 
 
 def _shorten(name: Text, most: int) -> Text:
-    """Return the name with its middle cut out, because partitions of one topic differ at the
-    end."""
+    """Return the name with its middle removed, because partitions of a topic differ at the end."""
     if name.cell_len <= most:
         return name
     topic, dash, number = name.plain.rpartition("-")
@@ -139,8 +138,8 @@ def _shorten(name: Text, most: int) -> Text:
 
 
 def _brief_line(row: PartitionRow) -> dict[str, Text]:
-    """Return one line for a healthy partition, with the leader's log end and the largest lag of a
-    replica.
+    """Return one line for a healthy partition, with the leader's log end and the largest replica
+    lag.
     """
     line = next(_lines(row))
     lags = [replica.lag_records for replica in row.replicas if replica.lag_records is not None]
@@ -157,8 +156,8 @@ def _brief_line(row: PartitionRow) -> dict[str, Text]:
 
 
 def _lines(row: PartitionRow) -> Iterator[dict[str, Text]]:
-    """Yield a line for each replica as cells by column title; the partition's own cells are in the
-    first line.
+    """Yield a line for each replica, as cells by column title. The first line holds the partition's
+    cells.
     """
     own = {
         _NAME: Text(str(row.name)),
@@ -169,7 +168,7 @@ def _lines(row: PartitionRow) -> Iterator[dict[str, Text]]:
     }
     for replica in row.replicas:
         yield {**own, **_cells(replica)}
-        # From the second replica on, the partition's cells are empty.
+        # After the first replica, the partition's cells are empty.
         own = dict.fromkeys(own, Text())
 
 

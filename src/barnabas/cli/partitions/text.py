@@ -1,4 +1,5 @@
-"""Formats the output of `partitions watch` without a terminal: lines, and values for JSON. Pure.
+"""Formats the output of `partitions watch` without a terminal, as lines or as values for JSON.
+Pure.
 
     Topic: t<TAB>Partition: 0<TAB>Leader: 1<TAB>LeaderEpoch: 4<TAB>Isr: 1,2<TAB>HighWatermark: 10
     <TAB>Broker: 2<TAB>LogEndOffset: 9<TAB>Lag: 1<TAB>LagSeconds: 0.5<TAB>LastEpoch: 4<TAB>in sync
@@ -37,12 +38,12 @@ def row_lines(rows: Iterable[PartitionRow]) -> Iterator[str]:
 
 
 def change_line(change: Change) -> str:
-    """Return the line for one change."""
+    """Return the line for a change."""
     return f"{clock(change.at_ms, with_date=True)} {change.name}: {change.text}"
 
 
 def silence_line(since_ms: int) -> str:
-    """Return the line for a cluster in which no broker responds."""
+    """Return the line shown when no broker responds."""
     return f"{clock(since_ms, with_date=True)} no broker has answered since"
 
 

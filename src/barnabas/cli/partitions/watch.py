@@ -28,7 +28,7 @@ Ends = Mapping[TopicPartition, Mapping[int, ReplicaEnd]]
 
 _REASONS = frozenset({"election", "isr-shrink", "isr-expand", "reassignment"})
 """The kinds of events that explain changes."""
-_LONGEST_MEMORY = 10_000  # the number of looks that are remembered
+_LONGEST_MEMORY = 10_000  # the number of polls to remember
 
 
 class ReplicaRow(NamedTuple):
@@ -37,7 +37,7 @@ class ReplicaRow(NamedTuple):
     is_in_sync: bool
     is_live: bool  # whether its broker is registered
     end: ReplicaEnd | None  # None: not reported by its broker
-    lag_records: int | None  # records behind the leader; None: unknown
+    lag_records: int | None  # in records behind the leader; None: unknown
     lag_ms: int | None
 
 
@@ -62,7 +62,7 @@ class Change(NamedTuple):
 
 class Look(NamedTuple):
     rows: list[PartitionRow]  # by topic and number
-    changes: list[Change]  # changes since the previous look
+    changes: list[Change]  # changes since the previous poll
 
 
 class _Memory:
@@ -74,7 +74,7 @@ class _Memory:
         self._first_at_ms = now_ms
         self._leader_ends: deque[tuple[int, int]] = deque(maxlen=_LONGEST_MEMORY)  # (when, where)
         self._caught_up_at_ms: dict[int, int] = {}  # by broker
-        self.row: PartitionRow | None = None  # as of the last look
+        self.row: PartitionRow | None = None  # as of the last poll
 
     def look(
         self,
@@ -88,7 +88,7 @@ class _Memory:
         leader_end = ends.get(partition.leader)
         if leader_end is not None:
             _remember(self._leader_ends, now_ms, leader_end.end_offset)
-        # If a leader does not respond, its log end is at least the last one seen.
+        # If a leader does not respond, its log ends at or after the last end seen.
         newest = self._leader_ends[-1][1] if self._leader_ends else None
         replicas = []
         for broker_id in partition.replicas:
@@ -117,7 +117,7 @@ class _Memory:
         return self.row
 
     def _complete_at_ms(self, broker_id: int, end: ReplicaEnd | None) -> int:
-        """Return the last known time at which the replica had everything that its leader had."""
+        """Return the last known time at which the replica had caught up with its leader."""
         known_ms = self._caught_up_at_ms.get(broker_id, self._first_at_ms)
         if end is not None:
             known_ms = max(known_ms, _caught_up_at_ms(self._leader_ends, end.end_offset))
@@ -126,7 +126,7 @@ class _Memory:
 
 
 class Watch:
-    """Converts the cluster's responses at each look to rows and changes."""
+    """Converts the cluster's responses to each poll to rows and changes."""
 
     def __init__(self) -> None:
         self._memories: dict[TopicPartition, _Memory] = {}
@@ -139,7 +139,7 @@ class Watch:
         live: Collection[int],
         ends: Ends,
     ) -> Look:
-        """Return the current rows, and the changes since the last look; the first time, there are
+        """Return the current rows, and the changes since the last poll, of which the first call has
         none.
         """
         rows, changes = [], []
@@ -150,8 +150,8 @@ class Watch:
                 before = memory.row
                 row = memory.look(name, partition, live, ends.get(name, {}), now_ms)
                 rows.append(row)
-                # A change is the difference between two looks, but a new partition has no earlier
-                # look.
+                # A change is the difference between two polls, but a new partition has no earlier
+                # poll.
                 if before is not None:
                     changes += [Change(now_ms, name, text) for text in _news(before, row)]
                 elif self._has_looked:
@@ -164,7 +164,7 @@ class Watch:
 
 
 def reasons(events: Iterable[Event], watched: Collection[TopicPartition]) -> list[Change]:
-    """Return the events of brokers about the leaders, ISRs and replicas of these partitions."""
+    """Return brokers' events about the leaders, ISRs and replicas of these partitions."""
     return [
         Change(event.at_ms, name, f"{event.kind} because {event.cause}")
         for event in events
@@ -175,8 +175,7 @@ def reasons(events: Iterable[Event], watched: Collection[TopicPartition]) -> lis
 
 
 def _remember(leader_ends: deque[tuple[int, int]], now_ms: int, end_offset: int) -> None:
-    """Add a look. Of several with the same end, the last one is kept; a truncation removes higher
-    ends.
+    """Add a poll. Of several with the same end, keep the last; a truncation removes higher ends.
     """
     while leader_ends and leader_ends[-1][1] >= end_offset:
         leader_ends.pop()
@@ -184,19 +183,17 @@ def _remember(leader_ends: deque[tuple[int, int]], now_ms: int, end_offset: int)
 
 
 def _caught_up_at_ms(leader_ends: deque[tuple[int, int]], end_offset: int) -> int:
-    """Return the time of the last look at which the leader's end was not above this one, or 0 if
-    there is none.
+    """Return the time of the last poll at which the leader's end was not above this one, or 0.
     """
     for at_ms, leader_end in reversed(leader_ends):
-        # This is the latest look at which the leader's log was not longer than the replica's is
-        # now.
+        # This is the latest poll at which the leader's log was no longer than the replica's is now.
         if leader_end <= end_offset:
             return at_ms
     return 0
 
 
 def _news(before: PartitionRow, now: PartitionRow) -> Iterator[str]:
-    """Yield the differences between two looks."""
+    """Yield the differences between two polls."""
     before_ids, now_ids = _replicas(before), _replicas(now)
     if before_ids != now_ids:
         yield f"replicas {_ids(before_ids)} -> {_ids(now_ids)}"
@@ -213,7 +210,7 @@ def _news(before: PartitionRow, now: PartitionRow) -> Iterator[str]:
 
 
 def _standing_of(broker_ids: Iterable[int], now: PartitionRow) -> str:
-    """Return details from this look about replicas that lost their status."""
+    """Return details from this poll about replicas that lost their status."""
     found = {replica.broker_id: replica for replica in now.replicas}
     facts = []
     for broker_id in broker_ids:

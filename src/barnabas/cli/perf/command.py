@@ -1,6 +1,6 @@
-"""Implements `barnabas perf`, which measures a cluster with our own client, in Python on one core.
+"""Implements `barnabas perf`, which measures a cluster with our client, in Python on one core.
 
-The output lines match those of Kafka's tools, so that scripts that parse them keep working.
+The output matches that of Kafka's tools, so that scripts can parse it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Implements `barnabas perf consume`, which works like `kafka-consumer-perf-test.sh` and has its
-columns."""
+"""Implements `barnabas perf consume`, which works like `kafka-consumer-perf-test.sh`."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ class Receiving:
     """Counts the records received, in total and since the last line."""
 
     def __init__(self, now_ms: int, wall_ms: int) -> None:
-        """`now_ms`, here and below, is monotonic; wall time is only for display."""
+        """`now_ms`, in all methods, is monotonic; wall time is only for display."""
         self.began_ms = self.window_began_ms = now_ms
         self._calendar_ms = wall_ms - now_ms
         self.records = self.window_records = 0
@@ -41,7 +40,7 @@ class Receiving:
         self.bytes += size_bytes
 
     def line(self, now_ms: int) -> str:
-        """Return the columns for the time since the last line, and start a new line."""
+        """Return the columns for the time since the last line, and start the next one."""
         text = self._columns(
             self.bytes - self.window_bytes,
             self.records - self.window_records,
@@ -57,7 +56,7 @@ class Receiving:
         return f"{began}, {ended}, {text}"
 
     def _columns(self, size_bytes: int, records: int, took_ms: int) -> str:
-        # The whole time counts as fetching, because partitions are assigned and no group is joined.
+        # All of the time counts as fetching: partitions are assigned without joining a group.
         megabytes, seconds = size_bytes / _MEBIBYTE, max(took_ms, 1) / 1000
         volume, rate = f"{megabytes / seconds:.4f}", f"{records / seconds:.4f}"
         return f"{megabytes:.4f}, {volume}, {records}, {rate}, 0, {took_ms}, {volume}, {rate}"
@@ -70,7 +69,7 @@ class Wanted(NamedTuple):
     records: int
     timeout_ms: int
     interval_ms: int | None
-    """The time between two lines of the report; None: only the summary."""
+    """The time between report lines; None: only the summary."""
     offset: str
     has_header: bool
 
@@ -185,7 +184,7 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
                         f"no more for {wanted.timeout_ms} ms; to wait longer, raise --timeout",
                     )
                     break
-                # The poll waits at most until the next line of the report or until the time limit.
+                # Poll no longer than until the next report line or the time limit.
                 records = await consumer.poll(min(silence_ms, wanted.interval_ms or silence_ms))
                 now_ms = clock.monotonic_ms()
                 if records:
@@ -196,8 +195,8 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
                 if interval_ms is not None and now_ms - report.window_began_ms >= interval_ms:
                     click.echo(report.line(now_ms))
         finally:
-            # With --show-detailed-stats Kafka prints no summary; the records since the last line
-            # get one more line.
+            # With --show-detailed-stats, Kafka prints no summary, but a line for the records since
+            # the last one.
             if wanted.interval_ms is None:
                 click.echo(report.summary(clock.monotonic_ms()))
             else:

@@ -27,8 +27,8 @@ class Latencies:
         self.max_ms = 0.0
 
     def add(self, sent_at_s: Iterable[float], done_at_s: float) -> None:
-        """Add records sent at these times and acknowledged at `done_at_s`; all on one clock, in
-        seconds.
+        """Add records sent at these times and acknowledged at `done_at_s`, all in seconds on one
+        clock.
         """
         taken_ms = [(done_at_s - sent_at) * 1000 for sent_at in sent_at_s]
         self._steps.update([int(each * _STEPS_PER_MS) for each in taken_ms])
@@ -47,10 +47,10 @@ class Latencies:
         return self._sum_ms / self.count if self.count else 0.0
 
     def percentile_ms(self, share: float) -> float:
-        """Return the latency that this share of records did not exceed, to a tenth of a
+        """Return the latency that this share of records did not exceed, to the tenth of a
         millisecond.
         """
-        # The counts are added in ascending order until they reach this share of the records.
+        # Add the counts in ascending order until they reach this share of the records.
         missing = share * self.count
         for step, count in sorted(self._steps.items()):
             missing -= count
@@ -68,8 +68,8 @@ class Latencies:
         )
 
     def summary(self, record_bytes: int, seconds: float) -> str:
-        """Return the tool's last line, but with the tenths of the percentiles, which Kafka's tool
-        cuts off.
+        """Return the tool's last line, but keep the tenths of percentiles, which Kafka's tool
+        drops.
         """
         rate = self.count / seconds if seconds > 0 else 0.0
         percentiles = ", ".join(

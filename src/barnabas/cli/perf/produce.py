@@ -1,5 +1,4 @@
-"""Implements `barnabas perf produce`, which works like `kafka-producer-perf-test.sh` and prints its
-lines."""
+"""Implements `barnabas perf produce`, which works and prints like `kafka-producer-perf-test.sh`."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from barnabas.counted import counted
 from barnabas.errors import BarnabasError, ConfigError, TopicAlreadyExists
 
 _EXIT_INTERRUPTED = 130  # a shell's exit code for an interrupted process
-_PAYLOAD_BLOCK_BYTES = 1 << 20  # longer than any codec here looks back
+_PAYLOAD_BLOCK_BYTES = 1 << 20  # beyond the look-back of any supported codec
 _LETTERS = bytes(ord("A") + number % 26 for number in range(256))
 
 
@@ -36,11 +35,11 @@ class Plan(NamedTuple):
     per_second: float
     """Records per second; -1: as fast as possible."""
     interval_s: float
-    """The time between two lines of the report."""
+    """The time between report lines."""
 
 
 class Sending:
-    """Tracks the outcome of the records, and reports it while they are sent."""
+    """Tracks the outcomes of records, and reports them during sending."""
 
     def __init__(self, plan: Plan, now_s: float) -> None:
         self.total = Latencies()
@@ -60,8 +59,8 @@ class Sending:
         times = self._sent_at.get(batch)
         if times is None:
             times = self._sent_at[batch] = []
-            # The callback is set once for each batch, with its first record, because one for each
-            # record would cost as much as the measured work.
+            # Add one callback per batch, with its first record: one per record would cost as much
+            # as the work measured.
             batch.when_done(lambda: self._on_done(batch))
         times.append(now_s)
 
@@ -148,7 +147,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
     if throughput != -1 and not throughput > 0:
         raise click.UsageError(f"--throughput {throughput:g}: must be more than 0, or -1")
     settings = key_values(properties, "--producer-config")
-    # Kafka's tool accepts the addresses only there.
+    # Kafka's tool accepts the addresses only as a producer property.
     servers = settings.pop("bootstrap.servers", servers)
     options: dict[str, Any] = {name.replace(".", "_"): text for name, text in settings.items()}
     try:
@@ -171,7 +170,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 def _report(sending: list[Sending], ended_by: BarnabasError | None, code: int) -> int:
-    """Report failures and return the exit code."""
+    """Report any failures, and return the exit code."""
     for each in sending:
         if each.failed:
             assert each.first_error is not None
@@ -188,7 +187,7 @@ async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> N
     """Send all records, and print the summary however sending ends. `sending` is filled once it
     starts.
     """
-    now = time.perf_counter  # the loop's own clock may step by whole milliseconds
+    now = time.perf_counter  # the loop's clock may advance in whole milliseconds
     payloads = _payloads(plan.size_bytes)
     async with producer:
         report = Sending(plan, now())
@@ -196,8 +195,8 @@ async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> N
         try:
             for number in range(plan.records):
                 if plan.per_second > 0:
-                    # The schedule is counted from the start, so that delays are made up for and the
-                    # average rate is correct.
+                    # Schedule from the start, so that delays are made up for and the average rate
+                    # is correct.
                     early_s = report.began_s + number / plan.per_second - now()
                     if early_s > 0:
                         await asyncio.sleep(early_s)
@@ -207,7 +206,7 @@ async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> N
                 report.on_sent(delivery.batch, sent_at_s)
             await producer.flush()
         finally:
-            # If the topic does not exist, nothing is sent, and no summary of zeros follows the
+            # If the topic does not exist, nothing was sent; do not add a summary of zeros to the
             # error.
             if report.began_sending:
                 click.echo(report.finish(now()))

@@ -1,4 +1,4 @@
-"""Implements `barnabas profile`, which names clusters so that their addresses need not be typed."""
+"""Implements `barnabas profile`, which names clusters, so that users need not type addresses."""
 
 from __future__ import annotations
 

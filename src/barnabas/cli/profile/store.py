@@ -1,9 +1,9 @@
-"""Stores the user's profiles, which are names for clusters, in a separate file.
+"""Stores the user's profiles, which name clusters, in a file.
 
     $XDG_CONFIG_HOME/barnabas/profiles.json    ~/.config/barnabas, or the platform's directory
 
-The file is replaced as a whole, and only its owner can read it, because a command config may refer
-to secrets.
+The file is replaced as a whole. Only its owner can read it, because a command config may refer to
+secrets.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Profile(NamedTuple):
 
 class Profiles(NamedTuple):
     by_name: Mapping[str, Profile] = {}
-    current: str | None = None  # the profile that is used if none is specified
+    current: str | None = None  # the default profile
 
     def find(self, name: str, given_by: str) -> Profile:
-        """Return the profile with this name. Raises BadProfile, which contains `given_by`."""
+        """Return the profile with this name. Raises BadProfile, which mentions `given_by`."""
         found = self.by_name.get(name)
         if found is not None:
             return found
@@ -87,15 +87,14 @@ def write_profiles(profiles: Profiles) -> None:
         "current": profiles.current,
         "profiles": {name: each._asdict() for name, each in sorted(profiles.by_name.items())},
     }
-    # The new file has mode 600 and is in the same directory, so that a rename replaces the old one
-    # atomically.
+    # The new file has mode 600, and is in the same directory for an atomic rename.
     descriptor, written = tempfile.mkstemp(dir=path.parent, prefix=f".{_FILE_NAME}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(json.dumps(stored, indent=2) + "\n")
             file.flush()
-            # Sync before the rename, so that after a power failure, the name refers to the old
-            # file or to the complete new one.
+            # Sync before the rename, so that a power failure leaves either the old file or the
+            # complete new one.
             sync_descriptor(file.fileno())
         Path(written).replace(path)
     except BaseException:
@@ -104,7 +103,7 @@ def write_profiles(profiles: Profiles) -> None:
 
 
 def check_name(name: str) -> str:
-    """Raise BadProfile unless the text can be a profile's name."""
+    """Raise BadProfile unless the text can name a profile."""
     if not _NAME.fullmatch(name):
         raise BadProfile(
             f"{name!r} is not a valid profile name: use 1 to 64 of the characters a-z, A-Z, 0-9, "

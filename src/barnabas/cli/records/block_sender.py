@@ -20,7 +20,7 @@ from barnabas.types import TopicPartition
 MOST_RECORDS = 4_096  # the size of a batch
 
 _FEWEST = 32
-_FEWEST_KEYED = 1_000  # the number of values that makes numpy worthwhile
+_FEWEST_KEYED = 1_000  # the number of values from which numpy pays off
 _RECORD_OVERHEAD_BYTES = 100
 _PER_RECORD = frozenset(
     {
@@ -28,17 +28,17 @@ _PER_RECORD = frozenset(
         *("key_serializer", "value_serializer", "interceptor_classes"),
     }
 )
-"""Options that control how records form batches, or that apply to each record."""
+"""Options that determine how records form batches, or that apply to each record."""
 
 
 def suits(options: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-    """Return whether these options of the producer allow us to form the batches."""
+    """Return whether these producer options allow us to form the batches."""
     return not _PER_RECORD & given.keys() and int(options["batch_size"]) > _RECORD_OVERHEAD_BYTES
 
 
 class BlockSender:
-    """Sends whole batches to the keys' partitions or, without keys, to one partition or to one
-    after the other (PR-2: sticky).
+    """Sends whole batches to the keys' partitions or, without keys, to one partition or to each in
+    turn (PR-2: sticky).
     """
 
     def __init__(
@@ -55,10 +55,8 @@ class BlockSender:
         self._takes_keys = find_spec("numpy") is not None
 
     def takes(self, values: Sequence[bytes], keys: Sequence[bytes] | None) -> bool:
-        """Return whether there are many values, none of which is too large for a batch.
-
-        If there are only a few values, the input is a slow pipe, and the producer collects them for
-        `linger.ms`.
+        """Return whether there are many values, none too large for a batch. Few values mean a slow
+        pipe, for which the producer should collect them for `linger.ms`.
         """
         if keys is None:
             return len(values) >= _FEWEST and max(map(len, values)) <= self._batch_bytes
@@ -70,7 +68,7 @@ class BlockSender:
         self, values: Sequence[bytes], keys: Sequence[bytes] | None
     ) -> AsyncIterator[ProducerBatch]:
         """Yield the batches. Raises like the producer's `send`."""
-        # The producer itself builds batches for each partition, column by column.
+        # The producer itself builds the batches for each partition, column by column.
         if keys is not None:
             for delivery in await self._producer.send_columns(
                 self._topic, values, keys, partition=self._partition
@@ -85,13 +83,13 @@ class BlockSender:
             self._partitioner.on_appended(self._topic, len(batch))
 
     async def _next_partition(self) -> int:
-        """Return a partition that has a leader now, if there is one."""
+        """Return a partition that currently has a leader, if any."""
         if self._partition is not None:
             return self._partition
         known = self._partitions
         available = tuple(await self._producer.available_partitions_for(self._topic))
-        # The partitioner remembers its choice until it gets other partitions, so it gets them only
-        # if they have changed.
+        # Passing partitions resets the partitioner's choice, so pass them only if they have
+        # changed.
         if available != known.available or not known.partition_count:
             numbers = await self._producer.partitions_for(self._topic)
             self._partitions = Partitions(len(numbers), available, known.generation + 1)
@@ -99,17 +97,16 @@ class BlockSender:
 
 
 def encode_values(values: Sequence[bytes], timestamp_ms: int, codec: int = NONE) -> bytes:
-    """Return the batch of these values, all with this timestamp."""
+    """Return a batch of these values, all with this timestamp."""
     return seal(*OpenRecords.of_values(values, timestamp_ms, codec).build())
 
 
 def batches_of(values: Sequence[bytes], most_bytes: int) -> Iterator[Sequence[bytes]]:
-    """Yield the values in runs of at most that many bytes, but at least one value."""
+    """Yield the values in runs of at most that many bytes, or of one value."""
     ends = list(accumulate(map(len, values)))
     start = before = 0
     while start < len(values):
-        # The last value that ends within the limit is found by bisection, without a loop over
-        # values.
+        # Find the last value that ends within the limit by bisection, without a loop over values.
         end = min(bisect_right(ends, before + most_bytes), start + MOST_RECORDS)
         end = max(end, start + 1)
         yield values[start:end]

@@ -1,5 +1,5 @@
 """Implements `barnabas collect`, which sends each line of log files to a topic once, however the
-files are rotated. It also sends standard input, syslog and OpenTelemetry's logs.
+files are rotated. It also sends standard input, syslog and OpenTelemetry logs.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
 
 
 def _check(paths: Sequence[str], given: Mapping[str, Any]) -> None:
-    """Raise UsageError for options that contradict each other."""
+    """Raise UsageError if options contradict each other."""
     has_syslog = given["tcp"] or given["udp"] or given["tls"]
     has_otlp = given["otlp_http"] or given["otlp_grpc"]
     if not paths and not has_syslog and not has_otlp and not given["has_journal"]:
@@ -276,7 +276,7 @@ def _shipment(servers: str, paths: Sequence[str], given: Mapping[str, Any]) -> S
         servers,
         given["topic"],
         given["name"] or _name_of_machine(is_shown=_has_positions(paths, given)),
-        # This is the host in the records' headers, whatever the collector's name is.
+        # The host in the record headers, whatever the collector's name.
         socket.gethostname(),
         CODEC_NAMES.index(given["compression"]),
         _rule(given["record_start"]),
@@ -294,7 +294,7 @@ def _has_positions(paths: Sequence[str], given: Mapping[str, Any]) -> bool:
 
 
 def _logs(paths: Sequence[str], given: Mapping[str, Any]) -> LogPaths | None:
-    """Return the paths of the logs, which may be none, or None if no source has a position."""
+    """Return the log paths, of which there may be none, or None if no source has a position."""
     if not _has_positions(paths, given):
         return None
     return LogPaths(
@@ -307,8 +307,8 @@ def _logs(paths: Sequence[str], given: Mapping[str, Any]) -> LogPaths | None:
 
 
 def _name_of_machine(*, is_shown: bool) -> str:
-    """Return the default of --name; `is_shown` says that positions of files are kept under this
-    name.
+    """Return the default of --name; with `is_shown`, report that file positions are stored under
+    it.
     """
     name = socket.gethostname()
     if is_shown:
@@ -353,7 +353,7 @@ def _address(option: str, text: str, default_port: int | None = None) -> ListenA
 
 
 def _otlp_sources(shipment: Shipment, given: Mapping[str, Any]) -> Iterator[Source]:
-    # These modules load packages that not every collector needs.
+    # These modules import packages that not every collector needs.
     from barnabas_collector import otlp_grpc, otlp_http
 
     tls = None
@@ -410,8 +410,7 @@ async def _collect(
 ) -> Shipped:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    # Both signals end the command cleanly: lines that were read are sent, and their positions are
-    # committed.
+    # On either signal, end cleanly: send the lines read, and commit their positions.
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     work = []

@@ -159,7 +159,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     reason = _run(_print_all(consumer, plan, Limits(max_messages, timeout_ms), printer))
     printer.flush()
     click.echo(f"Processed a total of {printer.count} messages", err=True)
-    # The consumer was a member or needed no group, so its output is the result.
+    # The consumer was a member or needed no group, so its output is complete.
     if max_messages == 0 or plan.group is None or consumer.group_metadata().generation >= 0:
         return EXIT_OK
     if plan.is_own_group and reason:
@@ -168,7 +168,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 def _run(work: Coroutine[Any, Any, None]) -> str:
-    """Run the work, and return why it ended early, or "". Ctrl-C is the usual end, not an error."""
+    """Run the work, and return why it ended early, or "". Ctrl-C is no error, but the usual end."""
     try:
         run_client(work, None)
     except KeyboardInterrupt:
@@ -182,16 +182,15 @@ def _never_was_a_member(group: str, reason: str) -> int:
 
 
 async def why_no_group(servers: str, group: str) -> str:
-    """Return why a consumer never became a member, and what to do about it.
-
-    Works with any broker of the Kafka family, if the cluster can report the reason.
+    """Return why a consumer never became a member, and what to do about it. This works with any
+    Kafka-compatible broker, if the cluster can report the reason.
     """
     try:
         async with Admin(servers, default_api_timeout_ms=_WHY_MS) as admin:
             try:
                 await admin.describe_groups([group])
             except CoordinatorNotAvailable as error:
-                # Kafka's brokers do not give the reason.
+                # Kafka's brokers do not report the reason.
                 return str(error) if _FACTOR in str(error) else await suspicion(admin, error)
     except BarnabasError as error:
         return str(error)
@@ -253,7 +252,7 @@ async def _print_all(consumer: Consumer, plan: Plan, limits: Limits, printer: Pr
 
 
 def _event_awaited(consumer: Consumer, plan: Plan) -> str:
-    """Describe what the command is waiting for."""
+    """Name what the command is waiting for."""
     if plan.group is not None and consumer.group_metadata().generation < 0:
         return f"group {plan.group} to form (group.initial.rebalance.delay.ms)"
     return "records"
@@ -262,7 +261,7 @@ def _event_awaited(consumer: Consumer, plan: Plan) -> str:
 def _records_to_print(
     records: list[ConsumerRecord], ends: Ends | None, limits: Limits, printer: Printer
 ) -> list[ConsumerRecord]:
-    """Return the records that are before the ends and within the limit."""
+    """Return the records before the ends and within the limit."""
     wanted = records if ends is None else ends.before(records)
     if limits.max_messages is None:
         return wanted
@@ -275,14 +274,14 @@ def _show(
     wanted: list[ConsumerRecord],
     printer: Printer,
 ) -> None:
-    """Print the wanted records, and seek back to the others, so that they do not count as read."""
+    """Print the wanted records, and seek back to the rest, which must not count as read."""
     try:
         printer.show(wanted)
         printer.flush()
     except BaseException:
         give_back(consumer, records)
         raise
-    # Usually, all records are wanted, and no set of positions is needed.
+    # Usually, all records are wanted, which needs no set of positions.
     if len(wanted) < len(records):
         shown = set(map(_place, wanted))
         give_back(consumer, (each for each in records if _place(each) not in shown))
@@ -300,7 +299,7 @@ def _options(plan: Plan, isolation_level: str) -> dict[str, Any]:
     """Return the consumer's options; --consumer-property takes precedence."""
     return {
         "isolation_level": isolation_level,
-        # A mistyped name must not create a topic.
+        # A typing error must not create a topic.
         "allow_auto_create_topics": False,
         "max_poll_records": 5_000,
         "auto_offset_reset": "earliest" if plan.from_beginning else "latest",

@@ -1,4 +1,4 @@
-"""Derives the plan of `consume` from all of its options."""
+"""Derives the plan for `consume` from all of its options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OWN_GROUPS = 100_000
 
 
 class Place(NamedTuple):
-    """Holds the options as they were given."""
+    """Holds the options as given."""
 
     topic_argument: str | None = None
     topic_option: str | None = None
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
     @property
     def names_a_position(self) -> bool:
-        """Return whether the place is read by assignment, without a group."""
+        """Return whether the options require assignment, without a group."""
         named = self.partitions or self.offset or self.since or self.has_end
         return bool(named) and self.include is None
 
@@ -42,14 +42,14 @@ class Place(NamedTuple):
 class Plan(NamedTuple):
     start: Start | Subscribed
     group: str | None
-    is_own_group: bool  # only for this command, commits nothing (UX-2)
-    from_beginning: bool  # in a group that has committed nothing
+    is_own_group: bool  # a private group, which commits nothing (UX-2)
+    from_beginning: bool  # for a group without commits
     has_end: bool
     to_ms: int | None  # the time at which to stop; None: the end of the log
 
 
 def make_plan(place: Place) -> Plan:
-    """Return the plan that all options together describe. Raises UsageError."""
+    """Return the plan that the options together describe. Raises UsageError."""
     topic = _topic(place)
     since_ms, to_ms = _times(place.since, place.until)
     origin = beginning(place.offset, place.from_beginning, place.partitions, since_ms)
@@ -61,7 +61,7 @@ def make_plan(place: Place) -> Plan:
         named = "--offset" if place.offset else "--from"
         raise click.UsageError(f"a group starts at its committed offsets: leave out {named}")
     is_own_group = group is None and not place.names_a_position
-    # As in Kafka's tool, a private group lets the command get partitions that are added later.
+    # As in Kafka's tool, a private group lets the command read partitions added later.
     if is_own_group:
         group = own_group_id()
     start = start_of(topic, place.include, group, place.partitions, origin)
@@ -79,7 +79,7 @@ def own_group_id() -> str:
 
 
 def _topic(place: Place) -> str | None:
-    """Return the one topic, or None with --include. Raises UsageError."""
+    """Return the only topic, or None with --include. Raises UsageError."""
     if place.include is None:
         return one_topic(place.topic_argument, place.topic_option)
     if place.topic_argument or place.topic_option:
@@ -91,7 +91,7 @@ def _times(since: str | None, until: str | None) -> tuple[int | None, int | None
     """Return the times of --from and --to in ms. Raises UsageError."""
     now_ms = SystemClock().wall_ms()
     since_ms, to_ms = _time("--from", since, now_ms), _time("--to", until, now_ms)
-    # The end of each partition is looked up once, so records from the future are not included.
+    # The end of each partition is looked up once, so future records would be left out.
     if to_ms is not None and to_ms > now_ms:
         raise click.UsageError(f"--to {until} is in the future: leave it out to read on")
     if since_ms is not None and to_ms is not None and to_ms < since_ms:

@@ -1,5 +1,4 @@
-"""Implements `barnabas dead-letters`, which lists records that a pipeline rejected, and resends
-them."""
+"""Implements `barnabas dead-letters`, which lists and resends records that a pipeline rejected."""
 
 from __future__ import annotations
 

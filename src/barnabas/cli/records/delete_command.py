@@ -20,11 +20,11 @@ from barnabas.types import TopicPartition
 
 _OFFSET_MAX = 2**63 - 1
 _END = -1
-"""Stands for all records in place of an offset."""
+"""In place of an offset, means all records."""
 
 
 class BadOffsets(BarnabasError):
-    """Raised if the file of offsets is malformed; the message says why."""
+    """Raised if the offset file is malformed; the message gives the reason."""
 
 
 @command_group()
@@ -77,8 +77,7 @@ def delete(
     async def work() -> dict[TopicPartition, int | BarnabasError]:
         outcomes: dict[TopicPartition, int | BarnabasError] = {}
         async with Admin(servers, **client_options()) as admin:
-            # Partitions are handled one at a time, so that an error does not hide the outcomes of
-            # the others.
+            # Process partitions one at a time, so that an error does not hide the other outcomes.
             for name, first in offsets.items():
                 try:
                     await admin.describe_topics([name.topic])  # fails fast for an unknown topic
@@ -118,7 +117,7 @@ def _offsets(
 
 
 def parse_offsets(text: str) -> dict[TopicPartition, int]:
-    """Return the new first offset of each partition in Kafka's file. Raises BadOffsets."""
+    """Return the new log start of each partition in Kafka's file. Raises BadOffsets."""
     try:
         content: Any = json.loads(text)
     except ValueError as error:

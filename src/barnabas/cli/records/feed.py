@@ -1,4 +1,4 @@
-"""Reads the input files of `produce` one after the other, block by block, as values or records."""
+"""Reads the input files of `produce` in turn, block by block, as values or records."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from barnabas.cli.records.lines import (
 from barnabas.client.producer.batch import ProducerRecord
 
 Parser = Callable[[bytes, int], ProducerRecord]
-"""Converts a line and its number, which starts at 1, to a record. Raises BadLine."""
+"""Converts a line and its 1-based number to a record. Raises BadLine."""
 
 KeySplitter = Callable[[Sequence[bytes], int], KeyedLines]
 """Parses lines, given the number of the first one."""
 
 
 class Block(NamedTuple):
-    """Holds records of one file, in order: plain values, values with keys, or parsed records."""
+    """Holds records from one file, in order: plain values, values with keys, or parsed records."""
 
     name: str
-    number: int  # of the first line; 0: the file is one record
+    number: int  # of the first line; 0: the whole file is one record
     size_bytes: int  # that were read for it
     values: list[bytes]
     records: list[ProducerRecord]
@@ -34,7 +34,7 @@ class Block(NamedTuple):
 
 
 class LineFeed:
-    """Converts each line to a record: parsed, with a key and a value, or as a plain value."""
+    """Converts each line to a record: parsed, split into key and value, or as a plain value."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class LineFeed:
         self._split = split
 
     async def blocks(self) -> AsyncIterator[Block]:
-        """Yield the blocks. Raises OSError, or BadLine for a line that is too long."""
+        """Yield the blocks. Raises OSError, or BadLine if a line is too long."""
         for path in self._paths:
             with Input(path) as source:
                 splitter = LineSplitter(self._delimiter)
@@ -58,8 +58,7 @@ class LineFeed:
                     lines = _split(source.name, splitter, block)
                     yield self._block(source.name, number, len(block), lines)
                     number += len(lines)
-                # The last line of a file may lack a newline, and does not continue in the next
-                # file.
+                # The last line of a file may lack a newline; it does not continue in the next file.
                 yield self._block(source.name, number, 0, splitter.last())
 
     def _block(self, name: str, number: int, size_bytes: int, lines: list[bytes]) -> Block:
@@ -80,14 +79,14 @@ class LineFeed:
 
 
 class FileFeed:
-    """Sends each file as one record, without interpreting its bytes."""
+    """Reads each file as one record, without interpreting its bytes."""
 
     def __init__(self, paths: Sequence[str | None], record: Callable[[bytes], ProducerRecord]):
         self._paths = paths
         self._record = record
 
     async def blocks(self) -> AsyncIterator[Block]:
-        """Yield the blocks. Raises OSError, or BadLine for a file that is too large."""
+        """Yield the blocks. Raises OSError, or BadLine if a file is too large."""
         for path in self._paths:
             with Input(path) as source:
                 pieces: list[bytes] = []
@@ -95,7 +94,7 @@ class FileFeed:
                 while piece := await source.read():
                     pieces.append(piece)
                     size_bytes += len(piece)
-                    # The limit is far above that of any broker; an endless device or pipe must not
+                    # The limit is far above any broker's, but an endless device or pipe must not
                     # fill the memory.
                     if size_bytes > LONGEST_LINE_BYTES:
                         raise BadLine(

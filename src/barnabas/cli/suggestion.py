@@ -1,4 +1,4 @@
-"""Suggests topics in place of a mistyped name."""
+"""Suggests topics for a mistyped name."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _QUOTED = re.compile(r"'([^']+)'|topic ([\w.-]+)")
 
 
 async def topics_like(servers: str, problem: str, client_options: Mapping[str, Any]) -> str:
-    """Suggest topics in place of the nonexistent one that `problem` names."""
+    """Suggest topics for the nonexistent one named in `problem`."""
     named = _QUOTED.search(problem)
     if named is None:
         return ""
     try:
-        # The error has already happened, and a suggestion is not worth a long wait.
+        # A suggestion is not worth a long wait on top of the error.
         options = {**client_options, "default_api_timeout_ms": _PATIENCE_MS}
         async with Admin(servers, **options) as admin:
             return did_you_mean(named[1] or named[2], await admin.list_topics())
     except BarnabasError:
-        return ""  # the problem itself is still reported
+        return ""  # the problem itself is reported anyway

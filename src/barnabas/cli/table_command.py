@@ -1,4 +1,4 @@
-"""Implements `barnabas table`, which keeps Delta tables with many micro-batches small."""
+"""Implements `barnabas table`, which keeps Delta tables small despite many micro-batches."""
 
 from __future__ import annotations
 
@@ -147,9 +147,9 @@ def _delta_options(path: str, storage: dict[str, str]) -> DeltaOptions:
 
 
 def _run(path: str, storage_pairs: tuple[str, ...], work: Callable[[dict[str, str]], T]) -> T:
-    """Return the result of `work` with the options of the object store. Raises TableError."""
+    """Call `work` with the object store options, and return its result. Raises TableError."""
     try:
-        # The library belongs to an extra, because `barnabas` itself does not need it.
+        # The library is an extra, because `barnabas` itself does not need it.
         from deltalake.exceptions import DeltaError
     except ImportError:
         raise TableError(
@@ -159,5 +159,5 @@ def _run(path: str, storage_pairs: tuple[str, ...], work: Callable[[dict[str, st
     try:
         return work(options)
     except (DeltaError, OSError) as error:
-        # The library's errors have several lines and include a stack trace.
+        # The library's errors span several lines and include a stack trace.
         raise TableError(f"{path}: {in_one_line(error)}") from error

@@ -1,4 +1,4 @@
-"""Shows tables of topics and configs on a terminal; a pipe gets plain lines instead."""
+"""Prints tables of topics and configs on a terminal; a pipe receives plain lines."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def show_topics(
     console: Console | None = None,
     moving: Moving = NOTHING_MOVES,
 ) -> None:
-    """Show a table for each topic; highlight the problems of partitions."""
+    """Print a table for each topic, highlighting partitions with problems."""
     console = console or Console(highlight=False)
     shown = 0
     for topic, configs in described:
         partitions = filters.of(topic, configs, moving)
-        # A filter leaves out topics without a matching partition, and their headings.
+        # A filter omits topics without matching partitions, including their headings.
         if not partitions:
             continue
         shown += 1
@@ -61,7 +61,7 @@ def show_topics(
 def show_topic_list(
     topics: Sequence[TopicDescription], sizes: Mapping[str, int], console: Console | None = None
 ) -> None:
-    """Show a row for each topic; `sizes` maps topics to their sizes in bytes, where known."""
+    """Print a row for each topic; `sizes` maps topics to known sizes in bytes."""
     rows: list[Cells] = []
     for topic in topics:
         parts = topic.partitions
@@ -88,7 +88,7 @@ def show_configs(
     everything: bool,
     console: Console | None = None,
 ) -> None:
-    """Show a row for each config, with its value, the value's source, and the description."""
+    """Print a row for each config, with its value, source and description."""
     console = console or Console(highlight=False)
     console.print(Text(heading(resource, everything), style="bold"))
     if not entries:

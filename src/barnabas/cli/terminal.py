@@ -1,7 +1,7 @@
-"""Prints untrusted text, such as records and names of groups, on standard output.
+"""Prints untrusted text, such as records and group names, on standard output.
 
 Control characters can make a terminal show false text, change its title, or type on behalf of its
-user, so they are escaped on a terminal; a pipe gets each byte unchanged.
+user. They are therefore escaped on a terminal; a pipe receives each byte unchanged.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from barnabas.printable import printable
 
 
 def for_terminal(text: str) -> str:
-    """Escape lines for a terminal; return them unchanged if standard output is not one."""
+    """Escape lines for a terminal; return them unchanged if standard output is anything else."""
     return printable_lines(text) if sys.stdout.isatty() else text
 
 
@@ -22,5 +22,5 @@ def printable_lines(text: str) -> str:
 
 
 def printable_bytes(data: bytes) -> bytes:
-    """Escape bytes as `printable_lines` escapes text; also escape bytes that are not UTF-8."""
+    """Escape bytes as `printable_lines` escapes text, and also those that are not UTF-8."""
     return printable_lines(data.decode("utf-8", "backslashreplace")).encode()

@@ -1,4 +1,4 @@
-"""Shows tables that are as wide as the terminal; a pipe gets plain lines instead."""
+"""Prints tables as wide as the terminal; a pipe receives plain lines."""
 
 from __future__ import annotations
 
@@ -19,27 +19,26 @@ Cells = Sequence[str | Text]
 
 
 def outside_text(outside: str, style: str = "") -> Text:
-    """Escape text that a client has chosen, such as a member's name, for the terminal."""
+    """Escape text chosen by a client, such as a member's name, for the terminal."""
     return Text(printable(outside), style=style)
 
 
 def size_text(size_bytes: int | None) -> str:
-    """Return a size in a form for people; `-` if it is unknown."""
+    """Return a human-readable size; `-` if it is unknown."""
     return "-" if size_bytes is None else decimal(size_bytes)
 
 
 def show_table(
     console: Console, titles: Sequence[str], rows: Sequence[Cells], nothing: str = ""
 ) -> None:
-    """Print a table, or a block of lines for each row if the terminal is too narrow for a table.
-
-    A title that starts with > marks a column of numbers, which are never folded. `nothing` is
-    printed if there are no rows.
+    """Print a table, or a block of lines for each row if the terminal is too narrow. A title that
+    starts with > marks a column of numbers, which are never folded. If there are no rows, `nothing`
+    is printed.
     """
     if nothing and not rows:
         console.print(nothing)
         return
-    # Rich would fold numbers and titles character by character.
+    # Rich would fold numbers and titles one character at a time.
     if not _fits(console.width, titles, rows):
         _show_blocks(console, titles, rows)
         return

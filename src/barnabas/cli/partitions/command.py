@@ -98,7 +98,7 @@ class _Watcher:
         self._watch = Watch()
         self._seen_at_ms = 0
         self._after: dict[int, int] | None = None
-        """The last known event of each broker that reports any; None before the first request."""
+        """The last known event of each broker that reports any; None before the first poll."""
 
     async def run(self, once: bool, interval_ms: int, as_json: bool) -> None:
         options = {"request_timeout_ms": _ANSWER_TIMEOUT_MS, **client_options()}
@@ -180,8 +180,7 @@ class _Watcher:
     async def _look_again(
         self, admin: Admin, interval_ms: int, on_silence: Callable[[], None]
     ) -> Look:
-        """Look after a pause, and retry after transient errors, so that a cluster's recovery is
-        shown."""
+        """Poll after a pause, and retry after transient errors, to show a cluster's recovery."""
         wait_s = interval_ms / 1000
         # Retries are silent, so a timer reports a long time without information.
         silence = asyncio.get_running_loop().call_later(wait_s + _SILENCE_S, on_silence)

@@ -71,8 +71,7 @@ class Rates(NamedTuple):
 
 
 def _action(name: str, text: str) -> Callable[[F], F]:
-    """Return a flag for an action. All given actions are kept; otherwise, click would keep only the
-    last one."""
+    """Return a flag for an action. All given actions are kept; click would keep only the last."""
 
     def keep(context: click.Context, _: click.Parameter, is_given: bool) -> None:
         if is_given:

@@ -1,14 +1,15 @@
-"""Derives the state of partitions for a watcher: the replicas' lag, and changes. Pure.
+"""Derives the state of partitions for a watcher: the lag of replicas, and changes. Pure.
 
 Brokers report where a replica's log ends, but not how long it has been behind. The watcher
-therefore remembers where the leader's log ended at each look. A replica has been behind since the
-last look at which the leader had no more records than the replica has now. A replica that was never
-seen with all records has been behind at least since the first look.
+therefore remembers the leader's log end at each poll. A replica has been behind since the last poll
+at which the leader's log was no longer than the replica's is now. A replica never seen with all
+records has been behind at least since the first poll.
 
-The reason for a change cannot be seen from outside. Barnabas brokers report the reasons as events
-(`reasons`), which are shown next to the changes; for other brokers, there are none. The replicas do
-not respond at the same instant, so while producers write, the time between two responses may show
-up as a lag of a few records.
+The reason for a change is not visible from outside. Barnabas brokers report the reasons as events
+(`reasons`), which are shown next to the changes; other brokers report none.
+
+Replicas do not respond at the same instant. While producers write, the time between two responses
+may therefore appear as a lag of a few records.
 """
 
 from __future__ import annotations

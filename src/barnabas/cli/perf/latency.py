@@ -1,9 +1,8 @@
 """Collects the latencies of many records in little memory, and formats the lines that show them.
 Pure.
 
-Latencies are counted in steps of a tenth of a millisecond, so percentiles have this precision for
-any number of records; the average and the maximum are exact. Windows are merged by adding their
-counts.
+Latencies are counted in steps of a tenth of a millisecond. Percentiles are therefore this precise
+for any number of records; the average and the maximum are exact. Adding counts merges windows.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ _SHARES = (("50th", 0.5), ("95th", 0.95), ("99th", 0.99), ("99.9th", 0.999))
 
 
 class Latencies:
-    """Counts latencies in tenths of a millisecond. Memory grows with their spread, not with the
-    number of records."""
+    """Counts latencies in tenths of a millisecond. Memory grows with their spread only."""
 
     def __init__(self) -> None:
         self._steps: Counter[int] = Counter()

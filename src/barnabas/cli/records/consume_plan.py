@@ -73,8 +73,7 @@ def make_plan(place: Place) -> Plan:
 
 
 def own_group_id() -> str:
-    """Return the id of a group for this command only, in the form that Kafka's console consumer
-    generates."""
+    """Return a private group id for this command, in the form used by Kafka's console consumer."""
     return f"console-consumer-{SystemRandom().below(_OWN_GROUPS)}"
 
 

@@ -1,7 +1,7 @@
 """Reads blocks of bytes from a file, a pipe or a terminal, without a thread.
 
-Ctrl-C could not end a thread that is blocked in `read` on a terminal, so the loop itself waits for
-pipes and terminals. Files are always ready and are read directly.
+Ctrl-C could not end a thread blocked in `read` on a terminal, so the loop itself waits for pipes
+and terminals. Files are always ready, and are read directly.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Input:
             os.close(self._descriptor)
 
     async def read(self) -> bytes:
-        """Return the next bytes, at most a megabyte, or b"" at the end."""
+        """Return up to a megabyte of the next bytes, or b"" at the end."""
         if self._must_wait:
             await self._readable()
         return os.read(self._descriptor, _BLOCK_BYTES)

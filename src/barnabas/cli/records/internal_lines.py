@@ -5,9 +5,8 @@
     TransactionLogMessageFormatter  copy::TransactionMetadata(transactionalId=copy, ...)
 
 The first two are for `__consumer_offsets`, the last one for `__transaction_state`. Each formats its
-kind of records and skips the others; a tombstone's value is NULL. There is one difference: here,
-the members of a group and the partitions of a transaction are sorted; in Kafka, they are in the
-order of a hash table.
+own kind of record and skips the others; a tombstone's value is NULL. There is one difference: group
+members and transaction partitions are sorted, while Kafka prints them in hash-table order.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _STATES = {each.value: each.name for each in TransactionStatus}
 
 
 def offset_line(key: bytes | None, value: bytes | None) -> str | None:
-    """Return the line for a committed offset, or None for another kind of record. Raises
+    """Return the line for a committed offset, or None for other kinds of records. Raises
     CorruptData."""
     decoded = _decode(key, value)
     if decoded is None or not isinstance(decoded.key, OffsetCommitKey):
@@ -44,7 +43,7 @@ def offset_line(key: bytes | None, value: bytes | None) -> str | None:
 
 
 def group_line(key: bytes | None, value: bytes | None) -> str | None:
-    """Return the line for a group with its members, or None for another kind of record. Raises
+    """Return the line for a group with its members, or None for other kinds of records. Raises
     CorruptData."""
     decoded = _decode(key, value)
     if decoded is None or not isinstance(decoded.key, GroupMetadataKey):
@@ -54,8 +53,8 @@ def group_line(key: bytes | None, value: bytes | None) -> str | None:
 
 
 def transaction_line(key: bytes | None, value: bytes | None) -> str | None:
-    """Return the line for a transaction, or None without a key; a tombstone's value is NULL. Raises
-    CorruptData."""
+    """Return the line for a transaction, or None if there is no key. A tombstone's value is NULL.
+    Raises CorruptData."""
     if key is None:
         return None
     try:
@@ -71,7 +70,7 @@ def transaction_line(key: bytes | None, value: bytes | None) -> str | None:
 
 
 def _decode(key: bytes | None, value: bytes | None) -> InternalRecord | None:
-    """Return the decoded record, or None for a kind that only a newer Kafka writes."""
+    """Return the decoded record, or None for a kind written only by newer versions of Kafka."""
     if key is None:
         raise CorruptData("the record has no key")
     try:
@@ -107,7 +106,7 @@ def _group(decoded: InternalRecord) -> str:
 
 
 def _member(member: MemberMetadata, protocol: str | None, version: int) -> str:
-    # The first version has no separate rebalance timeout.
+    # The first version lacks a separate rebalance timeout.
     rebalance_ms = member.rebalance_timeout if version else member.session_timeout
     return (
         f"MemberMetadata(memberId={member.member_id}, "

@@ -3,10 +3,10 @@ Pure.
 
     {"key": "k", "value": "v", "headers": {"h": "1"}, "partition": 0, "timestamp": 1767225600000}
 
-Every field may be missing. A text is sent as UTF-8, null as null, `{"base64": "..."}` as the bytes,
-and any other value as its JSON. Headers are an object, or a list of `{"key": ..., "value": ...}` if
-names repeat. A timestamp is in milliseconds or ISO 8601. `topic` and `offset` describe the old
-record and are ignored.
+All fields are optional. Text is sent as UTF-8, null as null, `{"base64": "..."}` as bytes, and any
+other value as JSON. Headers are an object, or a list of `{"key": ..., "value": ...}` if names
+repeat. Timestamps are in milliseconds or ISO 8601. `topic` and `offset`, which describe the old
+record, are ignored.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _IGNORED = frozenset({"topic", "offset"})
 
 class JsonFormat(NamedTuple):
     topic: str
-    partition: int | None = None  # for records without one
-    headers: tuple[Header, ...] = ()  # for every record, in front of its own
+    partition: int | None = None  # for records without a topic
+    headers: tuple[Header, ...] = ()  # for every record, before its own headers
 
     def record(self, line: bytes, number: int) -> ProducerRecord:
         """Build the record for a line; `number` is its 1-based line number. Raises BadLine."""
@@ -40,7 +40,7 @@ class JsonFormat(NamedTuple):
         if not isinstance(fields, dict):
             raise BadLine(f'line {number} is not a JSON object, such as {{"value": "v"}}')
         unknown = fields.keys() - _FIELDS - _IGNORED
-        # Otherwise, a misspelt "vlaue" would silently send null.
+        # If ignored, a misspelt "vlaue" would silently send null.
         if unknown:
             raise BadLine(
                 f"line {number} has the unknown field {min(unknown)!r}; a record has "
@@ -68,7 +68,7 @@ def _data(value: Any, field: str, number: int) -> bytes | None:
         return None
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
-    # This is how `consume --json` prints bytes that are not UTF-8, so that a copy is exact.
+    # `consume --json` prints bytes that are not UTF-8 like this, so that a copy is exact.
     if isinstance(value, dict) and value.keys() == {"base64"}:
         try:
             return b64decode(value["base64"], validate=True)
@@ -82,7 +82,7 @@ def _data(value: Any, field: str, number: int) -> bytes | None:
 def _timestamp_ms(value: Any, number: int) -> int | None:
     if value is None:
         return None
-    # `type` is used, not isinstance, because true and false are also ints in Python.
+    # Use `type`, not isinstance, because true and false are also ints in Python.
     if type(value) is int and 0 <= value <= INT64_MAX:
         return value
     if isinstance(value, str):

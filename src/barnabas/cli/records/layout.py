@@ -1,10 +1,10 @@
 r"""Defines the formats in which `consume` prints records: a template, a list of names, or JSON.
 Pure.
 
-    {key}={value}\n?    a template; the names in braces are filled in, \t and \n are escapes
+    {key}={value}\n?    a template; names in braces are filled in, \t and \n are escapes
     key,value           only names: the fields with tabs between them
     JSON                one object per line
-    offsets, groups     records of __consumer_offsets as Kafka's own tools show them
+    offsets, groups     records of __consumer_offsets, as Kafka's tools show them
     transactions        those of __transaction_state
 
 Keys and values are written as raw bytes; as in Kafka's tool, null is the word null.
@@ -25,11 +25,11 @@ from barnabas.client.consumer.fetched import ConsumerRecord
 from barnabas.errors import BarnabasError, CorruptData
 
 Layout = Callable[[ConsumerRecord], bytes]
-"""Returns the line to print for a record, with its line end."""
+"""Returns the line to print for a record, including its line end."""
 
 
 class BadFormat(BarnabasError):
-    """A format contains a name that is not a record's field."""
+    """Raised if a format contains a name that is not a record field."""
 
 
 def _bytes_or_null(data: bytes | None) -> bytes:
@@ -60,7 +60,7 @@ _LINES: Mapping[str, _Line] = MappingProxyType(
 
 
 def value_layout(record: ConsumerRecord) -> bytes:
-    """Print only the value: the default."""
+    """Print only the value, which is the default."""
     return _bytes_or_null(record.value) + b"\n"
 
 
@@ -73,13 +73,13 @@ def template_layout(text: str) -> Layout:
         return _join([piece for name in names for piece in (b"\t", _field(name))][1:])
     pieces: list[bytes | Layout] = []
     for number, piece in enumerate(re.split(r"\{([^{}]*)\}", text)):
-        # re.split with a group returns texts and names alternately.
+        # With a group, re.split returns texts and names alternately.
         pieces.append(_field(piece.strip()) if number % 2 else unescape(piece))
     return _join(pieces)
 
 
 def json_layout(record: ConsumerRecord) -> bytes:
-    """Return one JSON object; bytes that are not UTF-8 become `{"base64": ...}`."""
+    """Print a JSON object; bytes that are not UTF-8 become `{"base64": ...}`."""
     return (
         json.dumps(
             {
@@ -105,7 +105,7 @@ def _internal_layout(show: _Line) -> Layout:
     def layout(record: ConsumerRecord) -> bytes:
         try:
             line = show(record.key, record.value)
-        # A damaged record must not end the output, because later records are readable.
+        # A damaged record must not end the output: later records are readable.
         except CorruptData as error:
             line = f"Error at offset {record.offset}, skipping. {error}"
         return b"" if line is None else line.encode() + b"\n"

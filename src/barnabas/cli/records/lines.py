@@ -15,15 +15,15 @@ from barnabas.errors import BarnabasError
 
 Header = tuple[str, bytes | None]
 
-LONGEST_LINE_BYTES = 128 * 1024 * 1024  # far larger than any record that a broker accepts
+LONGEST_LINE_BYTES = 128 * 1024 * 1024  # far larger than any record accepted by a broker
 
 
 class BadLine(BarnabasError):
-    """Raised if a line lacks the configured separators; the message gives its number."""
+    """Raised if a line lacks the configured separators; the message includes its number."""
 
 
 class KeyedLines(NamedTuple):
-    """Holds keys and values of lines; `problem` is that of the line after these."""
+    """Holds the keys and values of lines; `problem` concerns the line that follows them."""
 
     keys: list[bytes]
     values: list[bytes]
@@ -35,12 +35,12 @@ class LineFormat(NamedTuple):
     partition: int | None = None
     key_separator: bytes | None = None
     headers_separator: bytes | None = None
-    headers: tuple[Header, ...] = ()  # for every record, in front of the line's own
+    headers: tuple[Header, ...] = ()  # for every record, before the line's own headers
     null_marker: bytes | None = None  # a key or a value that is exactly this is null
 
     @property
     def is_plain(self) -> bool:
-        """Return whether every line is only a value."""
+        """Return whether every line is a value only."""
         return (
             self.key_separator is None
             and self.headers_separator is None
@@ -50,11 +50,11 @@ class LineFormat(NamedTuple):
 
     @property
     def is_keyed(self) -> bool:
-        """Return whether every line is only a key and a value."""
+        """Return whether every line is a key and a value only."""
         return self.key_separator is not None and self._replace(key_separator=None).is_plain
 
     def split(self, lines: Sequence[bytes], number: int) -> KeyedLines:
-        """Split lines, starting at `number`, into keys and values, up to a line without a
+        """Split lines, starting at `number`, into keys and values, up to the first without a
         separator.
         """
         assert self.key_separator is not None
@@ -109,28 +109,26 @@ def parse_header(text: str) -> Header:
 
 
 class LineSplitter:
-    """Splits blocks of any size into whole lines; the last line may have no line end.
-
-    With a line feed as the delimiter, a carriage return before it is part of the line end.
+    """Splits blocks of any size into whole lines; the last line may lack a line end. If the
+    delimiter is a line feed, a carriage return before it is part of the line end.
     """
 
     def __init__(self, delimiter: bytes = b"\n") -> None:
         self._delimiter = delimiter
-        self._begun: list[bytes] = []  # the pieces of a line that is not complete yet
+        self._begun: list[bytes] = []  # the pieces of an incomplete line
         self._begun_bytes = 0
 
     def lines(self, block: bytes) -> list[bytes]:
-        """Return the lines that end in this block. Raises BadLine for a line that is too long."""
+        """Return the lines that end in this block. Raises BadLine if a line is too long."""
         delimiter = self._delimiter
         # With a one-byte delimiter, only a line that spans two blocks is copied.
-        if len(delimiter) > 1:  # which may be split between two blocks
+        if len(delimiter) > 1:  # may span two blocks
             block = self._take_begun() + block
         lines = block.split(delimiter)
         rest = lines.pop()
         if lines:
             lines[0] = self._take_begun() + lines[0]
-            # Each block is searched for CRLF once; the CR may be the last byte of the previous
-            # block.
+            # Search each block for CRLF once; the CR may be the last byte of the previous block.
             if delimiter == b"\n" and (b"\r\n" in block or lines[0].endswith(b"\r")):
                 lines = [line.removesuffix(b"\r") for line in lines]
         self._begun.append(rest)
@@ -143,7 +141,7 @@ class LineSplitter:
         return lines
 
     def last(self) -> list[bytes]:
-        """Return the rest after the last delimiter, if any."""
+        """Return what follows the last delimiter, if anything."""
         rest = self._take_begun()
         return [rest] if rest else []
 

@@ -1,17 +1,16 @@
 """Determines the positions at which a console consumer starts and ends.
 
 Start: at assigned offsets, or as a member of a group. Like Kafka's tool, it joins a private group
-(`console-consumer-1234`, which commits nothing) unless it is given a group or a position. "From now
-on" starts with the command: the ends of the partitions are noted before it joins, which takes
-`group.initial.rebalance.delay.ms`.
+(`console-consumer-1234`, which commits nothing) unless a group or a position is given. "From now
+on" means from the start of the command: the ends of the partitions are noted before it joins, which
+takes `group.initial.rebalance.delay.ms`.
 
-Meanwhile: a private group commits nothing, so `OwnGroup` remembers its positions. Otherwise, each
-rebalance, for example after partitions were added, would restart according to `auto.offset.reset`,
-and records would be printed twice or never.
+In between: a private group commits nothing, so `OwnGroup` remembers its positions. Without them,
+each rebalance (for example, after partitions were added) would restart according to
+`auto.offset.reset`, and records would be printed twice or never.
 
 End, if requested: at a time, or at the ends of its partitions. A partition's end is looked up once,
-when it is assigned; the command does not wait for later records. A command with an end therefore
-always ends.
+when it is assigned; the command does not wait for later records, and therefore always ends.
 """
 
 from __future__ import annotations
@@ -32,14 +31,13 @@ from barnabas.types import TopicPartition
 
 
 class Since(NamedTuple):
-    """Specifies the first record that is not older than this, or the end if all records are
-    older."""
+    """Specifies the first record at or after this time, or the end if all records are older."""
 
     at_ms: int
 
 
 Origin = str | int | Since
-"""earliest, latest, an offset (negative: that many records before the end), or a time."""
+"""earliest, latest, an offset (if negative, that many records before the end), or a time."""
 
 
 class Start(NamedTuple):
@@ -51,18 +49,18 @@ class Start(NamedTuple):
 
 
 class Subscribed(NamedTuple):
-    """Describes topics that a group shares; reading starts at the group's offsets."""
+    """Describes topics that a group consumes, starting at its offsets."""
 
     topics: tuple[str, ...] | re.Pattern[str]
     is_own_group: bool = False  # a group for this command only
-    from_now: bool = False  # for the command's own group: at the current ends
-    later_topics: tuple[str, ...] = ()  # created since the start, so all records are new
+    from_now: bool = False  # for a private group: at the current ends
+    later_topics: tuple[str, ...] = ()  # created after the start, so all records are new
 
 
 async def go_to(consumer: Consumer, start: Start | Subscribed) -> None:
     """Subscribe to the topics, or assign the partitions and determine where to start.
 
-    Raises UnknownTopicOrPartition, UnknownPartition: a mistyped name must not wait for records.
+    Raises UnknownTopicOrPartition, UnknownPartition: do not wait for records of a mistyped name.
     """
     if isinstance(start, Subscribed):
         await _subscribe(consumer, start)
@@ -73,9 +71,9 @@ async def go_to(consumer: Consumer, start: Start | Subscribed) -> None:
 async def _subscribe(consumer: Consumer, start: Subscribed) -> None:
     if not isinstance(start.topics, re.Pattern):
         for topic in start.topics:
-            await consumer.partitions_for(topic)  # raises an error for a mistyped name
+            await consumer.partitions_for(topic)  # raises an error if a name is mistyped
     listener: RebalanceListener | None = None
-    # The topic was created after the command had started, so `latest` would skip its first records.
+    # The topic was created after the command started; `latest` would skip its first records.
     if start.later_topics and not start.is_own_group:
         listener = LaterTopic(consumer)
     if start.is_own_group:
@@ -84,8 +82,8 @@ async def _subscribe(consumer: Consumer, start: Subscribed) -> None:
 
 
 async def _begins(consumer: Consumer, start: Subscribed) -> Mapping[TopicPartition, int | None]:
-    """Return the current ends of the partitions; for a pattern, which may match many, only their
-    names.
+    """Return the current ends of the partitions, but only their names for a pattern, which may
+    match many.
     """
     if isinstance(start.topics, re.Pattern):
         found = await consumer.list_topics()
@@ -123,13 +121,12 @@ async def _assign(consumer: Consumer, start: Start) -> None:
         for name in names:
             consumer.seek(name, origin)
     elif isinstance(origin, int):
-        # -N counts records, not offsets, because transaction markers and compacted offsets have no
-        # record.
+        # -N counts records, not offsets: transaction markers and compacted offsets have no record.
         begins = await consumer.beginning_offsets(names)
         ends = await consumer.end_offsets(names)
         spans = {name: Span(begins[name], ends[name]) for name in names}
         starts = await last_records(consumer, spans, -origin)
-        # The search for the last records has already assigned and read.
+        # The search for the last records has assigned the partitions and read from them.
         consumer.assign(names)
         for name in names:
             consumer.seek(name, starts[name])
@@ -138,8 +135,7 @@ async def _assign(consumer: Consumer, start: Start) -> None:
 async def offsets_at(
     consumer: Consumer, names: Sequence[TopicPartition], at_ms: int
 ) -> dict[TopicPartition, int]:
-    """Return the offset of each partition's first record not older than this, or its end if all are
-    older.
+    """Return the offset of each partition's first record at or after this time, or its end.
     """
     ends = await consumer.end_offsets(names)
     found = await consumer.offsets_for_times(dict.fromkeys(names, at_ms))
@@ -147,8 +143,7 @@ async def offsets_at(
 
 
 def give_back(consumer: Consumer, records: Iterable[ConsumerRecord]) -> None:
-    """Seek back to records that were polled but not shown, so that their offsets are not
-    committed."""
+    """Seek back to records polled but not shown, so that their offsets are not committed."""
     first: dict[TopicPartition, int] = {}
     for record in records:
         # A poll returns each partition's records in order, so the first one seen is the lowest.
@@ -232,17 +227,17 @@ class OwnGroup(RebalanceListener):
     async def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
         await self._forget_topics_that_are_gone({name.topic for name in partitions})
         for name in partitions:
-            # A partition that did not exist at the start is new, so all its records are new.
+            # All records are new in a partition that did not exist at the start.
             offset = self._positions.get(name, 0 if self._is_from_now else None)
             if offset is not None:
                 self._consumer.seek(name, offset)
 
     async def _forget_topics_that_are_gone(self, topics: Set[str]) -> None:
-        """Forget positions in deleted topics, because a recreated topic is a different topic."""
+        """Forget positions in deleted topics: a recreated topic is a different one."""
         try:
             ids = await self._consumer.topic_ids(topics)
         except BarnabasError:
-            ids = {}  # no broker responds; most likely, the topics are unchanged
+            ids = {}  # no broker responds; the topics are most likely unchanged
         gone = {name for name, known in self._topic_ids.items() if ids.get(name, known) != known}
         self._positions = {
             name: offset
@@ -253,10 +248,9 @@ class OwnGroup(RebalanceListener):
 
 
 class LaterTopic(RebalanceListener):
-    """Reads a topic that was created after the command had started, from its first record on.
-
-    All of its records are new. If the group has committed an offset, reading continues there,
-    because other members may have been faster.
+    """Reads a topic created after the command started, from its first record on. All of its records
+    are new. If the group has committed an offset, reading continues from it, because other members
+    may have been faster.
     """
 
     def __init__(self, consumer: Consumer) -> None:
@@ -269,19 +263,17 @@ class LaterTopic(RebalanceListener):
 
 
 class Ends:
-    """Determines the offset at which each assigned partition ends."""
+    """Determines the offset at which to stop in each assigned partition."""
 
     def __init__(self, consumer: Consumer, to_ms: int | None) -> None:
-        """`to_ms`: end before the first record that is not older than this; None: at the end of the
-        log.
+        """`to_ms`: end before the first record at or after this time; None: at the end of the log.
         """
         self._consumer = consumer
         self._to_ms = to_ms
         self._ends: dict[TopicPartition, int] = {}
 
     async def are_reached(self) -> bool:
-        """Return whether all assigned partitions are at their ends; False as long as there are
-        none."""
+        """Return whether all assigned partitions are at their ends; False if none are assigned."""
         names = self._consumer.assignment()
         if not names:
             is_member = bool(self._consumer.subscription())
@@ -293,8 +285,7 @@ class Ends:
             for name in names
             if name in positions and positions[name].offset >= self._ends[name]
         ]
-        # A partition that has reached its end is paused, because it would only fetch unwanted
-        # records.
+        # Pause a partition at its end; it would only fetch unwanted records.
         if reached:
             self._consumer.pause(*reached)
         return len(reached) == len(names)

@@ -36,7 +36,7 @@ _FILE = click.Path(dir_okay=False, allow_dash=True)
 
 
 class Shape(NamedTuple):
-    """Specifies what a record is in the input: a line, a line of JSON or a whole file."""
+    """Specifies what forms a record in the input: a line, a line of JSON or a whole file."""
 
     format: str
     delimiter: str | None
@@ -47,8 +47,7 @@ class Shape(NamedTuple):
     partition: int | None
 
     def feed(self, topic: str, paths: Sequence[str | None]) -> LineFeed | FileFeed:
-        """Return the records in these files. Raises BadLine for options that contradict each
-        other.
+        """Return the records in these files. Raises BadLine if options contradict each other.
         """
         headers = tuple(parse_header(header) for header in self.headers)
         if self.format != "lines":
@@ -173,7 +172,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
     names = [*files, *paths]
     own = client_properties(properties, "--producer-property")
     options: dict[str, Any] = {
-        # Lines arrive faster than requests leave, so a few milliseconds fill a batch.
+        # Lines arrive faster than requests are sent, so a few milliseconds fill a batch.
         "linger_ms": 5,
         "batch_size": 65_536,
         "acks": acks,
@@ -191,7 +190,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
     quick = None
     if suits(options, own):
         quick = BlockSender(producer, topic, records.partition, options)
-    total_bytes = _total_bytes(names)  # first, so that a missing file causes an error here
+    total_bytes = _total_bytes(names)  # first, to report a missing file at once
     in_transaction = bool(options.get("transactional_id"))
     sending = Sending(producer, topic, records.partition, feed, in_transaction, quick)
     is_typed = (not names or "-" in names) and sys.stdin.isatty()
@@ -201,7 +200,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 def _produce(sending: Sending, progress: Progress, quiet: bool) -> int:
-    """Send all records, report the outcome and return the exit code."""
+    """Send all records, report the outcomes, and return the exit code."""
     tally = Tally()
     clock = SystemClock()
     began_ms = clock.monotonic_ms()
@@ -213,7 +212,7 @@ def _produce(sending: Sending, progress: Progress, quiet: bool) -> int:
         problem = explain(error)
     except KeyboardInterrupt:
         problem = "interrupted"
-    # All or nothing: acknowledged records are aborted with the rest.
+    # All or nothing: abort acknowledged records with the rest.
     if problem is not None and sending.in_transaction:
         problem = f"nothing was committed: {problem}"
     elif tally.failed:
@@ -233,7 +232,7 @@ def _produce(sending: Sending, progress: Progress, quiet: bool) -> int:
 
 
 def _total_bytes(names: Sequence[str]) -> int | None:
-    """Return the total size of these files, or None if one is not a regular file. Raises
+    """Return the total size of these files, or None if any is not a regular file. Raises
     OSError."""
     found = [
         os.fstat(sys.stdin.fileno()) if name == "-" else Path(name).stat()

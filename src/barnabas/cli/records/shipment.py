@@ -17,18 +17,18 @@ from barnabas.counted import counted
 from barnabas.errors import BarnabasError, MessageTooLarge
 
 _REFUSALS = (ValueError, TypeError, MessageTooLarge, UnknownPartition)
-"""Errors of a single record; others concern the topic or the cluster."""
+"""Errors that concern a single record; others concern the topic or the cluster."""
 
 
 class Sending(NamedTuple):
-    """Specifies what to send, with which producer, and how."""
+    """Specifies what to send, how, and with which producer."""
 
     producer: Producer
     topic: str
     partition: int | None
     feed: LineFeed | FileFeed
     in_transaction: bool
-    quick: BlockSender | None  # for blocks of values, with keys or without
+    quick: BlockSender | None  # for blocks of values, with or without keys
 
 
 class Tally:
@@ -57,7 +57,7 @@ class Tally:
 
 
 async def send_all(sending: Sending, tally: Tally, progress: Progress) -> None:
-    """Send all records up to the end or to a malformed line, and then wait for all outcomes.
+    """Send all records up to the end or to a malformed line, then wait for all outcomes.
 
     A transaction is all or nothing: if this ends early, the producer aborts the transaction when it
     closes. Raises BadLine with the file and the line, OSError, and the producer's errors.
@@ -69,8 +69,7 @@ async def send_all(sending: Sending, tally: Tally, progress: Progress) -> None:
             producer.begin_transaction()
         async for block in sending.feed.blocks():
             await _send(sending, block, tally)
-            # Raise the error only after the preceding lines, which are well-formed, have been sent
-            # in order.
+            # First send the preceding well-formed lines, in order; only then raise the error.
             if block.problem is not None:
                 raise block.problem
             tally.read_bytes += block.size_bytes
@@ -94,6 +93,6 @@ async def _send(sending: Sending, block: Block, tally: Tally) -> None:
         except _REFUSALS as error:
             place = f"{block.name}: line {number}" if block.number else block.name
             raise BadLine(f"{place}: {error}") from error
-        # There is one callback for each batch, set with its first record.
+        # Add one callback per batch, with its first record.
         if delivery.index == 0:
             delivery.batch.when_done(partial(tally.count, delivery.batch))

@@ -6,13 +6,12 @@ from barnabas.client.consumer.consumer import Consumer
 from barnabas.clock import SystemClock
 
 JOIN_MS = 10_000
-"""How long this command's private group may take to form before the time without records counts."""
+"""How long a private group may take to form before waiting for records counts as silence."""
 
 
 class Silence:
-    """Measures the time without records, after which `--timeout-ms` ends the command.
-
-    The time to join a group also counts, but this command's private group gets some extra time.
+    """Measures the time without records, which `--timeout-ms` limits. The time to join a group
+    counts, but a private group is allowed some extra time.
     """
 
     def __init__(self, consumer: Consumer, limit_ms: int | None, join_ms: int) -> None:
@@ -29,11 +28,11 @@ class Silence:
         if self._limit_ms is None:
             return most_ms
         now_ms = self._clock.monotonic_ms()
-        # The command has just become a member, so its time limit for records starts now.
+        # The command has just become a member; its time limit for records starts.
         if self._join_ms and self._consumer.group_metadata().generation >= 0:
             self._since_ms, self._join_ms = now_ms, 0
         return min(most_ms, self._since_ms + self._join_ms + self._limit_ms - now_ms)
 
     def on_record(self) -> None:
-        """Restart the count, because a record arrived."""
+        """Restart the measurement when a record arrives."""
         self._since_ms = self._clock.monotonic_ms()

@@ -1,4 +1,4 @@
-"""Implements `barnabas server`. Here, `server start` is only for --help (see `cli.main`)."""
+"""Implements `barnabas server`. Its `server start` exists only for --help (see `cli.main`)."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@
     8123456                 when the process started, in the kernel's ticks; -1 if unknown
     PLAINTEXT://:9092       the configured listeners
 
-It is a plain file, because a real Kafka rejects an unknown directory but ignores an unknown file. A
-killed broker leaves it behind, and process ids are eventually reused, so the file contains the time
-at which the process started. This module imports almost nothing, since `server start` imports it.
+It is a plain file, because a real Kafka rejects unknown directories but ignores unknown files. A
+killed broker leaves the file behind, and process ids are eventually reused, so it includes the
+start time of the process. This module imports almost nothing, because `server start` imports it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PidFile(NamedTuple):
 
 
 def read_pid_file(directory: Path) -> PidFile | None:
-    """Return the file in that directory; None if it is missing or malformed."""
+    """Read the file in this directory; None if it is missing or malformed."""
     try:
         with (directory / FILE_NAME).open("rb") as file:
             lines = file.read(_MAX_BYTES).decode("utf-8", "replace").splitlines()
@@ -47,13 +47,12 @@ def read_pid_file(directory: Path) -> PidFile | None:
 
 
 def claim(directory: Path, listeners: str, process: int | None = None) -> bool:
-    """Write the file for this process, or for `process`.
-
-    Returns False if a live process already has a file there, or if the file cannot be written.
-    Neither prevents a start: the broker itself checks whether it can use the directory.
+    """Write the file for this process, or for `process`. Returns False if it belongs to a live
+    process or cannot be written. Neither prevents a start: the broker itself checks whether it can
+    use the directory.
     """
     found = read_pid_file(directory)
-    # If two brokers want the directory, its lock decides between them, not this file.
+    # If two brokers want the directory, its lock decides, not this file.
     if found is not None and found.is_alive:
         return False
     pid = os.getpid() if process is None else process
@@ -68,28 +67,27 @@ def claim(directory: Path, listeners: str, process: int | None = None) -> bool:
 
 
 def release(directory: Path) -> None:
-    """Remove this process's own file; ignore disk errors."""
+    """Remove this process's file, ignoring disk errors."""
     found = read_pid_file(directory)
-    # Another process may have claimed the directory in the meantime.
+    # Another process may have claimed the directory since.
     if found is not None and found.pid == os.getpid():
         try:
             (directory / FILE_NAME).unlink(missing_ok=True)
         except OSError:
-            return  # the next start or stop notices that it is stale
+            return  # the next start or stop detects that it is stale
 
 
 def process_began_ticks(pid: int, proc: Path = PROC) -> int | None:
-    """Return when a process started; None if it does not exist, UNKNOWN_START if the time is
-    unknown.
+    """Return when a process started: None if it does not exist, UNKNOWN_START if unknown.
     """
     try:
         with (proc / str(pid) / "stat").open("rb") as stat:
-            # These are fields 3 and 22 of the line, counted from the end of the name, which is in
-            # parentheses and may contain anything.
+            # Find fields 3 and 22 from the end of the name in parentheses, which may contain
+            # anything.
             fields = stat.read().rpartition(b")")[2].split()
         return None if fields[0] in (b"Z", b"X") else int(fields[19])
     except (FileNotFoundError, ProcessLookupError):
-        # With /proc, this means that the process is gone; elsewhere, its start time is unknown.
+        # If there is a /proc, the process is gone; elsewhere, its start time is unknown.
         if (proc / "self" / "stat").exists():
             return None
     try:

@@ -1,7 +1,7 @@
 """Finds the `barnabas server start` processes on this machine in the process table.
 
-Linux shows a process's command line and its open files under `/proc`; a broker holds the `.lock` of
-each of its log directories open. Elsewhere `ps` shows only the command lines.
+Linux shows a process's command line and open files under `/proc`; a broker keeps the `.lock` in
+each log directory open. Elsewhere, `ps` shows only the command lines.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class ServerProcess(NamedTuple):
 
     pid: int
     command: str
-    directories: tuple[Path, ...]  # its log directories, where that can be seen
+    directories: tuple[Path, ...]  # its log directories, where visible
     user_id: int | None = None  # the owner of the process
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """The ports of its configured listeners."""
+        """The ports of the configured listeners."""
         for directory in self.directories:
             recorded = read_pid_file(directory)
             if recorded is not None and recorded.pid == self.pid:
@@ -44,14 +44,14 @@ class ServerProcess(NamedTuple):
 
 
 def find_servers(proc: Path = PROC) -> list[ServerProcess]:
-    """Return every broker that this user may see, sorted by process id."""
+    """Return all brokers that this user may see, sorted by process id."""
     found = _from_proc(proc) if (proc / "self").exists() else _from_ps()
     return sorted(server for server in found if server.pid != os.getpid())
 
 
 def is_server_command(words: Sequence[str]) -> bool:
     """Return whether these words are `[python [-m]] barnabas server start ...`."""
-    # A virtual environment's python, its options and -m may come before the program.
+    # A virtual environment's python, its options and -m may precede the program.
     for i in range(min(len(words), 8)):
         if list(words[i + 1 : i + 3]) == ["server", "start"]:
             return words[i].rpartition("/")[2] in _PROGRAMS
@@ -68,7 +68,7 @@ def _from_proc(proc: Path) -> Iterator[ServerProcess]:
                 user_id = entry.stat().st_uid
                 yield ServerProcess(int(entry.name), " ".join(words), _locked_by(entry), user_id)
         except OSError:
-            continue  # has ended, or is another user's
+            continue  # ended, or another user's
 
 
 def _locked_by(process: Path) -> tuple[Path, ...]:
@@ -77,8 +77,8 @@ def _locked_by(process: Path) -> tuple[Path, ...]:
         try:
             target = link.readlink()
         except OSError:
-            continue  # has been closed
-        # Each of a broker's log directories has a lock file, which is open while the broker runs.
+            continue  # closed
+        # A running broker keeps a lock file open in each of its log directories.
         if target.name == ".lock":
             found.add(target.parent)
     return tuple(sorted(found))

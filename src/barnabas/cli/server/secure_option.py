@@ -1,4 +1,4 @@
-"""Implements `--secure`, which adds TLS, authentication and ACLs to the same listeners."""
+"""Implements `--secure`, which adds TLS, authentication and ACLs to the listeners."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def secure_configs(
 ) -> tuple[SecureSetup, dict[str, str]]:
     """Secure a broker with these configs; return its setup and the secured configs.
 
-    `directory` is for certificates and passwords; None means a directory next to the first log
-    directory. Raises ConfigError or OSError.
+    `directory` is for certificates and passwords; None means one beside the first log directory.
+    Raises ConfigError or OSError.
     """
     properties = without_controller_listeners(properties)
     given = {name: properties[name] for name in _LISTENERS if properties.get(name)}
-    # Kafka's default listener; its empty host means every address.
+    # This is Kafka's default listener; an empty host means every address.
     given.setdefault("listeners", _DEFAULT)
     hosts = []
     listeners = {}
     for name, text in given.items():
         parsed = parse_listeners(name, text)
-        # With several listeners, some might remain open without the user's knowledge.
+        # If there were several listeners, some might remain open without the user noticing.
         if len(parsed) != 1 or parsed[0].name not in (_PLAIN, PROTOCOL):
             raise ConfigError(f"{name}={text}: {_HINT}")
         listeners[name] = str(parsed[0]._replace(name=PROTOCOL))
@@ -51,16 +51,14 @@ def secure_configs(
         where = logs[0].with_name(f"{logs[0].name}-secure")
     else:
         where = Path(directory).absolute()
-    if not properties.get("zookeeper.connect"):  # users and rules are in the log directories
+    if not properties.get("zookeeper.connect"):  # the log directories store users and rules
         for each in filter(Path.exists, logs):
             check_directory(each)
     setup = prepare_security(where, hosts)
-    # With a ZooKeeper, its nodes belong to the brokers; otherwise, any client could change them
-    # (SE-6).
+    # The brokers own the nodes in ZooKeeper, or any client could change them (SE-6).
     owning = setup.zookeeper_settings() if properties.get("zookeeper.connect") else {}
     return setup, {
-        # Later entries win: defaults, then the user's configs, then the settings that make the
-        # broker secure.
+        # Later entries win: defaults, the user's configs, then the settings that secure the broker.
         **setup.defaults(),
         **owning,
         **properties,
@@ -70,7 +68,7 @@ def secure_configs(
 
 
 def prepare_security(directory: Path, hosts: Iterable[str]) -> SecureSetup:
-    """Prepare the security of brokers that clients reach by these hosts or by this machine's names.
+    """Prepare security for brokers that clients reach by these hosts or by this machine's names.
 
     Raises ConfigError or OSError.
     """

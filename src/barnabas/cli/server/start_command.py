@@ -1,7 +1,7 @@
 """Implements `barnabas server start`, which works like `kafka-server-start.sh` and accepts its
 arguments.
 
-The arguments are parsed by hand, so that nothing delays the broker's start (see `cli.main`).
+Arguments are parsed by hand, so that nothing delays the start of the broker (see `cli.main`).
 """
 
 from __future__ import annotations
@@ -87,15 +87,15 @@ _DELAY = "group.initial.rebalance.delay.ms"
 
 
 class UsageError(Exception):
-    """Raised if the command line is invalid; the message says why."""
+    """Raised if the command line is invalid; the message gives the reason."""
 
 
 class StartArguments(NamedTuple):
     properties_file: str | None
-    settings: dict[str, str]  # of the command line; later ones have replaced earlier ones
+    settings: dict[str, str]  # on the command line; later ones replace earlier ones
     wants_help: bool
     as_daemon: bool = False
-    profile: str | None = None  # a name of `config.profiles`
+    profile: str | None = None  # a name in `config.profiles`
     test_control_port: int | None = None
     is_secure: bool = False
     secure_dir: str | None = None
@@ -117,7 +117,7 @@ def start(words: Sequence[str]) -> int:
     if arguments.wants_help:
         sys.stdout.write(HELP)
         return 0
-    # Import this late, because --help and invalid command lines do not need it.
+    # Import late, because --help and invalid command lines do not need it.
     from barnabas.broker.main import run
     from barnabas.config import BrokerConfig, environment_warning
     from barnabas.errors import ConfigError
@@ -138,7 +138,7 @@ def start(words: Sequence[str]) -> int:
     first_directory = Path(config.log_directories()[0])
     if arguments.as_daemon:
         return _start_daemon(words, arguments.log_file, first_directory)
-    # Start even if this returns False: the broker's own lock decides who may use the directory.
+    # Start even if this is False: the broker's own lock decides who may use the directory.
     is_ours = claim(first_directory, config.str("listeners"))
     try:
         companion = _companion(arguments.test_control_port)
@@ -162,8 +162,8 @@ def properties_of(arguments: StartArguments) -> dict[str, str]:
     # Kafka's images set configs through environment variables, which override the file.
     properties.update(from_environment(os.environ))
     properties.update(arguments.settings)
-    # Kafka's defaults are for a cluster. A user who specifies neither a file nor anything about
-    # other machines wants a broker for this machine, with groups that do not wait for more members.
+    # Kafka's defaults are for a cluster. A user who specifies neither a file nor other machines
+    # wants a local broker, with groups that do not wait for more members.
     is_for_this_machine = arguments.properties_file is None and not (
         properties.get("zookeeper.connect") or properties.get("advertised.listeners")
     )
@@ -171,14 +171,14 @@ def properties_of(arguments: StartArguments) -> dict[str, str]:
         properties["listeners"] = _listeners(arguments, is_for_this_machine)
     elif is_for_this_machine:
         properties.setdefault("listeners", _listeners(arguments, is_for_this_machine))
-    # A profile mimics one version, and sets the initial rebalance delay itself.
+    # A profile mimics one version, including its initial rebalance delay.
     if is_for_this_machine and arguments.profile is None:
         properties.setdefault(_DELAY, "0")
     return properties
 
 
 def _listeners(arguments: StartArguments, is_for_this_machine: bool) -> str:
-    """Return the value of `listeners` that --host and --port specify."""
+    """Return the value for `listeners` specified by --host and --port."""
     host = arguments.host
     if host is None:
         host = _THIS_MACHINE if is_for_this_machine else ""
@@ -187,7 +187,7 @@ def _listeners(arguments: StartArguments, is_for_this_machine: bool) -> str:
 
 
 def _companion(port: int | None) -> Companion | None:
-    """Return the server that accepts faults over HTTP, if requested; import it only then."""
+    """Import and return the server that accepts faults over HTTP, if requested."""
     if port is None:
         return None
     from barnabas.testing.faults.control import FaultControl
@@ -213,7 +213,7 @@ def parse(words: Sequence[str]) -> StartArguments:
     file: str | None = None
     settings: dict[str, str] = {}
     flags: set[str] = set()
-    given: dict[str, str] = {}  # if an option is given twice, the last value counts
+    given: dict[str, str] = {}  # the last value of a repeated option wins
     left = list(words)
     while left:
         word = left.pop(0)
@@ -221,7 +221,7 @@ def parse(words: Sequence[str]) -> StartArguments:
             return StartArguments(None, {}, True)
         if word in (_DAEMON, _SECURE):
             flags.add(word)
-        # `_option` rejects an unknown option, and suggests the nearest name.
+        # `_option` rejects unknown options, suggesting the nearest name.
         elif word.startswith("-"):
             option, value = _option(word, left)
             if option in _SETTINGS:
@@ -240,7 +240,7 @@ def parse(words: Sequence[str]) -> StartArguments:
             raise UsageError(
                 "--host and --port cannot be combined with listeners: leave out one or the other"
             )
-        # Otherwise, the broker would use the default port, whereas the user expects the file's.
+        # The broker would use the default port, but the user expects the file's.
         if file is not None and port is None:
             raise UsageError("--host with a properties file needs --port, too")
     test_control_port = given.get(_TEST_CONTROL)
@@ -253,7 +253,7 @@ def parse(words: Sequence[str]) -> StartArguments:
         test_control_port=None
         if test_control_port is None
         else _port(_TEST_CONTROL, test_control_port),
-        # A directory for secrets implies that the user wants security.
+        # A directory for secrets implies --secure.
         is_secure=_SECURE in flags or _SECURE_DIR in given,
         secure_dir=given.get(_SECURE_DIR),
         log_file=given.get(_LOG_FILE),
@@ -263,8 +263,8 @@ def parse(words: Sequence[str]) -> StartArguments:
 
 
 def _option(word: str, left: list[str]) -> tuple[str, str]:
-    """Return an option and its value, which is taken from the remaining words if it is not in this
-    word. Raises UsageError.
+    """Return an option and its value, taken from the remaining words if it is not in this one.
+    Raises UsageError.
     """
     option, equals, value = word.partition("=")
     if option not in _WITH_VALUE:
@@ -279,7 +279,7 @@ def _option(word: str, left: list[str]) -> tuple[str, str]:
 
 
 def _setting(option: str, value: str) -> tuple[str, str]:
-    """Return the broker config that an option sets."""
+    """Return the broker config set by an option."""
     if option == "--listeners":
         return "listeners", value
     if option == _LOG_FORMAT:
@@ -307,18 +307,16 @@ def _one_line(error: Exception) -> str:
 
 
 def _process_began_at_s() -> float:
-    """Return when this process started, in seconds of `time.monotonic`, before the interpreter's
-    own start.
-
-    On Linux this is known to a hundredth of a second; elsewhere, the current time is returned.
+    """Return when this process started, in seconds of `time.monotonic`. This includes the start of
+    the interpreter. It is known to a hundredth of a second on Linux; elsewhere, it is the current
+    time.
     """
     now_s = time.monotonic()
     try:
         with open("/proc/self/stat", "rb") as stat:
-            # This is field 22 of the line. It is counted from the end of the name, which is in
-            # parentheses and may contain anything.
+            # Find field 22 from the end of the name in parentheses, which may contain anything.
             began_ticks = int(stat.read().rpartition(b")")[2].split()[19])
-        # Ticks are counted from boot, including suspended time.
+        # Ticks count from boot, including suspended time.
         age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - began_ticks / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError, AttributeError):
         return now_s

@@ -25,7 +25,7 @@ _POLL_S = 0.05
 
 
 class CannotStop(Exception):
-    """Raised if a broker cannot be stopped; the message says why, and what to do."""
+    """Raised if a broker cannot be stopped; the message says why and what to do."""
 
 
 class Selection(NamedTuple):
@@ -46,9 +46,9 @@ class Selection(NamedTuple):
 
 
 def directory_of(properties_file: str) -> Path | None:
-    """Return the first log directory of a broker with this file; None if the file does not exist.
+    """Return the first log directory in a broker's properties file; None if there is no such file.
 
-    Kafka's script ignores its arguments, so a missing file is not an error. Raises CannotStop if it
+    Kafka's script ignores its arguments, so a missing file is no error. Raises CannotStop if it
     cannot be read.
     """
     if not Path(properties_file).exists():
@@ -61,22 +61,22 @@ def directory_of(properties_file: str) -> Path | None:
 
 
 def default_selection() -> Selection:
-    """Select the broker that `server start` starts without options: this user's broker on the
-    default log directory. Other brokers on the machine must be selected by options.
+    """Select the broker that `server start` starts without options: this user's, on the default log
+    directory. Other brokers on the machine must be selected by options.
     """
     user_id = os.getuid() if hasattr(os, "getuid") else None
     return Selection(_log_directory({}), user_id=user_id)
 
 
 def _log_directory(settings: Mapping[str, str]) -> Path:
-    """Return the first log directory of a broker with these settings and this environment."""
+    """Return a broker's first log directory, given its settings and environment."""
     settings = {**settings, **from_environment(os.environ)}
     named = settings.get("log.dirs") or settings.get("log.dir") or BROKER_KEYS["log.dir"].default
     return Path(str(named).split(",")[0].strip())
 
 
 def choose(selection: Selection, servers: list[ServerProcess]) -> ServerProcess:
-    """Return the one broker that is selected. Raises CannotStop."""
+    """Return the one selected broker. Raises CannotStop."""
     found = [server for server in servers if _is_meant(server, selection)]
     if not found:
         others = ""
@@ -96,8 +96,8 @@ def _is_meant(server: ServerProcess, selection: Selection) -> bool:
     if directory is not None:
         recorded = read_pid_file(directory)
         is_recorded = recorded is not None and recorded.pid == server.pid and recorded.is_alive
-        # There are two indications: the pid file, and the open .lock, which only this user's
-        # processes show.
+        # Two things indicate the directory: the pid file, and the open .lock, visible only for this
+        # user's processes.
         if not is_recorded and directory.resolve() not in server.directories:
             return False
     return (
@@ -116,18 +116,18 @@ def stop(
     timeout_ms: int,
     find: Callable[[], list[ServerProcess]] = find_servers,
 ) -> ServerProcess:
-    """Signal the broker to stop, and wait until it has. Raises CannotStop."""
+    """Signal the broker to stop, and wait until it ends. Raises CannotStop."""
     server = choose(selection, find())
     began_ticks = process_began_ticks(server.pid)
     try:
         os.kill(server.pid, signal.SIGTERM)
     except ProcessLookupError:
-        return server  # it has just stopped on its own
+        return server  # it stopped on its own just before
     except PermissionError as cause:
         raise CannotStop(f"server {server} belongs to another user") from cause
     ends_at_s = time.monotonic() + timeout_ms / 1000
     with Waiting(f"server {server} to stop"):
-        # By now, the id may belong to another process.
+        # Another process may have reused the id.
         while began_ticks is not None and process_began_ticks(server.pid) == began_ticks:
             if time.monotonic() >= ends_at_s:
                 raise CannotStop(

@@ -245,7 +245,7 @@ def alter(
     """
     name = one_topic(topic_argument, topic_option)
     assignment = None if replica_assignment is None else _assignment(replica_assignment)
-    # The option lists all partitions, although only the new ones are sent.
+    # The option lists all partitions; only the new ones are sent.
     if assignment is not None and len(assignment) != partitions:
         raise click.UsageError(
             f"--replica-assignment names {counted(len(assignment), 'partition')}, but "
@@ -254,7 +254,7 @@ def alter(
 
     async def work() -> int:
         async with Admin(servers, **client_options()) as admin:
-            # The existing partitions are needed first: the request contains only the new ones.
+            # Look up the existing partitions: the request contains only the new ones.
             (topic,) = await admin.describe_topics([name])
             there = len(topic.partitions)
             added = None
@@ -323,10 +323,10 @@ def delete(
 async def _describe_sizes(
     servers: str, exclude_internal: bool
 ) -> tuple[list[Description], dict[str, int]]:
-    """Return the topics, and the sizes of those that the brokers show."""
+    """Return the topics, and their sizes where the brokers report them."""
     async with Admin(servers, **client_options()) as admin:
         found = await admin.describe_topics()
-        # The topics are filtered here, because the protocol has no such filter.
+        # Filter the topics in the client: the protocol offers no such filter.
         kept = [topic for topic in found if not (exclude_internal and topic.is_internal)]
         return kept, topic_sizes(await soon(admin.describe_log_dirs(), {}), kept)
 
@@ -344,12 +344,11 @@ async def _describe(
 
 
 async def _moving(admin: Admin) -> Moving:
-    """Return the partitions that are being reassigned. Only the controller knows them; if there is
-    no controller, or it rejects the request, everything else is still shown.
+    """Return the partitions being reassigned, which only the controller knows. Without a
+    controller, or if it rejects the request, everything else is shown.
     """
     try:
-        # During an election, there is no controller to ask, and the rest of the response has
-        # already arrived.
+        # During an election, there is no controller to ask; do not delay the rest of the output.
         async with asyncio.timeout(_CONTROLLER_TIMEOUT_S):
             return await admin.list_partition_reassignments()
     except (TimeoutError, Unreachable, ClusterAuthorizationFailed, UnsupportedVersion):

@@ -1,12 +1,10 @@
-"""Formats the output of `topics describe`, as text that matches Kafka 3.9's to the byte (TP-4) and
-as values.
+"""Formats the output of `topics describe`, as values or exactly as Kafka 3.9 prints it (TP-4).
 
     Topic: test<TAB>TopicId: ...<TAB>PartitionCount: 1<TAB>ReplicationFactor: 1<TAB>Configs: k=v,k=v
     <TAB>Topic: test<TAB>Partition: 0<TAB>Leader: 0<TAB>Replicas: 0<TAB>Isr: 0<TAB>Elr: N/A<TAB>...
 
-With a filter, only matching partitions are shown, without their topics' lines. A partition that is
-being reassigned is counted with its former replicas; its line lists the added and removed replicas.
-Pure.
+With a filter, only matching partitions are shown, without their topics' lines. A partition being
+reassigned counts with its former replicas; its line lists the added and removed ones. Pure.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from rich.text import Text
 from barnabas.printable import printable
 
 _TEXT_WIDTH = 8
-"""A column of text may be folded to this width; below it, each row becomes a block of lines."""
+"""A text column may be folded to this width; if narrower, each row becomes a block of lines."""
 
 Cells = Sequence[str | Text]
 
@@ -58,7 +58,7 @@ def show_table(
 
 
 def _fits(width: int, titles: Sequence[str], rows: Sequence[Cells]) -> bool:
-    """Return whether no title or number is folded, and no text is folded into a narrow strip."""
+    """Return whether the table fits without folding titles or numbers, or text to a strip."""
     needed = 0
     for number, title in enumerate(titles):
         longest = max((cell_len(str(row[number])) for row in rows), default=0)

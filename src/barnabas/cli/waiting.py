@@ -1,4 +1,4 @@
-"""Says on a terminal's standard error what a command is waiting for; says nothing elsewhere."""
+"""Reports on standard error what a command is waiting for, but only on a terminal."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ _AFTER_S = 2.0
 
 
 async def soon(question: Coroutine[Any, Any, T], otherwise: T) -> T:
-    """Return the response to a request that is not essential, or `otherwise`.
-
-    Brokers may reject it or take longer than two seconds; the rest of the output is then shown
-    without it.
+    """Return the response to an optional request, or `otherwise` if brokers reject it or take
+    longer than two seconds; the rest of the output does not depend on it.
     """
     try:
         async with asyncio.timeout(_AFTER_S):
@@ -30,7 +28,7 @@ async def soon(question: Coroutine[Any, Any, T], otherwise: T) -> T:
 
 
 class Waiting:
-    """Prints what its `with` block is waiting for, once, if the wait exceeds two seconds.
+    """Prints once what its `with` block is waiting for, if the wait exceeds two seconds.
 
     with Waiting("broker 1 to stop"):
         ...
@@ -44,7 +42,7 @@ class Waiting:
         # The notice does not belong in a script's log.
         if sys.stderr is not None and sys.stderr.isatty():
             self._timer = Timer(_AFTER_S, self._say)
-            # The timer must not keep the process from ending.
+            # The timer must not keep the process alive.
             self._timer.daemon = True
             self._timer.start()
         return self
@@ -58,7 +56,7 @@ class Waiting:
         self.end()
 
     def end(self) -> None:
-        """Stop waiting, because the awaited event has occurred."""
+        """Stop waiting: the awaited event has occurred."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

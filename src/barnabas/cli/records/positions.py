@@ -207,9 +207,9 @@ def _pattern(text: str) -> re.Pattern[str]:
 class OwnGroup(RebalanceListener):
     """Seeks to the last position of the group's only member, or to the start.
 
-    `begins` says what "from now on" means for each partition that existed when the command started;
-    None means the end when the group has formed. Other partitions were created later, so all of
-    their records are read. Without `begins`, `auto.offset.reset` decides where a partition starts.
+    `begins` maps each partition that existed when the command started to the offset that "from now
+    on" means; None means the end once the group has formed. Other partitions were created later, so
+    all of their records are read. Without `begins`, `auto.offset.reset` determines where to start.
     """
 
     def __init__(

@@ -23,8 +23,7 @@ class Silence:
         self._since_ms = self._clock.monotonic_ms()
 
     def left_ms(self, most_ms: int) -> int:
-        """Return how long to wait for records, at most `most_ms`. If this is 0 or less, time is
-        up."""
+        """Return how long to wait for records, at most `most_ms`; if 0 or less, time is up."""
         if self._limit_ms is None:
             return most_ms
         now_ms = self._clock.monotonic_ms()

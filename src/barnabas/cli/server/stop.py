@@ -1,9 +1,8 @@
 """Implements `barnabas server stop`, like `kafka-server-stop.sh`, but it waits and picks one of
 several.
 
-SIGTERM makes a broker stop cleanly: its logs are flushed and its directories marked clean. A
-process gets the signal only if it is certainly a broker, because the id in a file may by now belong
-to another process.
+On SIGTERM, a broker stops cleanly: it flushes its logs and marks its directories clean. The signal
+is sent only if the process is certainly a broker, because another process may have reused the id.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _MIN_ISR = "min.insync.replicas"
 
 
 class Filters(NamedTuple):
-    """Selects the partitions that any filter matches, or all if no filter is set."""
+    """Selects the partitions that match any filter, or all if no filter is set."""
 
     under_replicated: bool = False
     unavailable: bool = False
@@ -40,7 +40,7 @@ class Filters(NamedTuple):
             not any(self)
             or (self.under_replicated and in_sync < replicas)
             or (self.unavailable and not is_led)
-            # Kafka counts a partition without a leader as below its minimum, whatever its ISR.
+            # To Kafka, a partition without a leader is below its minimum, whatever its ISR.
             or (self.under_min_isr and (in_sync < min_isr or not is_led))
             or (self.at_min_isr and in_sync == min_isr)
         )
@@ -51,7 +51,7 @@ class Filters(NamedTuple):
         configs: Iterable[ConfigEntry],
         moving: Moving = NOTHING_MOVES,
     ) -> list[PartitionView]:
-        """Return the partitions of a topic to show."""
+        """Return those partitions of a topic that should be shown."""
         given = [config.value for config in configs if config.name == _MIN_ISR]
         min_isr = int(given[0]) if given and given[0] is not None else 1
         return [
@@ -75,7 +75,7 @@ def replication_factor(topic: TopicDescription, moving: Moving = NOTHING_MOVES) 
 
 
 def describe_text(described: Described, filters: Filters, moving: Moving = NOTHING_MOVES) -> str:
-    """Return Kafka's lines, each ending in a newline."""
+    """Return the lines that Kafka prints, each ending in a newline."""
     lines = []
     for topic, configs in described:
         if not any(filters):
@@ -100,8 +100,7 @@ def describe_text(described: Described, filters: Filters, moving: Moving = NOTHI
 def describe_values(
     described: Described, filters: Filters, moving: Moving = NOTHING_MOVES
 ) -> list[dict[str, Any]]:
-    """Return the same as values for JSON; a filter leaves out topics without a matching
-    partition.
+    """Return the same as values for JSON; a filter omits topics without matching partitions.
     """
     values = []
     for topic, configs in described:
@@ -132,7 +131,7 @@ def describe_values(
 
 
 def _replica_count(topic: TopicDescription, partition: PartitionView, moving: Moving) -> int:
-    """Return the number of replicas without those being added."""
+    """Return the number of replicas, except those being added."""
     move = moving.get(TopicPartition(topic.name, partition.partition))
     return len(partition.replicas) if move is None else len(move.replicas) - len(move.adding)
 

@@ -1,5 +1,4 @@
-"""Implements `barnabas transactions abort`, which works through the coordinator or in a single
-partition.
+"""Implements `barnabas transactions abort`, through the coordinator or in a single partition.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def abort(
         raise click.UsageError(
             "name the transaction: --topic and --partition, or --transactional-id"
         )
-    # The first offset is enough to find all three numbers; without it, all three must be given.
+    # The first offset suffices to find all three numbers; without it, all three must be given.
     which = _which(start_offset, numbers)
     name = TopicPartition(topic, partition)
 
@@ -121,8 +120,8 @@ async def _at(admin: Admin, name: TopicPartition, start_offset: int) -> _Numbers
 
 
 async def _fence(servers: str, transactional_id: str) -> None:
-    """Fence an existing id. Fencing an unknown id would create it."""
+    """Fence an existing id; fencing an unknown one would create it."""
     async with Admin(servers, **client_options()) as admin:
-        # Raises an error for an id that does not exist.
+        # Raises an error if the id does not exist.
         await admin.describe_transactions([transactional_id])
         await admin.fence_producers([transactional_id])

@@ -114,7 +114,7 @@ def list_(
                 return await admin.list_transactions(
                     states=states, producer_ids=producer_ids, longer_than_ms=longer_than_ms
                 )
-            except ValueError as error:  # the brokers are too old for this filter
+            except ValueError as error:  # the brokers are too old to filter by this
                 raise click.UsageError(str(error)) from error
 
     found = run_client(work())
@@ -218,7 +218,7 @@ def find_hanging(
                 TopicPartition(each.name, own.partition)
                 for each in described
                 for own in each.partitions
-                # Only the leader of a partition knows the partition's open transactions.
+                # Only the leader of a partition knows its open transactions.
                 if own.leader >= 0
                 and (partition is None or own.partition == partition)
                 and (broker_id is None or own.leader == broker_id)
@@ -232,9 +232,8 @@ def find_hanging(
 async def _hanging(
     admin: Admin, names: list[TopicPartition], silent_since_ms: int
 ) -> list[OpenTransaction]:
-    """Ask the partitions, then the coordinators, then the partitions again.
-
-    A transaction that ends in between is unknown to its coordinator but does not hang.
+    """Query the partitions, then the coordinators, then the partitions again: a transaction that
+    has just ended is unknown to its coordinator, but does not hang.
     """
     candidates = suspects(await admin.describe_producers(names), silent_since_ms)
     if not candidates:
@@ -247,16 +246,16 @@ async def _hanging(
         try:
             known += (await admin.describe_transactions([each.transactional_id])).values()
         except TransactionalIdNotFound:
-            continue  # it has expired since it was listed
+            continue  # it expired after it was listed
     found = hanging(candidates, known)
-    # Between the two requests, a transaction may have ended normally.
+    # A transaction may have ended normally between the two requests.
     again = await admin.describe_producers({each.partition for each in found})
     still = set(suspects(again, silent_since_ms))
     return [each for each in found if each in still]
 
 
 def _show_table(listings: Iterable[TransactionListing]) -> None:
-    """Show a row for each id on a terminal, with open transactions highlighted."""
+    """Print a table of the ids on a terminal, with open transactions highlighted."""
     from rich.console import Console
     from rich.text import Text
 

@@ -15,7 +15,7 @@ from barnabas.types import TopicPartition
 
 
 class OpenTransaction(NamedTuple):
-    """Describes a producer's open transaction as seen by the leader of one of its partitions."""
+    """Describes a producer's open transaction, as seen by the leader of one of its partitions."""
 
     partition: TopicPartition
     producer: ProducerState
@@ -24,7 +24,7 @@ class OpenTransaction(NamedTuple):
 def suspects(
     producers: Mapping[TopicPartition, Iterable[ProducerState]], silent_since_ms: int
 ) -> list[OpenTransaction]:
-    """Return the open transactions in which nothing has been written since that instant."""
+    """Return the open transactions to which nothing has been written since that instant."""
     return [
         OpenTransaction(partition, producer)
         for partition, states in producers.items()
@@ -36,9 +36,8 @@ def suspects(
 def hanging(
     candidates: Iterable[OpenTransaction], known: Iterable[TransactionDescription]
 ) -> list[OpenTransaction]:
-    """Return the candidates for which no coordinator will write a marker.
-
-    `known` is what the coordinators know about the candidates' producers.
+    """Return the candidates for which no coordinator will write a marker. `known` describes their
+    producers according to the coordinators.
     """
     expected = {
         (description.producer_id, partition)

@@ -1,4 +1,4 @@
-"""Formats the output of `transactions`: the tables of Kafka 3.9's tool, and values. Pure.
+"""Formats the output of `transactions`, as Kafka 3.9's tables or as values. Pure.
 
 TransactionalId<TAB>Coordinator<TAB>ProducerId<TAB>TransactionState<TAB>
 tx-open        <TAB>0          <TAB>0         <TAB>Ongoing         <TAB>
@@ -167,8 +167,7 @@ def hanging_values(found: Iterable[OpenTransaction]) -> list[dict[str, Any]]:
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table in which each cell is as wide as the widest in its column, followed by a
-    tab.
+    """Return a table whose cells are padded to the widest in their column, and followed by a tab.
     """
     lines = [titles, *([str(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

@@ -1,11 +1,11 @@
-"""Writes the files with which a user connects: for our clients, Kafka's and librdkafka's.
+"""Writes the files that a user needs to connect with our clients, Kafka's or librdkafka's.
 
     alice.properties              under Kafka's names; only the user may read it
     alice.librdkafka.properties   the same under librdkafka's names (kcat -F, confluent-kafka)
     alice.ca.pem                  the certificates that both trust, which anybody may read
 
-The administrator's own copy of the authority's certificate is often in a directory that other users
-cannot read.
+The certificates are copied because the administrator's file is often in a directory that other
+users cannot read.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _SECURITY: Final = "security.protocol"
 _ENDPOINT: Final = "ssl.endpoint.identification.algorithm"
 _TRUST: Final = "ssl.truststore."
 _LOCATION: Final = f"{_TRUST}location"
-# Settings about keys are left out, because they are the administrator's own secrets.
+# Key settings are left out, because they are the administrator's own secrets.
 _COPIED: Final = (_SECURITY, _ENDPOINT, _TRUST, "ssl.enabled.protocols", "ssl.crl.")
 _READABLE: Final = 0o644
 
 
 class PasswordLost(BarnabasError):
-    """Raised if the brokers have a new password, but its file could not be written."""
+    """Raised if the brokers accepted a new password, but its file could not be written."""
 
 
 class ClientFiles(NamedTuple):
-    """Holds the files of one user, and the connection settings in them."""
+    """Holds a user's files, and the connection settings in them."""
 
     path: Path
     settings: Mapping[str, str]
-    """The administrator's settings that suit any user, in Kafka's names."""
+    """The administrator's settings that suit any user, under Kafka's names."""
     authority: bytes | None
     """The certificates to trust, if they are in PEM."""
 
@@ -50,12 +50,12 @@ class ClientFiles(NamedTuple):
         return self.path.absolute().with_name(f"{self.path.stem}.ca.pem")
 
     def write(self, wanted: UserScramCredentialUpsertion) -> str:
-        """Write all files; return a line with the purpose of each file. Raises PasswordLost."""
+        """Write all files; return a line about the purpose of each. Raises PasswordLost."""
         try:
             if self.authority is not None:
                 self.authority_path.write_bytes(self.authority)
-                # Certificates are public: other users' programs also verify the brokers with this
-                # file.
+                # Certificates are public; other users' programs may also verify the brokers with
+                # this file.
                 self.authority_path.chmod(_READABLE)
             write_secret(self.path, _lines(self._kafka_settings(wanted), escaped=True))
             write_secret(
@@ -99,26 +99,25 @@ class ClientFiles(NamedTuple):
 
 
 def client_files(path: Path, servers: str, options: Mapping[str, Any]) -> ClientFiles:
-    """Return the files to write at this path for a user of the brokers to which `options` connect.
-
-    Raises OSError if the administrator's authority cannot be read.
+    """Return the files to write at this path for a user of the brokers in `options`. Raises OSError
+    if the administrator's authority cannot be read.
     """
     given = {name.replace("_", "."): str(value) for name, value in options.items()}
     settings = {"bootstrap.servers": servers}
     settings |= {name: value for name, value in given.items() if name.startswith(_COPIED)}
     authority = None
-    # librdkafka reads only PEM; a Java truststore is left to Java's clients.
+    # librdkafka reads only PEM; leave a Java truststore to Java clients.
     if _LOCATION in settings and settings.get(f"{_TRUST}type", "").upper() == "PEM":
         authority = Path(settings[_LOCATION]).read_bytes()
     return ClientFiles(path, settings, authority)
 
 
 def _lines(settings: Mapping[str, str], *, escaped: bool) -> bytes:
-    """Format properties; only Kafka's form doubles backslashes."""
+    """Format properties; only Kafka's format doubles backslashes."""
     text = "".join(f"{name}={value}\n" for name, value in settings.items())
     return (text.replace("\\", "\\\\") if escaped else text).encode()
 
 
 def _quote(text: str) -> str:
-    """Escape a text for the quotes of a JAAS line."""
+    """Escape text for the quotes in a JAAS line."""
     return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,5 +1,4 @@
-"""Implements `barnabas users`, which manages the users of SCRAM authentication and their
-passwords."""
+"""Implements `barnabas users`, which manages SCRAM users and their passwords."""
 
 from __future__ import annotations
 
@@ -62,8 +61,8 @@ _password_stdin = click.option(
 
 
 def _writable(context: click.Context, parameter: click.Parameter, file: Path | None) -> Path | None:
-    """Return the file if it can probably be written. Check this first, because a password
-    cannot be shown again once the brokers have it.
+    """Return the file if it is probably writable. Check this first: once the brokers have a
+    password, it cannot be shown again.
     """
     if file is not None and not os.access(file.parent, os.W_OK | os.X_OK):
         raise click.BadParameter(f"directory {file.parent} is missing or not writable")
@@ -81,11 +80,11 @@ _file = click.option(
 
 
 class UserExists(BarnabasError):
-    """Raised if a user to be added already has a password."""
+    """Raised if a user to be added has a password."""
 
 
 class UserNeeded(BarnabasError):
-    """Raised if the user to be deleted is one that the cluster itself needs."""
+    """Raised if the cluster itself needs the user to be deleted."""
 
 
 @command_group()
@@ -210,7 +209,7 @@ def delete(user: str, revoke: bool, force: bool, servers: str) -> None:
 
 
 class Left(NamedTuple):
-    """Holds what remains of a user whose passwords were deleted; None if it could not be read."""
+    """Holds what remains of a user after deleting the passwords; None if it could not be read."""
 
     removed: list[AclBinding]
     rules: list[AclBinding] | None
@@ -218,7 +217,7 @@ class Left(NamedTuple):
     """A broker's settings; empty if they cannot be read."""
 
     def lines(self, user: str) -> Iterator[str]:
-        """Yield the lines that tell an administrator what remains."""
+        """Yield lines that tell an administrator what remains."""
         if self.removed:
             yield f"Deleted {counted(len(self.removed), 'rule')}:"
             yield from (f"  {rule_text(rule)}" for rule in self.removed)
@@ -242,8 +241,8 @@ class Left(NamedTuple):
 
 def _password(from_stdin: bool) -> str:
     if not from_stdin:
-        # The password has 192 bits, and no character that must be escaped in a shell, a JAAS line
-        # or a properties file.
+        # The password has 192 bits, and needs no escaping in a shell, a JAAS line or a properties
+        # file.
         return secrets.token_urlsafe(_PASSWORD_BYTES)
     password = sys.stdin.readline().rstrip("\r\n")
     if not password:
@@ -253,8 +252,8 @@ def _password(from_stdin: bool) -> str:
 
 async def _set(servers: str, wanted: UserScramCredentialUpsertion, *, is_new: bool) -> None:
     async with Admin(servers, **client_options()) as admin:
-        # Brokers do not distinguish new users from existing ones, but `add` must not replace a
-        # password by accident.
+        # Brokers do not distinguish new users from existing ones, but `add` must not accidentally
+        # replace a password.
         known = await _mechanisms_of(admin, wanted.user)
         if is_new and known:
             raise UserExists(
@@ -278,7 +277,7 @@ async def _delete(servers: str, user: str, *, revokes: bool, is_forced: bool) ->
         if not mechanisms:
             raise ResourceNotFound(f"user {user} does not exist")
         settings = await _settings(admin)
-        # super.users is separated by semicolons, since TLS names contain commas.
+        # Semicolons separate super.users, because TLS names contain commas.
         if not is_forced and f"User:{user}" in settings.get(_SUPER, "").split(";"):
             raise UserNeeded(
                 f"user {user} is one of the brokers' {_SUPER}: it administers the cluster, or "
@@ -294,10 +293,10 @@ async def _delete(servers: str, user: str, *, revokes: bool, is_forced: bool) ->
                     AclFilter(principal=f"User:{user}", permission=PermissionType.ALLOW)
                 )
             rules = await admin.describe_acls(AclFilter(principal=f"User:{user}"))
-        except SecurityDisabled:  # without an authorizer there are no rules
+        except SecurityDisabled:  # there are no rules without an authorizer
             return Left([], [], settings)
-        # Deleting users and reading rules are separate rights: the user is deleted, but the rules
-        # remain unknown.
+        # Deleting users and reading rules are separate permissions: the user was deleted, but the
+        # rules remain unknown.
         except ClusterAuthorizationFailed:
             if revokes:
                 raise
@@ -324,12 +323,12 @@ async def _mechanisms_of(admin: Admin, user: str) -> list[str]:
 
 
 def _client_files(file: Path | None, servers: str) -> ClientFiles | None:
-    """Prepare the files before the brokers have the password, which cannot be shown again later."""
+    """Prepare the files before the brokers have the password, which cannot be shown again."""
     return None if file is None else client_files(file, servers, client_options())
 
 
 def _hand_over(wanted: UserScramCredentialUpsertion, files: ClientFiles | None, done: str) -> None:
-    """Print the password, or write it with everything else that a client needs."""
+    """Print the password, or write it to a file with everything else that a client needs."""
     if files is None:
         click.echo(f"{done}; the password, which is shown only once: {wanted.password}")
     else:

@@ -1,5 +1,4 @@
-"""Implements `barnabas verifiable-consumer`, like `kafka-verifiable-consumer.sh`, with its
-events."""
+"""Implements `barnabas verifiable-consumer`, with the events of `kafka-verifiable-consumer.sh`."""
 
 from __future__ import annotations
 
@@ -136,7 +135,7 @@ class _Reading:
                         await self._on_consumed(
                             records if self._left is None else records[: self._left]
                         )
-                    # A poll that already has records never waits, but the loop must run to handle
+                    # A poll with buffered records does not wait, but the loop must run to handle
                     # signals.
                     await asyncio.sleep(0)
 

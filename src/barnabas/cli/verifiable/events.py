@@ -14,8 +14,7 @@ from barnabas.clock import SystemClock
 
 
 class Events:
-    """Writes events immediately. SIGTERM, Ctrl-C or a reader that closes the pipe sets
-    `stopping`.
+    """Writes events immediately. SIGTERM, Ctrl-C or a closed pipe sets `stopping`.
     """
 
     def __init__(self) -> None:
@@ -30,15 +29,15 @@ class Events:
         try:
             sys.stdout.write(json.dumps(event, separators=(",", ":"), ensure_ascii=False) + "\n")
             sys.stdout.flush()
-        # This is raised only at the end, because earlier it would leave a client open.
+        # Raise this only at the end; earlier, it would leave a client open.
         except BrokenPipeError:
             self._is_broken = True
             self.stopping.set()
 
     @contextmanager
     def until_stopped(self) -> Iterator[None]:
-        """Yield between `startup_complete` and `shutdown_complete`. Raises BrokenPipeError at the
-        end.
+        """Print `startup_complete` and, at the end, `shutdown_complete`. May end with
+        BrokenPipeError.
         """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,5 +1,4 @@
-"""Implements `barnabas verifiable-producer`, like `kafka-verifiable-producer.sh`, with its
-events."""
+"""Implements `barnabas verifiable-producer`, with the events of `kafka-verifiable-producer.sh`."""
 
 from __future__ import annotations
 
@@ -17,18 +16,18 @@ from barnabas.client.producer.producer import Producer
 from barnabas.clock import SystemClock
 from barnabas.errors import BarnabasError, ConfigError
 
-_PAUSE_MS = 5  # between looks at the clock, with --throughput
+_PAUSE_MS = 5  # between checks of the clock, with --throughput
 
 
 class Numbers(NamedTuple):
-    """Builds the records to send: 0, 1, 2 and so on."""
+    """Builds the records to send: 0, 1, 2, and so on."""
 
     topic: str
     max_messages: int | None
     throughput: int | None  # a second
     prefix: str | None
-    keys: int | None  # counts from 0 up to this, repeatedly
-    create_time_ms: int | None  # of the first record; each following one is a millisecond later
+    keys: int | None  # counts from 0 up to this number, repeatedly
+    create_time_ms: int | None  # of the first record; each later one adds a millisecond
 
     def value(self, number: int) -> bytes:
         return f"{number}".encode() if self.prefix is None else f"{self.prefix}.{number}".encode()
@@ -130,7 +129,7 @@ class _Sending:
             if self._events.stopping.is_set():
                 return
             number = self._sent
-            # The run is ahead of schedule, counted from its start.
+            # Compare with the schedule, counted from the start: the run may be ahead.
             if wanted.throughput is not None and number > self._due(wanted.throughput):
                 await asyncio.sleep(_PAUSE_MS / 1000)
                 continue

@@ -21,12 +21,12 @@ Chunk = npt.NDArray[np.uint8]
 
 
 class Findings(NamedTuple):
-    """Holds the findings of one partition. Examples are the lowest offsets."""
+    """Holds the findings for one partition. The examples are the lowest offsets."""
 
     records: int = 0
     """records of the source."""
     rows: int = 0
-    """rows that name an offset between its bounds."""
+    """rows that name an offset within the bounds."""
     lost: int = 0
     """records without a row."""
     doubled: int = 0
@@ -34,11 +34,11 @@ class Findings(NamedTuple):
     extra_rows: int = 0
     """rows beyond the first of their record."""
     unfounded: int = 0
-    """Offsets with rows but without a record: aborted, compacted, or never existing."""
+    """Offsets with rows but without a record: aborted, compacted, or nonexistent."""
     earlier: int = 0
-    """rows for records from before the source's first record."""
+    """rows for records before the source's first record."""
     later: int = 0
-    """rows for records from beyond the end that was read."""
+    """rows for records beyond the end of reading."""
     examples: dict[str, list[int]] = {}
 
 
@@ -52,26 +52,26 @@ class Ledger:
         self._rows = self._earlier = self._later = 0
 
     def records(self, offsets: Offsets) -> None:
-        """Count records of the source at these offsets, which must not contain duplicates."""
+        """Count source records at these offsets, which must not contain duplicates."""
         for number, within in self._by_chunk(offsets):
             bits = self._open(number)
             bits[within] |= _EXISTS
             self._keep(number, bits)
 
     def rows(self, offsets: Offsets) -> None:
-        """Count a row of an output for each of these offsets."""
+        """Count an output row for each of these offsets."""
         earlier = int((offsets < self._bounds.start).sum())
         later = int((offsets >= self._bounds.stop).sum())
         self._earlier += earlier
         self._later += later
-        # Rows outside the bounds are counted, but kept out of the chunks.
+        # Count rows outside the bounds, but keep them out of the chunks.
         if earlier or later:
             inside = (offsets >= self._bounds.start) & (offsets < self._bounds.stop)
             offsets = offsets[inside]
         self._rows += len(offsets)
         for number, within in self._by_chunk(offsets):
             bits = self._open(number)
-            # A row may appear twice in one block, and again in another.
+            # An offset may occur twice in one block, and again in another.
             distinct, counts = np.unique(within, return_counts=True)
             again = (counts > 1) | ((bits[distinct] & _SEEN) != 0)
             bits[distinct[again]] |= _AGAIN
@@ -79,7 +79,7 @@ class Ledger:
             self._keep(number, bits)
 
     def findings(self, most_examples: int) -> Findings:
-        """Return the findings; the examples are for `lost`, `doubled` and `unfounded`."""
+        """Return the findings, with examples of `lost`, `doubled` and `unfounded`."""
         records = seen = lost = doubled = unfounded = 0
         examples: dict[str, list[int]] = {"lost": [], "doubled": [], "unfounded": []}
         for number in sorted(self._chunks):
@@ -114,14 +114,14 @@ class Ledger:
         )
 
     def kept_bytes(self) -> int:
-        """Return the memory of the chunks whose bytes differ."""
+        """Return the memory used by chunks whose bytes differ."""
         return sum(0 if isinstance(each, int) else each.nbytes for each in self._chunks.values())
 
     def _by_chunk(self, offsets: Offsets) -> Iterator[tuple[int, Offsets]]:
         if not len(offsets):
             return
         numbers, within = np.divmod(offsets, self._chunk)
-        # The usual case, a block of adjacent offsets, needs no sorting.
+        # A block of adjacent offsets, the usual case, needs no sorting.
         if numbers[0] == numbers[-1] and (numbers == numbers[0]).all():
             yield int(numbers[0]), within
             return
@@ -137,7 +137,7 @@ class Ledger:
         return np.full(self._chunk, found, np.uint8) if isinstance(found, int) else found
 
     def _keep(self, number: int, bits: Chunk) -> None:
-        # A chunk whose bytes are all equal is stored as one number.
+        # Store a chunk as one number if its bytes are all equal.
         self._chunks[number] = int(bits[0]) if (bits == bits[0]).all() else bits
 
 
@@ -151,8 +151,8 @@ def total(findings: Iterable[Findings]) -> Findings:
 class Multisets:
     """Compares how often each value occurs in the source and in the outputs.
 
-    Only an eight-byte hash of each value is kept. Among ten million values, the probability that
-    two have the same hash is 1 in 300,000.
+    Only an eight-byte hash of each value is stored. Among ten million values, the probability of a
+    collision is 1 in 300,000.
     """
 
     def __init__(self) -> None:
@@ -165,8 +165,7 @@ class Multisets:
         self._sides[1].append(hashes(values))
 
     def findings(self) -> tuple[Findings, Suspects]:
-        """Return the findings; `lost` and `extra_rows` are the numbers of missing and surplus
-        values.
+        """Return the findings; `lost` and `extra_rows` count missing and surplus values.
         """
         given, had = (
             np.unique(np.concatenate(side), return_counts=True)
@@ -199,7 +198,7 @@ class Suspects(NamedTuple):
 def counts_of(
     counted: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], names: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Return the count of each of `names`; 0 if it is missing."""
+    """Return the count for each of `names`; 0 if it is missing."""
     values, counts = counted
     if not len(values):
         return np.zeros(len(names), np.int64)
@@ -208,5 +207,5 @@ def counts_of(
 
 
 def hashes(values: Iterable[bytes | None]) -> npt.NDArray[np.int64]:
-    """Return Python's own hashes, which differ from process to process."""
+    """Return Python's hashes, which differ between processes."""
     return np.fromiter(map(hash, values), np.int64)

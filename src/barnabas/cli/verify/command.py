@@ -146,7 +146,7 @@ def _make_wanted(options: dict[str, Any]) -> Wanted:
     from barnabas.cli.verify.compare import Wanted
 
     by, until = options["by"], options["until"]
-    # Without offsets, rows of later records could not be left out.
+    # Without offsets, rows for later records could not be left out.
     if until is not None and by != "offset":
         raise click.UsageError("--until needs --by offset: keys and values have no time")
     try:

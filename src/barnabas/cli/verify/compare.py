@@ -1,4 +1,4 @@
-"""Runs `verify`: reads the source, then the outputs, and compares them."""
+"""Runs `verify`: reads the source and then the outputs, and compares them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Wanted(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Holds the findings of all partitions together."""
+    """Holds the combined findings for all partitions."""
 
     findings: Findings
     unmarked: int
@@ -51,19 +51,19 @@ class Verdict(NamedTuple):
     of_others: int
     """rows of other topics"""
     examples: Mapping[str, list[str]]
-    """places, of `lost`, `doubled`, `unfounded` and `unmarked`"""
+    """the positions of some `lost`, `doubled`, `unfounded` and `unmarked` rows"""
     is_exact: bool
 
 
 async def compare(wanted: Wanted, progress: Progress) -> Verdict:
-    """Compare sources and outputs. Raises the errors of reading a topic or a table."""
+    """Compare sources and outputs. Raises any error from reading a topic or a table."""
     if wanted.by == "offset":
         return await _Offsets(wanted, progress).verdict()
     return await _Values(wanted, progress).verdict()
 
 
 def is_table(sink: str) -> bool:
-    return "/" in sink  # which no topic's name contains
+    return "/" in sink  # which no topic name contains
 
 
 class _Comparison:
@@ -77,7 +77,7 @@ class _Comparison:
             self._wanted.servers,
             **client_options(),
             isolation_level=self._wanted.isolation_level,
-            # A gap must not be skipped silently, and a mistyped name must not create a topic.
+            # Do not silently skip a gap, nor create a topic for a mistyped name.
             auto_offset_reset="none",
             allow_auto_create_topics=False,
         )
@@ -110,7 +110,7 @@ class _Offsets(_Comparison):
 
     async def verdict(self) -> Verdict:
         wanted = self._wanted
-        # Fix the bounds before reading anything; rows of later records are counted separately.
+        # Fix the bounds before reading anything; rows for later records are counted separately.
         bounds = await self._source_bounds()
         self._ledgers = {place: Ledger(within) for place, within in bounds.items()}
         self._of_others = 0
@@ -145,9 +145,9 @@ class _Offsets(_Comparison):
             ledger = self._ledgers.get(place)
             if ledger is not None:
                 ledger.rows(offsets)
-            # The row names a source, so it does not belong to another pipeline.
+            # A row that names a source does not belong to another pipeline.
             elif place.topic in self._wanted.sources:
-                self._unmarked += len(offsets)  # a partition that the source does not have
+                self._unmarked += len(offsets)  # a partition that does not exist in the source
                 self._unmarked_in.append(f"{where} ({place.topic}-{place.partition})")
             else:
                 self._of_others += len(offsets)
@@ -163,7 +163,7 @@ class _Offsets(_Comparison):
         }
         examples["unmarked"] = list(dict.fromkeys(self._unmarked_in))[: self._wanted.most_examples]
         found = total(by_place.values())
-        # After a compaction, rows may remain whose records are gone; that is not an error.
+        # After compaction, rows may outlive their records; that is not an error.
         strays = 0 if self._wanted.is_compacted else found.unfounded
         is_exact = not (found.lost or found.doubled or strays or self._unmarked)
         return Verdict(found, self._unmarked, self._of_others, examples, is_exact)
@@ -181,7 +181,7 @@ class _Values(_Comparison):
         is_exact = not (found.lost or found.doubled or strays)
         examples: dict[str, list[str]] = {"lost": [], "doubled": [], "unfounded": []}
         if not is_exact and self._wanted.most_examples:
-            # A second pass finds the values themselves.
+            # A second pass looks up the values themselves.
             lost, doubled, unfounded = (set(each.tolist()) for each in suspects)
 
             def pick(wanted: dict[str, set[int]]) -> Callable[[str, list[bytes | None]], None]:

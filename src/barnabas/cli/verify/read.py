@@ -1,5 +1,5 @@
-"""Reads the input of `verify`: records of topics up to offsets fixed beforehand, and rows of one
-version of Delta tables.
+"""Reads the input of `verify`: topic records up to offsets fixed beforehand, and rows of Delta
+tables.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class NothingComes(BarnabasError):
 
 
 class Names(NamedTuple):
-    """Holds the headers or columns that identify a row's record; a single source needs no topic."""
+    """Names the headers or columns that identify a row's record; a single source needs no topic."""
 
     topic: str | None
     partition: str
@@ -48,11 +48,11 @@ class Origins(NamedTuple):
 async def bounds_of(
     consumer: Consumer, topic: str, until_ms: int | None = None
 ) -> dict[TopicPartition, range]:
-    """Return every partition's current offsets, or the offsets of records older than `until_ms`.
+    """Return the bounds of every partition: all current offsets, or those older than `until_ms`.
 
     Raises UnknownTopicOrPartition.
     """
-    # `partitions_for` would wait for a topic that is being created.
+    # `partitions_for` would wait for the topic to be created.
     if topic not in await consumer.list_topics([topic]):
         raise UnknownTopicOrPartition(f"there is no topic {topic!r}")
     partitions = [TopicPartition(topic, each) for each in await consumer.partitions_for(topic)]
@@ -67,7 +67,7 @@ async def bounds_of(
 async def records_of(
     consumer: Consumer, bounds: Mapping[TopicPartition, range], *, with_headers: bool = False
 ) -> AsyncIterator[tuple[TopicPartition, Columns]]:
-    """Yield each record within the bounds once, as a consumer sees it."""
+    """Yield each record within the bounds once, as a consumer receives it."""
     left = {partition: within for partition, within in bounds.items() if within}
     consumer.assign(left)
     for partition, within in left.items():
@@ -90,14 +90,14 @@ async def records_of(
                 with_headers=with_headers,
             ):
                 yield partition, columns
-            # The position decides, because the last offsets may belong to markers or be compacted.
+            # Use the position: the last offsets may belong to markers or be compacted.
             if answer.next_offset >= within.stop:
                 del left[partition]
                 consumer.pause(partition)
 
 
 def origins_by_headers(columns: Columns, names: Names, only: str | None) -> Origins:
-    """Return the origins by a record's last header with each name, as text."""
+    """Return the origins named by the last header of each name, as text."""
     count = len(columns.offsets)
     headers = columns.headers
     assert headers is not None
@@ -109,7 +109,7 @@ def origins_by_headers(columns: Columns, names: Names, only: str | None) -> Orig
         mine = pc.fill_null(pc.equal(keys, name), False)
         rows = parents[mine.to_numpy(zero_copy_only=False)]
         places = np.full(count, -1, np.int64)
-        places[rows] = np.arange(len(rows))  # the last one stays
+        places[rows] = np.arange(len(rows))  # the last one wins
         taken = pa.array(places, mask=places < 0)
         return values.filter(mine).take(taken)
 
@@ -124,7 +124,7 @@ def origins_by_columns(rows: pa.RecordBatch, names: Names, only: str | None) -> 
 
 
 def _numbers(texts: pa.Array) -> pa.Array:
-    """Convert the texts to numbers; a text that is not a number becomes null."""
+    """Convert texts to numbers; a text that is not a number becomes null."""
     is_number = pc.match_substring_regex(texts, r"^\d{1,18}$")
     return pc.if_else(is_number, texts, None).cast(pa.string()).cast(pa.int64())
 
@@ -132,7 +132,7 @@ def _numbers(texts: pa.Array) -> pa.Array:
 def _origins(topics: pa.Array, partitions: pa.Array, offsets: pa.Array) -> Origins:
     marked = pc.and_(pc.and_(pc.is_valid(topics), pc.is_valid(partitions)), pc.is_valid(offsets))
     unmarked = len(marked) - (pc.sum(marked).as_py() or 0)
-    # Filtering makes a copy, and in most outputs, every row names its record.
+    # Filtering copies, and in most outputs, every row names its record.
     if unmarked:
         topics, partitions, offsets = (
             each.filter(marked) for each in (topics, partitions, offsets)
@@ -143,7 +143,7 @@ def _origins(topics: pa.Array, partitions: pa.Array, offsets: pa.Array) -> Origi
     every = offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     places: dict[TopicPartition, Offsets] = {}
     for code, name in enumerate(encoded.dictionary.to_pylist()):
-        # Headers contain bytes, and columns contain text.
+        # Headers contain bytes; columns contain text.
         topic = name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
         mine = codes == code
         for number in np.unique(numbers[mine]):
@@ -189,8 +189,8 @@ def values_of_rows(rows: pa.RecordBatch, column: str) -> list[bytes | None]:
 
 
 def _own_filesystem(path: str) -> Any:
-    """Return Arrow's own file system for a directory, because threads that read through deltalake's
-    may abort a process that is just ending (pyarrow 26). None for an object store.
+    """Return Arrow's own file system for a directory, or None for an object store. Threads that
+    read through deltalake's may abort a process that is about to exit (pyarrow 26).
     """
     from pyarrow import fs
 

@@ -1,7 +1,7 @@
 """Provides clients for any Kafka-compatible broker, with an async and a blocking API.
 
-The names below are the public API. Each is loaded on first use, so a program that only consumes
-does not load the producer.
+The names below are the public API. They are loaded on first use: a program that only consumes never
+loads the producer.
 """
 
 from __future__ import annotations
@@ -287,8 +287,7 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
         "PatternType": "barnabas.security.acl_binding",
         "PermissionType": "barnabas.security.acl_binding",
         "ResourceType": "barnabas.security.acl",
-        # This error belongs to the test kit; it is listed so that the API reference includes every
-        # error.
+        # An error of the test kit, listed to make the API reference complete.
         "RuleNotHit": "barnabas.testing.faults.rule",
         "WaitTimeout": "barnabas.testing.embedded.waiting",
     }
@@ -296,7 +295,7 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 _ERRORS: Final = ("barnabas.client.errors", "barnabas.errors")
-"""Maps all other public names to their modules."""
+"""The module of each other public name."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,9 +1,8 @@
 """Checks the arguments of a client's methods before the call has any effect. Pure.
 
-Each error contains the argument's name. It is a TypeError if the value has the wrong type, and a
-ValueError if the value is out of range or malformed (InvalidTopicName, a ValueError, for a topic
-name). Every value that passes can be encoded, so a client's tasks never encounter a value that they
-cannot send.
+Each error names the argument. It is a TypeError if the value has the wrong type, and a ValueError
+if the value is out of range or malformed (InvalidTopicName, a ValueError, for a topic name). Every
+accepted value can be encoded, so a client's tasks never face a value that they cannot send.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _new_tuple = tuple.__new__
 
 
 class Offset(NamedTuple):
-    """An offset to commit, with its metadata and leader epoch if given."""
+    """An offset to commit, with optional metadata and leader epoch."""
 
     offset: int
     metadata: str
@@ -60,15 +59,14 @@ def topic_names(topics: object, argument: str = "topics") -> list[str]:
 
 
 def checked_record(record: object, known_topics: Collection[str]) -> CheckedRecord:
-    """Return the record in checked form (PR-1), with its own copies of the bytes and its size.
+    """Return the checked record (PR-1) with its size and its own copies of the bytes.
 
     `known_topics` are topics whose names have already been checked.
     """
     if not isinstance(record, ProducerRecord):
         raise TypeError(f"record: must be a ProducerRecord, not {_kind(record)}")
     topic, value, key, partition, timestamp_ms, given = record
-    # Check first for the exact types that most records use; a subclass or a bytearray takes the
-    # slower path.
+    # The exact types of most records come first; a subclass or a bytearray takes the slower path.
     if type(topic) is not str or topic not in known_topics:
         topic_name(topic)
     if type(value) is not bytes:
@@ -89,7 +87,7 @@ def checked_record(record: object, known_topics: Collection[str]) -> CheckedReco
 
 
 def whole_number(value: object, argument: str, least: int = 0, most: int = INT64_MAX) -> int:
-    """Return the value as an int, if it is integral (numpy's ints too) and within the bounds."""
+    """Return the value as an int, if it is integral (including numpy's) and within the bounds."""
     number = value if type(value) is int else _index(value, argument)
     if not least <= number <= most:
         raise ValueError(f"{argument}: {_shown(number)} is not between {least} and {most}")
@@ -98,7 +96,7 @@ def whole_number(value: object, argument: str, least: int = 0, most: int = INT64
 
 def duration(value: object, argument: str) -> float:
     """Return the timeout if it is a number and not negative."""
-    # Python treats True as 1, but no user means that as a timeout.
+    # In Python, True equals 1, but no user means it as a timeout.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{argument}: must be a number, not {_kind(value)}")
     if math.isnan(value) or not 0 <= value <= INT64_MAX:
@@ -126,7 +124,7 @@ def text(value: object, argument: str, most_bytes: int = MAX_TEXT_BYTES) -> str:
 
 
 def headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
-    """Return a record's headers, given as a mapping or pairs of a name and bytes, text or None."""
+    """Return a record's headers, from a mapping or pairs of a name and bytes, text or None."""
     if value is None:
         return ()
     if isinstance(value, Mapping):
@@ -146,7 +144,7 @@ def headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
 
 
 def topic_partition(value: object, argument: str = "topic_partition") -> TopicPartition:
-    """Return the partition, given as a TopicPartition or another pair of topic and number."""
+    """Return the partition, from a TopicPartition or a plain pair of topic and number."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise TypeError(f"{argument}: must be a TopicPartition, not {_kind(value)}")
     topic, partition = value
@@ -156,7 +154,7 @@ def topic_partition(value: object, argument: str = "topic_partition") -> TopicPa
 
 
 def topic_partitions(value: object, argument: str = "topic_partitions") -> list[TopicPartition]:
-    """Return the partitions, given as an iterable of TopicPartitions or other pairs."""
+    """Return the partitions, from an iterable of TopicPartitions or plain pairs."""
     return [topic_partition(each, argument) for each in several(value, argument)]
 
 
@@ -168,7 +166,7 @@ def partitions(given: Iterable[object], argument: str = "topic_partitions") -> l
     """Return the partitions passed to a method as one argument, several arguments or a list."""
     names: dict[TopicPartition, None] = {}
     for value in given:
-        # A pair of a name and a number is one partition, although it is also a sequence.
+        # A pair of a name and a number is one partition, not a list of two.
         is_one = isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[0], str)
         if is_one or not isinstance(value, Iterable) or isinstance(value, str | bytes):
             names[topic_partition(value, argument)] = None
@@ -178,14 +176,14 @@ def partitions(given: Iterable[object], argument: str = "topic_partitions") -> l
 
 
 def by_partition(value: object, argument: str) -> dict[TopicPartition, object]:
-    """Return the mapping with its keys as checked partitions; its values are not checked."""
+    """Return the mapping with its keys checked; its values are not."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{argument}: must be a mapping of TopicPartition, not {_kind(value)}")
     return {topic_partition(name, argument): each for name, each in value.items()}
 
 
 def offset(value: object, argument: str) -> Offset:
-    """Return an offset to commit, given as a plain offset or with metadata and a leader epoch."""
+    """Return the offset to commit, from a plain offset or one with metadata and a leader epoch."""
     if not isinstance(value, tuple):
         return Offset(whole_number(value, argument), "", -1)
     if len(value) != 3:
@@ -206,7 +204,7 @@ def several(value: object, argument: str) -> list[object]:
 
 def iterator(value: Iterable[V], argument: str) -> Iterator[V]:
     """Return an iterator over any iterable except text, without copying the items."""
-    # Text is an iterable of its characters too, but no caller means that.
+    # Text is an iterable of characters, but no caller means that.
     if isinstance(value, str | bytes | bytearray | memoryview) or not isinstance(value, Iterable):
         raise TypeError(f"{argument}: must be a sequence, not {_kind(value)}")
     return iter(value)
@@ -243,7 +241,7 @@ def _utf8(value: str, argument: str) -> bytes:
 
 
 def _shown(value: object) -> str:
-    """Return the value as text, even if it is a number with more digits than Python prints."""
+    """Return the value as text, even a number with more digits than Python prints."""
     if isinstance(value, int) and abs(value) > 2**64:
         return "a number beyond 64 bits"
     return str(value)

@@ -1,9 +1,9 @@
 """Manages one connection to a broker: version handshake, correlation, pipelining and timeouts.
 
-Requests are sent in the order of the calls of `send`, and the protocol guarantees that responses
-arrive in the same order. If a request is not answered in time, the connection is closed: later
-responses could not be distinguished from the late one, and the broker may be stuck. Every pending
-request then fails as "outcome unknown".
+Requests are sent in the order of the `send` calls, and the protocol guarantees that responses
+arrive in the same order. If a request is not answered in time, the connection is closed: no later
+response could arrive first, and the broker may be stuck. Every pending request then fails as
+"outcome unknown".
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Dial = Callable[[Callable[[], Connection], str, int, "ClientTls | None"], Awaita
 
 
 class Seams(NamedTuple):
-    """Provides a client's access to clock, entropy and network; the simulator supplies its own."""
+    """A client's access to the clock, entropy and the network; the simulator replaces it."""
 
     clock: Clock
     random: Random
@@ -54,13 +54,13 @@ async def dial_tcp(
 ) -> Connection:
     """Connect over TCP, with a TLS handshake if `tls` is given. Raises OSError or ConfigError.
 
-    Each address of the host gets its own attempt, so an unresponsive address does not use up the
+    Each address of the host has its own time limit, so an unresponsive address does not use up the
     time of the others (KIP-302).
     """
     addresses = await _addresses(host, port)
     failures: dict[str, OSError] = {}
     for place, address in enumerate(addresses):
-        # The last address gets all of the remaining time, which the caller limits.
+        # The last address may use all of the remaining time, which the caller limits.
         is_last = place == len(addresses) - 1
         try:
             async with asyncio.timeout(None if is_last else _NEXT_ADDRESS_S):
@@ -71,8 +71,7 @@ async def dial_tcp(
             )
         except OSError as error:
             failures[address] = error
-    # If all addresses failed in the same way, such as `localhost` on IPv4 and IPv6, report one
-    # line.
+    # Report one line if all addresses failed in the same way (`localhost` on IPv4 and IPv6).
     reasons = {address: _reason(error) for address, error in failures.items()}
     if len(set(reasons.values())) == 1:
         raise failures[addresses[-1]]
@@ -81,9 +80,9 @@ async def dial_tcp(
 
 
 async def _addresses(host: str, port: int) -> list[str]:
-    """Return the addresses of a host in the order in which they are tried."""
+    """Resolve a host to its addresses, in the order to try them."""
     if ":" in host or host.replace(".", "").isdecimal():
-        return [host]  # this is already an IPv6 or IPv4 address
+        return [host]  # an IPv6 or IPv4 address
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except RuntimeError:  # at interpreter exit, asyncio cannot start a thread for the lookup
@@ -127,7 +126,7 @@ class _Pending(NamedTuple):
 
 
 class Channel:
-    """A connection to a broker, with the requests that it has not answered yet."""
+    """A connection to a broker, with its pending requests."""
 
     def __init__(
         self,
@@ -138,7 +137,7 @@ class Channel:
     ) -> None:
         """Create a closed channel.
 
-        `memory` is the pool of receive buffers; None: the connection's own.
+        `memory` is the pool of receive buffers; None means one of its own.
         """
         self.node = node
         self._config = config
@@ -154,7 +153,7 @@ class Channel:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
         self._error: BarnabasError | None = None
-        # shortly before the session ends; None: it does not end
+        # shortly before the session ends; None: it never ends
         self._log_in_at_ms: int | None = None
         self._held: list[list[Part]] | None = None  # requests that wait for reauthentication
         self._again: asyncio.Task[None] | None = None
@@ -188,7 +187,7 @@ class Channel:
             raise
 
     def _tls(self) -> ClientTls | None:
-        """Return the TLS context, if any. Raises ConfigError if its settings cannot be used."""
+        """Return the TLS context, or None without TLS. Raises ConfigError for unusable settings."""
         security = self._config.security
         if not security.protocol.uses_tls:
             return None
@@ -198,7 +197,7 @@ class Channel:
 
     @property
     def is_open(self) -> bool:
-        """Is true from the end of the handshake until the connection is lost."""
+        """True from the end of the handshake until the connection is lost."""
         return self._error is None and bool(self._versions)
 
     @property
@@ -236,14 +235,14 @@ class Channel:
             return answer
         wait_ms = self._config.request_timeout_ms if timeout_ms is None else timeout_ms
         now_ms = self._clock.monotonic_ms()
-        # Check this at the next request rather than with a timer, because an idle connection needs
-        # no new session (KIP-368).
+        # Check at the next request, not on a timer: an idle connection needs no new session
+        # (KIP-368).
         if self._log_in_at_ms is not None and now_ms >= self._log_in_at_ms:
             self._begin_again()
         pending = _Pending(api, version, answer, now_ms + wait_ms)
         self._pending[self._write(api, message, version)] = pending
-        # One timer serves all requests. It is reset when a request has an earlier deadline, and
-        # when it fires.
+        # All requests share one timer. It is reset when it fires, and for a request with an earlier
+        # deadline.
         if self._timer is None or pending.deadline_ms < self._timer_at_ms:
             self._watch(pending.deadline_ms)
         return answer
@@ -271,7 +270,7 @@ class Channel:
     # ---- handshake ----
 
     async def _shake_hands(self) -> None:
-        """Send ApiVersions, and retry with a lower version if the broker rejects it (KIP-511)."""
+        """Send ApiVersions; if the broker rejects the version, retry with a lower one (KIP-511)."""
         request = ApiVersionsRequest(
             client_software_name="barnabas", client_software_version=__version__
         )
@@ -295,7 +294,7 @@ class Channel:
     # ---- authentication ----
 
     async def _log_in(self) -> None:
-        # Import this here so that a client without SASL does not load it.
+        # Not imported at the top, because clients without SASL do not need it.
         from barnabas.client.security.login import log_in
 
         version = self.version(SASL_AUTHENTICATE)
@@ -335,7 +334,7 @@ class Channel:
         """Do nothing: `open` awaits the connection."""
 
     def frame_received(self, connection: Connection, frame: memoryview) -> None:
-        """Match a response to its request (called by `net.connection.Reader`)."""
+        """Complete the request that this response answers (called by `net.connection.Reader`)."""
         correlation_id = int.from_bytes(frame[:4], "big")
         pending = self._pending.pop(correlation_id, None)
         if pending is None:
@@ -346,8 +345,8 @@ class Channel:
             )
             return
         try:
-            # The message's byte fields are views of the frame. They stay valid as long as they are
-            # referenced, because a connection never writes to a frame that it has handed over.
+            # The message's byte fields are views of the frame. They stay valid, because a
+            # connection never writes to a frame that it has handed over.
             _, message = decode_response(pending.api, _answer_version(pending, frame), frame)
         except CorruptData as cause:
             error = CorruptAnswer(f"{self.node}, answering {pending.api.name}: {cause}")
@@ -369,7 +368,7 @@ class Channel:
         self._end(ConnectionLost(f"{self.node}: {reason}"))
 
     def _other_protocol(self) -> str:
-        """Return a hint about the security protocol that this port may use instead."""
+        """Suggest the security protocol that this port may use instead."""
         ours = self._config.security.protocol
         if not self._versions:
             if ours.uses_tls:
@@ -390,7 +389,7 @@ class Channel:
         )
 
     def _end(self, error: BarnabasError) -> None:
-        """Fail the pending requests and close the channel; only the first call's error is kept."""
+        """Fail the pending requests and close the channel; only the first call's error counts."""
         if self._error is None:
             self._error = error
         if self._timer is not None:
@@ -422,8 +421,8 @@ class Channel:
         if not self._pending:
             return
         now_ms = self._clock.monotonic_ms()
-        # The request that timed out need not be the oldest: a join that waits for minutes may
-        # precede a request with a short timeout.
+        # The request that timed out need not be the oldest: a request with a short timeout may
+        # follow a join that waits for minutes.
         first = min(self._pending.values(), key=lambda pending: pending.deadline_ms)
         if first.deadline_ms <= now_ms:
             self._end(NoAnswer(f"{self.node} did not answer {first.api.name} in time"))
@@ -432,7 +431,7 @@ class Channel:
 
 
 def _answer_version(pending: _Pending, frame: memoryview) -> int:
-    """Return the version of a response, which is the request's version with one exception.
+    """Return a response's version: the request's version, with one exception.
 
     A broker that does not support our ApiVersions version answers in version 0, with error 35 as
     the first field after the correlation id (KIP-511).
@@ -442,9 +441,10 @@ def _answer_version(pending: _Pending, frame: memoryview) -> int:
 
 
 def _reason(error: Exception) -> str:
-    """Return the operating system's message, without the error number if it has text."""
+    """Return the operating system's message, or the error number if there is none."""
     if isinstance(error, OSError) and error.strerror:
-        # The message of a failed call depends on the event loop; asyncio omits the system's reason.
+        # The text of a failed connect depends on the event loop; asyncio's omits the system's
+        # reason.
         if error.errno is not None and error.strerror.startswith("Connect call failed"):
             return os.strerror(error.errno).lower()
         return error.strerror.lower()

@@ -1,7 +1,7 @@
 """Connects a client of any kind to a cluster, and finds the broker for each request.
 
-It does not promise that a request is executed only once: the caller decides which exchanges may be
-repeated, and passes a whole exchange to `persist`.
+Nothing guarantees that a request is executed only once: the caller decides what may be repeated,
+and passes a whole exchange to `persist`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Cluster:
     async def start(self) -> None:
         """Connect and discover the brokers.
 
-        Raises NoBrokersAvailable if each server failed once.
+        Raises NoBrokersAvailable once each server has failed.
         """
         self.metadata.take_loop()
         try:
@@ -68,7 +68,7 @@ class Cluster:
     async def call_any(
         self, api: Api, request: Message, answer: type[M], at_most: int | None = None
     ) -> M:
-        """Send a request to any broker."""
+        """Send a request to whichever broker is available."""
         channel = await self.metadata.any_channel()
         return await exchange(channel, api, request, answer, at_most)
 
@@ -94,8 +94,8 @@ class Cluster:
             except (Unreachable, KafkaError) as error:
                 if isinstance(error, KafkaError) and not error.retriable:
                     raise
-                # Do not start an attempt after the deadline: the last error is more helpful than a
-                # timeout.
+                # Start no attempt after the deadline: the last error tells more than a timeout
+                # would.
                 failures += 1
                 pause_ms = backoff_ms(
                     failures,
@@ -106,8 +106,7 @@ class Cluster:
                 if clock.monotonic_ms() + pause_ms >= deadline_ms:
                     raise
             await asyncio.sleep(pause_ms / 1000)
-            # Refresh the metadata for the next attempt, because the leader or the controller may
-            # have changed.
+            # The leader or the controller may have changed.
             self.metadata.request_refresh()
 
 

@@ -29,7 +29,7 @@ It takes a topic, a key and partition numbers, and returns one of the numbers.
 
 
 Servers = str | Sequence[str] | Mapping[str, Any] | None
-"""A client's first argument: servers, or a mapping of options that includes `bootstrap.servers`."""
+"""A client's first argument: servers, or a mapping of options including `bootstrap.servers`."""
 
 
 class ClientConfig(NamedTuple):
@@ -90,12 +90,12 @@ class ConsumerConfig(NamedTuple):
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000
-    # The group uses the first assignor that all members support. "cooperative-sticky" alone
-    # rebalances incrementally.
+    # The group uses the first assignor that all members support. Only "cooperative-sticky" on its
+    # own rebalances incrementally.
     partition_assignment_strategy: str = "range,cooperative-sticky"
     enable_auto_commit: bool = True  # for consumers in a group
     auto_commit_interval_ms: int = 5_000
-    exclude_internal_topics: bool = True  # from subscriptions by a pattern
+    exclude_internal_topics: bool = True  # for pattern subscriptions
     key_deserializer: str | Callable[[bytes], Any] | None = None  # None: bytes unchanged
     value_deserializer: str | Callable[[bytes], Any] | None = None
     interceptor_classes: Any = None  # see `interceptors.interceptor_classes`
@@ -191,8 +191,8 @@ def split(
 ) -> tuple[str | Sequence[str], dict[str, Any]]:
     """Return a client's servers and options, given its constructor's arguments.
 
-    The servers may be in either argument. A mapping in place of the servers holds options; keyword
-    arguments override them. The returned option names have underscores.
+    The servers may be in either argument. A mapping in their place holds options, which keyword
+    arguments override. The returned option names have underscores.
 
     Raises ConfigError if no servers are given, or if an option is given twice in one place.
     """
@@ -228,10 +228,10 @@ def _with_underscores(options: Mapping[str, Any]) -> dict[str, Any]:
 def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C]:
     """Split `options` into common options and those of the class `own`, and check all values.
 
-    Raises ConfigError, which contains the option, the value and the valid values.
+    Raises ConfigError, which states the option, its value and the valid values.
     """
-    # First remove the options of Kafka's clients that these clients do not need, because they must
-    # not be reported as unknown.
+    # Remove the options of Kafka's clients that have no meaning for these clients: they must not be
+    # reported as unknown.
     given = without_unused(_with_underscores(options))
     security = SecurityConfig._field_defaults
     defaults = {**ClientConfig._field_defaults, **own._field_defaults, **security}
@@ -242,7 +242,7 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
     checked = {
         name: _valid_value(name, value, defaults[name])
         for name, value in given.items()
-        if value is not None  # as in other clients, None means not set
+        if value is not None  # None means not set, as in other clients
     }
     common = {name: checked[name] for name in checked if name in ClientConfig._fields}
     rest = {name: checked[name] for name in checked if name in own._fields}
@@ -257,9 +257,9 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
 
 
 def of_every_client(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return only the options that every client has, with underscores in their names.
+    """Return only the options common to all clients, with underscores in their names.
 
-    A properties file for one kind of client can therefore serve another kind.
+    A properties file for one kind of client can thus serve another.
     """
     return {
         name: value
@@ -284,8 +284,7 @@ def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int
     for text in (str(text).strip() for text in texts):
         if not text:
             continue
-        # Ignore only the name of a security protocol; `http://localhost:9092` is a mistake, so it
-        # is rejected.
+        # Ignore only security protocols; `http://localhost:9092` is a mistake, and is rejected.
         protocol, separator, address = text.partition("://")
         is_listener = separator and protocol.upper() in _CHOICES["security_protocol"]
         host, colon, port = (address if is_listener else text).rpartition(":")
@@ -316,15 +315,14 @@ def _valid_value(name: str, value: Any, default: Any) -> Any:
         value = ",".join(map(str, value))
     converted = _convert(value, default)
     if is_secret(name):
-        value = "its value"  # so that no message below shows it
+        value = "its value"  # keep it out of the messages below
     if converted is None:
         kind = _KINDS[type(default)]
         shown = "its value" if is_secret(name) else repr(value)
         raise ConfigError(f"{kafka_name}: {shown} is not {kind}")
     if name in SecurityConfig._fields and name not in _CHOICES:
         return converted  # never sent; checked where it is used
-    # Text longer than 32,767 bytes cannot be encoded on the wire, and every request contains
-    # client.id.
+    # Every request contains client.id, and text on the wire is limited to 32,767 bytes.
     if isinstance(converted, str) and not _fits_the_wire(converted):
         shown = value if is_secret(name) else converted[:60]
         raise ConfigError(f"{kafka_name}: {shown!r} is not text of at most 32767 bytes")
@@ -347,8 +345,8 @@ def _fits_the_wire(text: str) -> bool:
 
 
 def _convert(value: Any, default: Any) -> Any:
-    """Return the value in the default's type; None if it cannot be converted."""
-    # Check bool first, because a Python bool is also an int.
+    """Return the value converted to the default's type, or None."""
+    # Check bool first: a bool is an int in Python.
     if isinstance(default, bool):
         if isinstance(value, str):
             return {"true": True, "false": False}.get(value.strip().lower())
@@ -375,7 +373,7 @@ def _as_float(value: Any) -> float | None:
 
 
 def _settle_security(secured: Mapping[str, Any]) -> SecurityConfig:
-    """Check the security options, and load the TLS files so that the constructor reports errors."""
+    """Check the security options; loading the TLS files lets the constructor report errors."""
     security = SecurityConfig(**secured)
     if security.protocol.uses_tls:
         from barnabas.client.security.tls import client_tls  # imported only where it is used
@@ -419,7 +417,7 @@ def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> Pro
 def _settle_delivery(
     config: ProducerConfig, shared: ClientConfig, explicit: Mapping[str, Any]
 ) -> ProducerConfig:
-    """Require time for lingering and one request; increase a shorter default, as Java does."""
+    """Require time to linger and for one request; raise a shorter default, as Java does."""
     linger_ms, request_ms = config.linger_ms, shared.request_timeout_ms
     least_ms = min(linger_ms + request_ms, _INT_MAX)
     if config.delivery_timeout_ms >= least_ms:
@@ -436,7 +434,7 @@ def _settle_delivery(
 
 
 def _settle_consumer(config: ConsumerConfig, explicit: Mapping[str, Any]) -> ConsumerConfig:
-    """Check the options that need a group and the options that depend on each other."""
+    """Check the options that need a group or depend on one another."""
     if not config.group_id:
         for name in ("enable_auto_commit", "group_instance_id"):
             if explicit.get(name):

@@ -123,7 +123,7 @@ class AclAdmin(AdminCalls):
             return await self._cluster.call_any(DELETE_ACLS, request, DeleteAclsResponse)
 
         answer = await self._persist(attempt)
-        # Two filters may match the same rule; it is returned only once.
+        # A rule that matches two filters is returned once.
         deleted: dict[AclBinding, None] = {}
         for result in answer.filter_results:
             check(result.error_code, "removing rules", result.error_message)
@@ -153,8 +153,7 @@ def _checked_binding(given: object, argument: str) -> AclBinding:
     for code in (pattern.resource_type, pattern.pattern_type, entry.operation, entry.permission):
         if any(code is each for each in _FOR_FILTERS):
             kind = type(code).__name__
-            # Compare by identity, because ANY and MATCH have the same numbers as members of other
-            # enums.
+            # Compare by identity, because ANY and MATCH equal members of other enums by number.
             raise ValueError(f"{argument}: {kind}.{code.name} is for filters, not for rules")
     for text in (pattern.name, entry.principal, entry.host):
         if not arguments.text(text, argument):
@@ -226,7 +225,7 @@ def _entry(acl: AclDescription | DeleteAclsMatchingAcl) -> AclEntry:
 
 
 def _known(kind: type[C], code: int) -> C:
-    # Raise instead of skipping the rule: an incomplete list would misrepresent what is protected.
+    # Do not skip the rule: an incomplete list would misrepresent what is protected.
     try:
         return kind(code)
     except ValueError:

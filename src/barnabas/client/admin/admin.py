@@ -3,8 +3,8 @@
     async with Admin("localhost:9092") as admin:
         await admin.create_topics([NewTopic("test", num_partitions=3)])
 
-Changes go to the controller. A change whose response was lost is requested again, so a topic that
-the first attempt created may be reported as TopicAlreadyExists.
+Changes go to the controller. A change is requested again if its response was lost.
+TopicAlreadyExists may therefore mean that the first attempt created the topic.
 """
 
 from __future__ import annotations
@@ -169,11 +169,11 @@ class Admin(
 ):
     """Reads and changes topics, partitions, configs, groups, transactions and credentials.
 
-    It takes the options of every client (see `ClientOptions`). A method that takes names or
-    partitions also accepts a single name or partition. Every method raises TypeError or ValueError
-    if an argument is invalid, Unreachable if no response arrives within `default.api.timeout.ms`,
-    and, in addition to the errors listed with the method, any other KafkaError of the broker, such
-    as ClusterAuthorizationFailed. Transient errors are retried for `default.api.timeout.ms`.
+    It takes the options common to all clients (see `ClientOptions`). Wherever names or partitions
+    are expected, a single one is accepted too. Every method raises TypeError or ValueError if an
+    argument is invalid, Unreachable if no response arrives within `default.api.timeout.ms`, and any
+    KafkaError that the broker returns, such as ClusterAuthorizationFailed; each method lists only
+    its most likely errors. Transient errors are retried for `default.api.timeout.ms`.
 
         async with Admin("localhost:9092") as admin:
             await admin.create_topics([NewTopic("test", num_partitions=3), "other"])
@@ -219,7 +219,7 @@ class Admin(
     async def create_topics(
         self, topics: NewTopic | str | Iterable[NewTopic | str], *, validate_only: bool = False
     ) -> None:
-        """Create topics, or only validate them. A topic given by name gets the broker's defaults.
+        """Create topics, or only validate them. A bare name means the broker's defaults.
 
         Raises the first KafkaError (TopicAlreadyExists, InvalidTopic, InvalidPartitions,
         InvalidReplicationFactor, InvalidReplicaAssignment, InvalidConfig, PolicyViolation); the
@@ -235,7 +235,7 @@ class Admin(
 
         async def attempt() -> CreateTopicsResponse:
             # A broker that is no longer the controller rejects every topic with NOT_CONTROLLER.
-            # Only that error is worth another attempt, at the controller that fresh metadata names.
+            # Retry only that error, at the controller named in fresh metadata.
             answer = await self._cluster.call_controller(
                 CREATE_TOPICS, request, CreateTopicsResponse
             )
@@ -321,8 +321,8 @@ class Admin(
     async def describe_topics(self, names: Names | None = None) -> list[TopicDescription]:
         """Describe the partitions, leaders, replicas and ISRs of these topics (or of all), sorted.
 
-        Raises the first topic's KafkaError, such as UnknownTopicOrPartition. A broker that has not
-        yet learned of a new topic raises it too.
+        Raises the first topic's KafkaError, such as UnknownTopicOrPartition. This also happens if
+        the broker has not yet learned of a new topic.
 
             (topic,) = await admin.describe_topics("test")
             print([(each.partition, each.leader, each.isr) for each in topic.partitions])
@@ -332,8 +332,8 @@ class Admin(
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
         async def attempt() -> ClusterView:
-            # Do not store the result in the client's own view, which contains the topics that the
-            # client uses.
+            # Do not store the result in the client's own view, which is limited to the topics in
+            # use.
             answer = await self._cluster.call_any(METADATA, request, MetadataResponse)
             return ClusterView().after(answer)
 
@@ -354,9 +354,9 @@ class Admin(
     async def list_offsets(
         self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """Return each partition's first offset whose record is not older than a time (ms).
+        """Return each partition's first offset with a record at or after a time (ms).
 
-        A time may also be LATEST, EARLIEST or MAX_TIMESTAMP from `client.offsets`. With
+        The time may also be LATEST, EARLIEST or MAX_TIMESTAMP from `client.offsets`. With
         `read_committed`, LATEST returns the last stable offset. An offset of -1 means that all
         records are older. Raises the first KafkaError.
 
@@ -372,8 +372,8 @@ class Admin(
     ) -> dict[TopicPartition, int]:
         """Delete the records before each offset (-1: all), and return the new start of each log.
 
-        Each offset is that of the first record to keep. Raises the first KafkaError:
-        OffsetOutOfRange, or PolicyViolation if the topic is compacted.
+        Each offset is the first to keep. Raises the first KafkaError: OffsetOutOfRange, or
+        PolicyViolation if the topic is compacted.
 
             await admin.delete_records({TopicPartition("test", 0): 1_000})
         """
@@ -387,8 +387,8 @@ class Admin(
             return_exceptions=True,
         )
         found = {}
-        # Gather all results before raising the first error, because the other deletions take effect
-        # anyway.
+        # Gather all results before raising the first error, because the other deletions still take
+        # effect.
         for name, begin in zip(offsets, begins, strict=True):
             if isinstance(begin, BaseException):
                 raise begin
@@ -442,15 +442,15 @@ class Admin(
     ) -> list[ConfigEntry] | dict[ConfigResource, list[ConfigEntry]]:
         """Return the configs of a resource, or of each resource in a list, in the broker's order.
 
-        `names` selects configs. `include_synonyms` adds every place that sets a value;
-        `include_documentation` adds a description of each config. Raises the first KafkaError, such
-        as BrokerNotAvailable if the broker is not alive.
+        `names` limits the result to these configs. `include_synonyms` adds every place that sets a
+        value; `include_documentation` adds a description of each config. Raises the first
+        KafkaError, such as BrokerNotAvailable if the broker is not alive.
 
             for entry in await admin.describe_configs(ConfigResource(BROKER, "0")):
                 print(entry.name, entry.value)
         """
         wanted = None if names is None else admin_arguments.names(names, "names")
-        # Send each broker a separate request, because only the broker itself knows its configs.
+        # Send each broker its own request: no other broker can report its configs.
         described = {
             each: await self._configs.describe(
                 admin_arguments.resource(each), wanted, include_synonyms, include_documentation
@@ -466,14 +466,14 @@ class Admin(
         *,
         validate_only: bool = False,
     ) -> None:
-        """Apply operations to the configs of a resource: either all of them or none.
+        """Apply operations to the configs of a resource, all or none.
 
         A mapping sets each name to its value; None restores the default:
 
             await admin.alter_configs(ConfigResource(TOPIC, "test"), {"retention.ms": 3_600_000})
 
         Raises InvalidConfig, InvalidRequest (if a config is read-only) or UnknownTopicOrPartition.
-        On a Barnabas broker the change is effective when this returns; on other brokers, soon
+        Barnabas brokers have applied the change when this returns; other brokers apply it soon
         after.
         """
         await self._configs.alter(
@@ -501,7 +501,7 @@ class Admin(
             BrokerDescription(each.broker_id, each.host, each.port, each.rack)
             for each in sorted(answer.brokers, key=lambda broker: broker.broker_id)
         )
-        # Kafka sends a message only with an error; a Barnabas controller lists unusable brokers in
+        # Kafka sets the message only on an error; a Barnabas controller lists unusable brokers in
         # it.
         left_out = tuple((answer.error_message or "").splitlines())
         return ClusterDescription(answer.cluster_id, answer.controller_id, brokers, left_out)
@@ -521,7 +521,7 @@ def _new_topic(topic: object) -> NewTopic:
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
-    """Build the request's topic; both counts are -1 if an assignment implies them."""
+    """Build the topic for the request; both counts are -1 if there is an assignment."""
     if topic.assignment is not None and not isinstance(topic.assignment, Mapping):
         kind = type(topic.assignment).__name__
         raise TypeError(f"assignment: must map partitions to lists of brokers, not {kind}")
@@ -532,7 +532,7 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
         )
         for partition, brokers in (topic.assignment or {}).items()
     ]
-    # Kafka rejects counts given together with an assignment, which already implies both.
+    # Kafka rejects counts next to an assignment, which implies both.
     num_partitions = admin_arguments.count(topic.num_partitions, "num_partitions")
     replication_factor = admin_arguments.count(topic.replication_factor, "replication_factor")
     return CreatableTopic(

@@ -1,7 +1,6 @@
 """Checks the arguments of `Admin`'s methods; a single name or partition is treated as a list. Pure.
 
-Raises the errors of `client.arguments`, which are a TypeError or ValueError with the argument's
-name.
+As in `client.arguments`, errors are TypeErrors or ValueErrors that name the argument.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _INT32_MIN = -(2**31)
 
 
 def names(value: object, argument: str) -> list[str]:
-    """Return the given name or names as a list, in the given order."""
+    """Return one or more names as a list, in the given order."""
     given = [value] if isinstance(value, str) else arguments.several(value, argument)
     return [arguments.text(name, argument) for name in given]
 
@@ -46,7 +45,7 @@ def brokers(value: object, argument: str) -> list[int]:
 
 
 def producer_ids(value: object) -> list[int]:
-    """Return the given producer id or ids as a list."""
+    """Return one or more producer ids as a list."""
     given = [value] if isinstance(value, int) else arguments.several(value, "producer_ids")
     return [arguments.whole_number(each, "producer_ids") for each in given]
 
@@ -75,7 +74,7 @@ def count(value: object, argument: str) -> int:
 
 
 def config_texts(configs: object, argument: str) -> dict[str, str]:
-    """Return configs as text: `True` becomes `true`, and a sequence is joined by commas."""
+    """Return configs as text: `True` becomes `true`, and a sequence is joined with commas."""
     if not isinstance(configs, Mapping):
         raise TypeError(f"{argument}: must be a mapping of names, not {type(configs).__name__}")
     return {
@@ -108,7 +107,7 @@ def resource(value: object) -> ConfigResource:
 
 
 def operations(value: object) -> list[ConfigOperation]:
-    """Return config operations, given as one, several, or a mapping (None restores the default)."""
+    """Return config operations as a list; a mapping sets values (None restores the default)."""
     argument = "operations"
     if isinstance(value, Mapping):
         return [

@@ -1,7 +1,7 @@
 """Implements the part of `Admin` that reads and changes configs of topics and brokers.
 
-Only a broker itself can read its properties file, so requests about a broker go to that broker. Any
-broker can handle the other requests.
+Requests about a broker go to that broker, because no other can read its properties file. All other
+requests go to any broker.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ M = TypeVar("M", bound=Message)
 
 
 class ConfigResource(NamedTuple):
-    """The topic or broker that has the configs, or the broker that has the loggers' levels."""
+    """A topic or broker with its configs, or a broker with its logger levels."""
 
     type: int  # TOPIC, BROKER or BROKER_LOGGER
     name: str  # the topic, the broker's id, or "" for the defaults of all brokers
@@ -80,7 +80,7 @@ class ConfigOperationType(IntEnum):
 
 
 class ConfigOperation(NamedTuple):
-    """A change of one config; `value` is None for DELETE, and comma-separated items for a list."""
+    """A change to one config; `value` is None for DELETE, and comma-separated items for a list."""
 
     name: str
     op: ConfigOperationType = ConfigOperationType.SET
@@ -171,10 +171,10 @@ class Configs:
         return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)
 
     def _node_of(self, resource: ConfigResource) -> BrokerAddress | None:
-        """Return the broker to ask, or None if any broker can answer."""
+        """Return the broker to ask; None means any broker."""
         if resource.type == TOPIC or (resource.type == BROKER and not resource.name):
             return None
-        # Reject an invalid broker id here: any other broker would answer about itself.
+        # Reject an invalid broker id: any other broker would answer about itself.
         node = None
         if resource.name.isascii() and resource.name.isdigit():
             node = self._cluster.metadata.view.nodes.get(int(resource.name))
@@ -191,7 +191,7 @@ def _subject(resource: ConfigResource) -> str:
 
 
 def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
-    # Accept config types that only newer brokers have, rather than fail.
+    # A newer broker may return a config type that is not in the list.
     known = 0 <= config.config_type < len(CONFIG_TYPES)
     return ConfigEntry(
         name=config.name,

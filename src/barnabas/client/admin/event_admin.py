@@ -1,6 +1,6 @@
 """Implements the part of `Admin` that reads the brokers' events (decision 38).
 
-Each broker reports its own decisions; a broker of Kafka reports none.
+Each broker reports its own decisions; Kafka's brokers report none.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class BrokerEvents(NamedTuple):
 
     broker_id: int
     events: tuple[Event, ...] = ()
-    after: int = 0  # for the next call: the sequence number of the broker's last event
+    after: int = 0  # the sequence number of the last event, for the next call
     has_gap: bool = False
     """Whether events since the last call may be lost: the broker restarted, or discarded them."""
     problem: str | None = None  # why the broker reports no events
@@ -41,10 +41,10 @@ class EventAdmin(AdminCalls):
     async def events(self, after: Mapping[int, int] | None = None) -> dict[int, BrokerEvents]:
         """Return the events of all live brokers, by broker id.
 
-        `after` maps a broker id to the last event already read from that broker: the `after` of an
-        earlier result. Brokers keep their last 4,096 events until they stop. A broker that does not
-        answer within `request.timeout.ms`, or is not a Barnabas broker, has no events but a
-        `problem`. Raises ClusterAuthorizationFailed without Describe on the cluster.
+        `after` maps each broker id to the last event read from it: the `after` of an earlier
+        result. Brokers keep their last 4,096 events until they stop. A broker that does not answer
+        within `request.timeout.ms`, or is not a Barnabas broker, has a `problem` instead of events.
+        Raises ClusterAuthorizationFailed without Describe on the cluster.
 
             found = await admin.events()
             for broker in found.values():
@@ -67,8 +67,8 @@ class EventAdmin(AdminCalls):
         found: list[Event] = []
         first = 0
         try:
-            # One response has a limited number of events. Stop at the last event that existed at
-            # the first response: reading from a busy broker might never end.
+            # A response holds a limited number of events. Stop at the last event that existed at
+            # the first response; on a busy broker, the loop might never end.
             answer, end = await self._events_after(node, after), NO_EVENTS
             while answer.events_error != NO_EVENTS:
                 check(answer.events_error, f"reading the events of broker {node.node_id}")
@@ -100,9 +100,9 @@ class EventAdmin(AdminCalls):
 
 
 def by_time(reports: Mapping[int, BrokerEvents]) -> list[tuple[int, Event]]:
-    """Return the events of all brokers in the order of their times, each with its broker's id.
+    """Return the events of all brokers by time, each with its broker's id.
 
-    The brokers' clocks may differ.
+    Broker clocks may differ.
     """
     events = [(each.broker_id, event) for each in reports.values() for event in each.events]
     return sorted(events, key=lambda one: (one[1].at_ms, one[0], one[1].sequence))

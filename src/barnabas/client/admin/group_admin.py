@@ -1,6 +1,6 @@
 """Implements the part of `Admin` that reads and changes groups and their offsets.
 
-Offsets can be changed only while the group has no members, because members would not notice the
+Offsets can be changed only while the group has no members, because its members would not notice the
 change.
 """
 
@@ -104,7 +104,7 @@ class GroupDescription(NamedTuple):
     group_id: str
     state: str  # as in GroupListing; "Dead": the group does not exist
     protocol_type: str
-    assignor: str  # the assignor that the members chose by vote
+    assignor: str  # the assignor that the members voted for
     coordinator: BrokerAddress
     members: tuple[MemberDescription, ...]
     events: tuple[RebalanceEvent, ...]  # oldest first; empty unless requested
@@ -116,9 +116,9 @@ class GroupAdmin(AdminCalls):
     _groups: CoordinatorFinder
 
     async def list_groups(self, *, states: Names = (), types: Names = ()) -> list[GroupListing]:
-        """Return the groups of the cluster, sorted by name; `states` and `types` select groups.
+        """Return the cluster's groups, sorted by name; `states` and `types` filter them.
 
-        Raises CoordinatorLoadInProgress if a broker's groups stay unknown for
+        Raises CoordinatorLoadInProgress if a broker has not loaded its groups within
         `default.api.timeout.ms`.
         """
         request = ListGroupsRequest(
@@ -130,7 +130,7 @@ class GroupAdmin(AdminCalls):
 
         async def ask(node: BrokerAddress) -> None:
             answer = await self._cluster.call(node, LIST_GROUPS, request, ListGroupsResponse)
-            # The list would be incomplete without this broker's groups, so ask it again.
+            # Ask this broker again: the list would lack its groups.
             if answer.error_code == CoordinatorLoadInProgress.code:
                 raise CoordinatorLoadInProgress(f"listing groups of {node}: still loading")
             self._groups.check("", answer.error_code, f"listing groups of {node}")
@@ -147,8 +147,8 @@ class GroupAdmin(AdminCalls):
     ) -> dict[str, GroupDescription]:
         """Return the state and members of each group; a group that does not exist is "Dead".
 
-        `include_events` adds the group's last rebalances, if the broker is a Barnabas broker.
-        Raises the first KafkaError, such as GroupAuthorizationFailed.
+        `include_events` adds the group's recent rebalances (Barnabas brokers only). Raises the
+        first KafkaError, such as GroupAuthorizationFailed.
         """
         described: dict[str, GroupDescription] = {}
 
@@ -187,7 +187,7 @@ class GroupAdmin(AdminCalls):
     ) -> None:
         """Remove static members (by instance id) or any members (by member id) (KIP-345).
 
-        Raises UnknownMemberId for the first unknown member; the other members are still removed.
+        Raises UnknownMemberId if any member is unknown; the other members are still removed.
         """
         arguments.text(group_id, "group_id")
         instances = admin_arguments.names(instance_ids, "instance_ids")
@@ -283,8 +283,8 @@ class GroupAdmin(AdminCalls):
     ) -> None:
         """Call `ask` for each coordinator's groups; it returns an error code for each group.
 
-        Transient errors are retried at the group's current coordinator. Raises the first other
-        error once every group has a result.
+        Transient errors are retried at the group's current coordinator. Once every group has a
+        result, the first permanent error is raised.
         """
         left = dict.fromkeys(group_ids)
         failures: dict[str, int] = {}
@@ -293,8 +293,8 @@ class GroupAdmin(AdminCalls):
             by_node: dict[BrokerAddress, list[str]] = {}
             for group_id, node in (await self._groups.nodes(left)).items():
                 by_node.setdefault(node, []).append(group_id)
-            # Each coordinator gets one request. Groups with a result are removed from `left`, so a
-            # retry after a transient error does not repeat finished work.
+            # Each coordinator gets one request. Groups with a result are removed from `left`; a
+            # retry asks only about the rest.
             again: dict[str, int] = {}
             for own in by_node.values():
                 for group_id, code in (await ask(own)).items():
@@ -349,7 +349,7 @@ def _member(member: DescribedGroupMember, *, is_consumer: bool) -> MemberDescrip
                 topics = tuple(sorted(subscription.topics))
             partitions = decode_assignment(member.member_assignment)
         except CorruptData:
-            pass  # members wrote these bytes; if they cannot be decoded, they are not shown
+            pass  # written by a member; not shown if undecodable
     return MemberDescription(
         member_id=member.member_id,
         instance_id=member.group_instance_id,

@@ -147,7 +147,7 @@ class PartitionAdmin(AdminCalls):
     async def list_partition_reassignments(
         self, partitions: Partitions | None = None
     ) -> dict[TopicPartition, Reassignment]:
-        """Return the reassignments in progress of these partitions (or of all), sorted."""
+        """Return the ongoing reassignments of these partitions (or of all), sorted."""
         numbers = None
         if partitions is not None:
             numbers = by_topic(admin_arguments.partitions(partitions))
@@ -180,8 +180,8 @@ class PartitionAdmin(AdminCalls):
 
 
 def refuse_wrong_controller(codes: Iterable[int]) -> None:
-    """Raise NotController if a code says so: only this error depends on which broker was asked."""
-    # Every other error is the result for one topic or partition, so it is left to the caller.
+    """Raise NotController if it is among the codes: only this error depends on the broker asked."""
+    # Any other error concerns one topic or partition, and is the caller's to handle.
     for code in codes:
         if code == NotController.code:
             raise NotController

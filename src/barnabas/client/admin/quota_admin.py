@@ -26,7 +26,7 @@ _EXACT, _DEFAULT, _ANY = 0, 1, 2
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Pairs of a type (`user`, `client-id` or `ip`) and a name.
 
-None as a name stands for all names that have no entry of their own.
+The name None stands for all names without an entry of their own.
 """
 
 
@@ -98,7 +98,7 @@ class QuotaAdmin(AdminCalls):
                         for kind, name in entity.items()
                     ],
                     ops=[
-                        # A quota of 0 is a valid quota; only None removes it.
+                        # 0 is a valid quota; only None removes a quota.
                         OpData(key=key, value=float(value or 0), remove=value is None)
                         for key, value in quotas.items()
                     ],

@@ -1,8 +1,8 @@
 """Implements the part of `Admin` that asks brokers about their replicas and log directories.
 
-The ends of replicas are read with a Fetch from a debugging consumer (replica id -2), which
-followers also answer. The Fetch starts at an offset that no log has, in an epoch that no log has
-seen, so the response contains the end of the log and no records.
+Replica ends are read with a debugging consumer's Fetch (replica id -2), which followers answer too.
+The Fetch starts at an offset that no log has, in an epoch that no log has seen, so the response
+contains the end of the log and no records.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from barnabas.protocol.messages.fetch import (
 )
 from barnabas.types import TopicPartition, by_topic
 
-_VERSION = 12  # the first version with diverging epochs, and the last to identify topics by name
+_VERSION = 12  # the first with diverging epochs, the last with topic names
 _ANY_REPLICA = -2
 _BEYOND_ALL = 2**62
 _AFTER_ALL = 2**31 - 1
@@ -55,7 +55,7 @@ class ReplicaSize(NamedTuple):
     """A replica in a log directory."""
 
     size_bytes: int
-    offset_lag: int  # records behind the high watermark, or behind the replica it will replace
+    offset_lag: int  # records behind the high watermark, or behind the replica to replace
     is_future: bool  # the replica is being moved to this directory
 
 
@@ -67,14 +67,14 @@ class LogDirDescription(NamedTuple):
     replicas: Mapping[TopicPartition, ReplicaSize]
     total_bytes: int  # of the volume; -1: unknown
     usable_bytes: int
-    strays: Mapping[str, int] = {}  # bytes of each log that was set aside (`-stray`)
+    strays: Mapping[str, int] = {}  # bytes of each log set aside (`-stray`)
 
 
 class ReplicaAdmin(AdminCalls):
     """Asks individual brokers about their replicas, and moves replicas between directories."""
 
     async def describe_log_dirs(self) -> dict[int, tuple[LogDirDescription, ...]]:
-        """Return the log directories of every live broker with their replicas, by broker id."""
+        """Return each live broker's log directories and their replicas, by broker id."""
         described = {}
         for broker_id, node in sorted(self._cluster.metadata.view.nodes.items()):
 
@@ -98,9 +98,9 @@ class ReplicaAdmin(AdminCalls):
         the progress of a move (`is_future`). Giving a replica's current directory cancels its move.
         Returns, for each partition, None (the move has started, or there is nothing to do) or its
         error: LogDirNotFound, KafkaStorageError (a directory is offline), UnknownTopicOrPartition,
-        ReplicaNotAvailable (this broker has no replica; if it gets one later, the replica is
-        created in that directory) or ClusterAuthorizationFailed. Raises BrokerNotAvailable if the
-        broker does not exist.
+        ReplicaNotAvailable (this broker has no replica; any future replica will be created in that
+        directory) or ClusterAuthorizationFailed. Raises BrokerNotAvailable if the broker does not
+        exist.
 
             await admin.alter_replica_log_dirs(1, {TopicPartition("test", 0): "/disk2/kafka"})
         """
@@ -144,7 +144,7 @@ class ReplicaAdmin(AdminCalls):
     async def replica_ends(
         self, replicas: Mapping[TopicPartition, Sequence[int]]
     ) -> dict[TopicPartition, dict[int, ReplicaEnd]]:
-        """Return the ends of partitions' replicas on these brokers, by partition and broker.
+        """Return the ends of these partitions' replicas, by partition and broker.
 
         A broker is omitted if it does not answer within `request.timeout.ms` or does not have the
         replica. A Barnabas broker always reports the end; a Kafka broker does so only if the
@@ -179,7 +179,7 @@ class ReplicaAdmin(AdminCalls):
         try:
             answer = await self._cluster.call(node, FETCH, _request(names), FetchResponse, _VERSION)
         except Unreachable:
-            # A broker that is down causes no error: its replicas are omitted from the result.
+            # The replicas of a broker that is down are omitted.
             self._cluster.metadata.request_refresh()
             return node.node_id, {}
         return node.node_id, {

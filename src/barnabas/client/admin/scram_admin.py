@@ -66,7 +66,7 @@ class ScramAdmin(AdminCalls):
 
             await admin.describe_user_scram_credentials("alice")  # {"alice": {"SCRAM-SHA-256": ...
         """
-        # On the wire, both null and an empty list mean all users; in this API, an empty list means
+        # On the wire, null and an empty list both mean all users; in this API, an empty list means
         # none.
         named = [] if users is None else admin_arguments.names(users, "users")
         if users is not None and not named:
@@ -97,7 +97,7 @@ class ScramAdmin(AdminCalls):
     async def alter_user_scram_credentials(
         self, alterations: ScramAlteration | Iterable[ScramAlteration]
     ) -> None:
-        """Set and remove credentials; for each user, either all changes are made or none.
+        """Set and remove credentials; each user's changes are made all together or not at all.
 
         Raises the first KafkaError (UnacceptableCredential, ResourceNotFound or DuplicateResource);
         the credentials of the other users of the call are still altered.
@@ -135,7 +135,7 @@ def _several(given: ScramAlteration | Iterable[ScramAlteration]) -> list[ScramAl
 
 
 def _request(alterations: list[ScramAlteration]) -> AlterUserScramCredentialsRequest:
-    # Import this here so that other uses of the admin client do not load it.
+    # Not imported at the top, because most uses of the admin client do not need it.
     from barnabas.security.scram import MAX_ITERATIONS, kind_of, new_salt, salted_password
 
     request = AlterUserScramCredentialsRequest()

@@ -1,6 +1,6 @@
 """Implements the part of `Admin` that manages delegation tokens (KIP-48).
 
-A token's id and HMAC serve as a SCRAM user name and password: a client that has both acts as the
+A token's id and HMAC serve as a SCRAM user name and password: a client with both acts as the
 token's owner until the token expires (`tokenauth=true` in `sasl.jaas.config`).
 """
 
@@ -67,7 +67,7 @@ class DelegationToken(NamedTuple):
 
 
 class TokenAdmin(AdminCalls):
-    """Provides the methods of `Admin` for delegation tokens."""
+    """Creates, renews, expires and lists delegation tokens."""
 
     async def create_delegation_token(
         self,
@@ -92,8 +92,8 @@ class TokenAdmin(AdminCalls):
             renewers=[CreatableRenewers(principal_type=_USER, principal_name=u) for u in users],
             max_lifetime_ms=arguments.whole_number(max_lifetime_ms, "max_lifetime_ms", least=-1),
         )
-        # Make only one attempt: if the response is lost, the token cannot be read later, and
-        # another attempt would create a second token. The lost token simply expires.
+        # Make only one attempt. If the response is lost, so is the token's secret; the token simply
+        # expires. Another attempt would create a second token.
         answer = await self._cluster.call_any(
             CREATE_DELEGATION_TOKEN, request, CreateDelegationTokenResponse
         )
@@ -129,7 +129,7 @@ class TokenAdmin(AdminCalls):
         return (await self._persist(attempt)).expiry_timestamp_ms
 
     async def expire_delegation_token(self, hmac: bytes, expiry_period_ms: int = -1) -> int:
-        """Make a token expire after this period (ms), or now if negative; return its expiry time.
+        """Expire a token after this period (ms; negative: immediately); return its expiry time.
 
         Raises the same errors as `renew_delegation_token`.
         """
@@ -143,7 +143,7 @@ class TokenAdmin(AdminCalls):
     async def describe_delegation_tokens(
         self, owners: str | Iterable[str] | None = None
     ) -> list[DelegationToken]:
-        """Return those tokens of `owners` (None: all users) that this client's user may see."""
+        """Return the tokens of `owners` (None: all users) that this client's user may see."""
         users = None if owners is None else _users(owners, "owners")
         request = DescribeDelegationTokenRequest(
             owners=None

@@ -51,7 +51,7 @@ from barnabas.protocol.messages.write_txn_markers import (
 )
 from barnabas.types import TopicPartition
 
-_FENCING_TIMEOUT_MS = 1  # the timeout of a transaction that is never started
+_FENCING_TIMEOUT_MS = 1  # of a transaction that is never started
 
 
 class TransactionListing(NamedTuple):
@@ -99,10 +99,10 @@ class TransactionAdmin(AdminCalls):
         producer_ids: int | Iterable[int] = (),
         longer_than_ms: int = -1,
     ) -> list[TransactionListing]:
-        """Return all transactional ids known to the coordinators, or the selected ones, sorted.
+        """List the coordinators' transactional ids (all, or the selected ones), sorted.
 
-        `longer_than_ms` selects transactions that have been open for longer than this (KIP-994).
-        Raises ValueError if a broker does not support this selection.
+        `longer_than_ms` selects transactions that have been open for longer (KIP-994). Raises
+        ValueError if a broker does not support this filter.
         """
         request = ListTransactionsRequest(
             state_filters=admin_arguments.names(states, "states"),
@@ -207,15 +207,15 @@ class TransactionAdmin(AdminCalls):
     ) -> None:
         """Write an abort marker for this producer to this partition, bypassing its coordinator.
 
-        This is meant for a hanging transaction; take the ids and epochs from `describe_producers`.
-        Raises InvalidProducerEpoch, TransactionCoordinatorFenced or ClusterAuthorizationFailed.
+        For hanging transactions only; `describe_producers` returns the ids and epochs. Raises
+        InvalidProducerEpoch, TransactionCoordinatorFenced or ClusterAuthorizationFailed.
         """
         partition = arguments.topic_partition(partition, "partition")
         topic = WritableTxnMarkerTopic(
             name=partition.topic, partition_indexes=[partition.partition]
         )
-        # This is the request that a coordinator would send. A leader accepts it from anyone who may
-        # alter the cluster, unless it has seen a higher coordinator epoch (KIP-664).
+        # The request that a coordinator would send. A leader accepts it from any user who may alter
+        # the cluster, unless it has seen a higher coordinator epoch (KIP-664).
         marker = WritableTxnMarker(
             producer_id=arguments.whole_number(producer_id, "producer_id"),
             producer_epoch=arguments.whole_number(producer_epoch, "producer_epoch"),

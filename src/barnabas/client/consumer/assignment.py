@@ -1,12 +1,12 @@
 """Holds a consumer's partitions: the position in each, and the state from its last fetch. Pure.
 
 Each partition has two offsets: `position`, the next record for the user, and `fetch_offset`, the
-next record to fetch, which is ahead of it by the number of buffered offsets. A seek starts a new
-generation, and results of older fetches are dropped.
+next record to fetch, which is ahead by the number of buffered offsets. A seek starts a new
+generation; results of older fetches are dropped.
 
-The position is kept together with the leader epoch of the record before it. A newer leader may
-never have had that record (an unclean election, a lost disk). The position is then doubtful, and
-nothing is fetched until the leader has reported where that epoch ends in its log (KIP-320).
+With the position, the leader epoch of the record before it is kept. A newer leader may lack that
+record (an unclean election, a lost disk), which makes the position doubtful: nothing is fetched
+until the leader has reported where that epoch ends in its log (KIP-320).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class AssignedPartition:
     def __init__(self, topic_partition: TopicPartition, reset: str) -> None:
         self.topic_partition = topic_partition
         self.position = -1  # -1: unknown
-        self.epoch = -1  # the leader epoch of the last record before the position; -1: unknown
+        self.epoch = -1  # the leader epoch of the record before the position; -1: unknown
         self.fetch_offset = -1
         self.topic_id = b""  # the id of the topic that the position refers to; empty: unknown
         self.leader_epoch = -1  # the leader epoch to fetch in
@@ -78,23 +78,23 @@ class AssignedPartition:
         self.reset = None
 
     def seek_by(self, reset: str) -> None:
-        """Require a lookup of the position by this rule before the next fetch."""
+        """Look up the position by this rule before the next fetch."""
         self._go_to(-1, -1)
         self.reset = reset
 
     def refetch(self) -> None:
-        """Drop the records that were fetched but not yet returned to the user."""
+        """Drop fetched records that have not been returned to the user."""
         self._restart()
 
     def follow(self, topic_id: bytes, leader_epoch: int) -> bool:
         """Follow the partition's leader in the current metadata.
 
         Returns False if the topic was deleted and recreated. The position and epoch then refer to
-        the old topic, and the caller decides where to start in the new one. An id of zeros means
-        that the id is unknown, and is ignored.
+        the old topic, and the caller decides where to start in the new one. An all-zero id means
+        unknown, and is ignored.
         """
         if not any(topic_id):
-            topic_id = self.topic_id  # the broker is older than KIP-516
+            topic_id = self.topic_id  # the broker predates KIP-516
         if topic_id != self.topic_id:
             is_other_topic = self.topic_id != b""
             self.topic_id = topic_id
@@ -102,13 +102,13 @@ class AssignedPartition:
                 self.leader_epoch = leader_epoch
                 self.epoch = -1
                 self.is_doubtful = False
-                # A position that has not been looked up yet does not refer to the old topic.
+                # A position still to be looked up does not refer to the old topic.
                 return self.reset is not None
         elif leader_epoch == self.leader_epoch:
             return True
         self.leader_epoch = leader_epoch
-        # If the leader wrote the last record read, there is no need to ask it. Any other leader,
-        # newer or older, may lack that record (KIP-320).
+        # The leader that wrote the last record read need not be asked. Any other leader, newer or
+        # older, may lack that record (KIP-320).
         if 0 <= leader_epoch != self.epoch >= 0:
             self._restart()
             self.is_doubtful = True
@@ -122,7 +122,7 @@ class AssignedPartition:
         self.epoch = max(self.epoch, epoch)
 
     def is_current(self, generation: int) -> bool:
-        """Return whether the results of a request sent in this generation are still valid."""
+        """Return whether results of a request sent in this generation are valid."""
         return not self.is_dropped and self.generation == generation
 
     def _go_to(self, offset: int, epoch: int) -> None:
@@ -141,7 +141,7 @@ class AssignedPartition:
         self.error = None
 
     def describe(self, chunk: Chunk) -> FetchedBytes:
-        """Return a chunk as bytes, with the offsets that the broker reported for the partition."""
+        """Return a chunk as raw bytes, with the partition offsets that the broker reported."""
         return FetchedBytes(
             records=chunk.records,
             high_watermark=self.high_watermark,
@@ -153,7 +153,7 @@ class AssignedPartition:
         )
 
     def wants(self, now_ms: int, most_buffered: int) -> bool:
-        """Return whether a fetch for this partition can be sent now."""
+        """Return whether this partition can be fetched now."""
         return (
             self.reset is None
             and not self.paused
@@ -164,14 +164,14 @@ class AssignedPartition:
         )
 
     def lags(self) -> bool:
-        """Return whether the last response showed more records than have been fetched."""
+        """Return whether the broker has more records, according to its last response."""
         return self.fetch_offset < self.high_watermark
 
 
 def changes(
     before: Sequence[TopicPartition], after: Sequence[TopicPartition]
 ) -> tuple[list[TopicPartition], list[TopicPartition]]:
-    """Return the partitions in both lists, as ordered in `before`, and those only in `after`."""
+    """Return the partitions in both lists, ordered as in `before`, and those only in `after`."""
     owned, wanted = frozenset(before), frozenset(after)
     kept = [name for name in before if name in wanted]
     new = [name for name in after if name not in owned]
@@ -188,8 +188,8 @@ class Assignment:
     def replace(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Assign these partitions; those already assigned keep their positions."""
         before = self._partitions
-        # Fetches in flight refer to states rather than names. Mark removed states so that their
-        # responses are ignored.
+        # Fetches in flight refer to states, not names. Mark removed states, whose responses must be
+        # ignored.
         for state in before.values():
             state.is_dropped = True
         self._partitions = {

@@ -3,8 +3,8 @@
     topics (name -> number of partitions), members (with subscriptions) -> assignment
 
 A group's leader calls the assignor that the members voted for. The same members and topics yield
-the same assignment, regardless of their order. A topic without partitions does not exist and is not
-assigned.
+the same assignment, regardless of their order. A topic without partitions is treated as
+nonexistent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Assignor(NamedTuple):
 
 
 def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
-    """Assign each subscriber a range of each topic; the first ones get the remainder (AS-2)."""
+    """Assign each subscriber a range of each topic; the first ones share the remainder (AS-2)."""
     assignment = _nothing(members)
     ranked = sorted(members, key=lambda member: member.rank)
     subscribed: dict[str, list[GroupMember]] = {}
@@ -40,8 +40,8 @@ def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> G
         subscribers = subscribed.get(topic)
         if not subscribers:
             continue
-        # Assign each topic separately, as Kafka does: with k topics, the first members get up to k
-        # more partitions (AS-2).
+        # Topics are assigned separately, as in Kafka: with k topics, the first members receive up
+        # to k more partitions (AS-2).
         share, rest = divmod(topics[topic], len(subscribers))
         start = 0
         for place, member in enumerate(subscribers):
@@ -67,8 +67,8 @@ def deal(partitions: Sequence[TopicPartition], members: Sequence[GroupMember]) -
     subscribed = [frozenset(member.topics) for member in members]
     turn = 0
     for partition in partitions:
-        # The next turn goes to the member after the one that took the last partition. A member that
-        # was skipped because it is not subscribed to the topic keeps its later turns (AS-3).
+        # The next turn goes to the member after the one that took the last partition. A member
+        # skipped for lack of a subscription does not lose its later turns (AS-3).
         for step in range(len(members)):
             place = (turn + step) % len(members)
             if partition.topic in subscribed[place]:
@@ -81,10 +81,10 @@ def deal(partitions: Sequence[TopicPartition], members: Sequence[GroupMember]) -
 def assign_cooperatively(
     topics: Mapping[str, int], members: Sequence[GroupMember]
 ) -> GroupAssignment:
-    """Assign like sticky, but leave a moving partition unassigned until it is revoked (AS-6).
+    """Assign like sticky, but leave moving partitions unassigned until revoked (AS-6).
 
-    The old owner finds that it has lost the partition, revokes it and rejoins. The rebalance that
-    follows assigns the partition to the new owner (KIP-429).
+    The old owner finds the partition missing, revokes it and rejoins. That rebalance assigns it to
+    the new owner (KIP-429).
     """
     return withhold_moving(assign_sticky(topics, members), members)
 

@@ -1,9 +1,9 @@
 """Queues the fetched chunks that no poll has taken yet, and counts their bytes. Pure.
 
-Invariant: the chunks of a partition are taken in the order in which they arrived, even if chunks of
-other partitions are taken in between. A chunk is valid as long as its partition is in the
-generation in which the chunk was fetched. A seek or a rebalance makes the chunk stale; a stale
-chunk is dropped when the queue reaches it.
+Invariant: the chunks of a partition are taken in the order of arrival, though not necessarily one
+directly after another. A chunk is valid as long as its partition is in the generation in which the
+chunk was fetched. A seek or a rebalance makes the chunk stale; stale chunks are dropped when the
+queue reaches them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ChunkQueue:
     ) -> tuple[AssignedPartition, Chunk] | None:
         """Take the oldest valid chunk whose partition is not paused.
 
-        `only` limits this to chunks of these partitions; None means any partition.
+        `only` limits this to certain partitions; None means any.
         """
         passed: list[_Entry] = []
         found: tuple[AssignedPartition, Chunk] | None = None
@@ -50,7 +50,7 @@ class ChunkQueue:
                 self.size_bytes -= len(chunk.records)
                 state.buffered -= 1
                 found = state, chunk
-        # Put these back at the front, because their partitions may have more chunks further back.
+        # Put them back at the front, ahead of any later chunks of their partitions.
         self._entries.extendleft(reversed(passed))
         return found
 

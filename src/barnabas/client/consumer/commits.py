@@ -1,7 +1,7 @@
-"""Performs a consumer's commits, on demand and automatically from poll to poll (CO-4).
+"""Commits a consumer's offsets, on demand and automatically during polls (CO-4).
 
-A consumer's commits reach the coordinator one at a time, in the order of the calls, so an older
-position never overwrites a newer one.
+Commits reach the coordinator one at a time, in the order of the calls: an older position never
+overwrites a newer one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata | int]
 WhenCommitted = Callable[[dict[TopicPartition, OffsetAndMetadata], BarnabasError | None], None]
-"""The callback of a commit. It is called with the offsets, and the error if the commit failed."""
+"""A commit callback. It receives the offsets, and the error if the commit failed."""
 
 
 def positions(assignment: Assignment) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -55,7 +55,7 @@ def positions(assignment: Assignment) -> dict[TopicPartition, OffsetAndMetadata]
 
 
 class Commits:
-    """Commits a consumer's offsets, and remembers the offsets that need no further commit."""
+    """Commits a consumer's offsets, and keeps track of those already stored."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Commits:
         self._running: dict[asyncio.Task[None], None] = {}
         self._settling: asyncio.Task[None] | None = None
         self._refusals = RetryLog()
-        # offsets stored by auto commit, which need no further commit
+        # offsets stored by auto commit
         self._committed: dict[TopicPartition, int] = {}
         self._due_ms = self._clock.monotonic_ms() + config.auto_commit_interval_ms
         self.who: Callable[[], GroupMetadata] = lambda: GroupMetadata(config.group_id)
@@ -86,7 +86,7 @@ class Commits:
         self.on_refused: Callable[[GroupMetadata, KafkaError], None] = lambda who, error: None
         """Called if the coordinator rejected the member's generation.
 
-        It may raise a better error.
+        May raise a better error.
         """
         self.on_committed: Callable[[Mapping[TopicPartition, OffsetAndMetadata]], None] | None = (
             None
@@ -123,7 +123,7 @@ class Commits:
         wanted = self._positions() if offsets is None else as_offsets(offsets)
         if timeout_ms is None:
             timeout_ms = self._cluster.config.default_api_timeout_ms
-        # Background commits were requested earlier, so they reach the coordinator first.
+        # Background commits requested earlier must reach the coordinator first.
         await self._idle()
         if self._settling is not None:
             await shielded(asyncio.gather(self._settling, return_exceptions=True))
@@ -167,7 +167,7 @@ class Commits:
                 return await self._attempt(offsets), None
         except BarnabasError as failure:
             return [], failure
-        except Exception as failure:  # a bug in Barnabas; the callback receives it as an error too
+        except Exception as failure:  # a bug in Barnabas; reported to the callback as well
             self._cluster.tasks.fail("a commit", failure)
             return [], self._cluster.tasks.error
 
@@ -198,7 +198,7 @@ class Commits:
     # ---- automatic ----
 
     def auto_commit(self) -> None:
-        """Commit at the start of a poll if due: records of earlier polls are now processed."""
+        """Commit if due: at the start of a poll, all records of earlier polls are processed."""
         now_ms = self._clock.monotonic_ms()
         if not self._commits_itself or now_ms < self._due_ms:
             return
@@ -228,7 +228,7 @@ class Commits:
     async def settle(self, deadline_ms: int | None = None) -> bool:
         """Before a revocation, wait for ongoing commits and auto commit uncommitted positions.
 
-        Returns False if this is not done by the deadline; the next call continues to wait.
+        Returns False at the deadline; the next call continues to wait.
         """
         # Use a separate task, because a poll that runs out of time must return without cancelling
         # the commit.
@@ -247,19 +247,18 @@ class Commits:
 
     async def _settle(self) -> None:
         await self._idle()
-        # revoked partitions are no longer followed, so report changed topics now
+        # the last chance: revoked partitions are no longer followed
         self.follow_topics()
         wanted = self._uncommitted_positions() if self._commits_itself else {}
         if wanted:
             timeout_ms = self._cluster.config.request_timeout_ms
             try:
-                async with self._line:  # so that this commit does not overwrite a later one
+                async with self._line:  # a commit must not overwrite a later one
                     unknown = await self._cluster.persist(lambda: self._attempt(wanted), timeout_ms)
                 self._on_accepted(wanted, unknown)
             except BarnabasError as error:
                 _log.warning("auto commit of %s failed: %s", counted(len(wanted), "offset"), error)
-        # Other members can commit offsets for these partitions until they are assigned to this
-        # member again.
+        # Other members may commit offsets for these partitions before they return to this member.
         self._committed.clear()
 
     def _on_accepted(
@@ -267,7 +266,7 @@ class Commits:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         unknown: Sequence[TopicPartition],
     ) -> None:
-        """Record the offsets that an auto commit stored, and log the unknown partitions."""
+        """Record the offsets stored by an auto commit, and log any unknown partitions."""
         refused = frozenset(unknown)
         self._note({name: at for name, at in offsets.items() if name not in refused})
         now_ms = self._clock.monotonic_ms()
@@ -286,10 +285,10 @@ class Commits:
         }
 
     def _positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the positions, leaving out topics that are known to be deleted.
+        """Return the positions, except those in topics known to be deleted.
 
-        A commit contains topic names, not ids. If a new topic has the same name, the whole group
-        would skip its records before the offset.
+        Commits contain topic names, not ids. In a new topic of the same name, the whole group would
+        skip all records before the offset.
         """
         self.follow_topics()
         return positions(self._assignment)
@@ -299,7 +298,7 @@ class Commits:
         self._committed.pop(name, None)
 
     def start_at(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Record that these offsets are the group's own, so they need no commit."""
+        """Record that these offsets came from the group and need no commit."""
         self._note(offsets)
 
     def _note(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
@@ -308,7 +307,7 @@ class Commits:
 
     async def _idle(self) -> None:
         """Wait until no background commit is in progress."""
-        # A finished commit leaves the list one loop turn later, and awaiting it would not yield a
+        # A finished commit leaves the list one loop turn later; awaiting it would not yield that
         # turn.
         while under_way := [task for task in self._running if not task.done()]:
             await shielded(asyncio.gather(*under_way, return_exceptions=True))

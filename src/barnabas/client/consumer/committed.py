@@ -58,7 +58,7 @@ class OffsetAndMetadata(NamedTuple):
     """A group's committed offset in a partition."""
 
     offset: int  # the offset of the next record to read
-    metadata: str = ""  # any text that the group stores with it
+    metadata: str = ""  # any text; stored with the offset
     leader_epoch: int = -1  # the epoch of the last record read; -1: unknown
 
 
@@ -85,13 +85,13 @@ async def fetch_committed(
     """
     topics: list[OffsetFetchTopic] | None = None
     if partitions is not None:
-        # An empty list means no partitions; only null means all (from version 2 on).
+        # An empty list means no partitions; null means all (from version 2 on).
         topics = [
             OffsetFetchTopic(name=topic, partition_indexes=numbers)
             for topic, numbers in by_topic(partitions).items()
         ]
-    # The request's form depends on the version, so open the channel first; `call` uses the same
-    # channel.
+    # Open the channel first, because the request's form depends on the version; `call` uses the
+    # same channel.
     version = (await coordinators.channel(group_id)).version(OFFSET_FETCH)
     request = OffsetFetchRequest(require_stable=require_stable and version >= _STABLE_FROM)
     if version >= _MANY_FROM:
@@ -121,8 +121,8 @@ async def commit_offsets(
     """Commit these offsets in one attempt. Raises the first KafkaError, or Unreachable.
 
     The coordinator accepts or rejects each partition separately; partitions without an error are
-    committed. Returns the partitions that the coordinator does not know, rather than raising:
-    retrying does not bring back a deleted topic, and the other partitions need not wait (see
+    committed. Partitions that the coordinator does not know are returned, not raised: a retry
+    cannot bring back a deleted topic, and the other partitions need not wait (see
     `unknown_partitions`).
     """
     request = OffsetCommitRequest(
@@ -169,7 +169,7 @@ def unknown_partitions(
 def commit_entries(
     offsets: Mapping[TopicPartition, OffsetAndMetadata], partition: type[P]
 ) -> dict[str, list[P]]:
-    """Return the request's entries by topic; `partition` is the entries' class."""
+    """Build the request's entries, by topic, from instances of `partition`."""
     topics: dict[str, list[P]] = {}
     for (topic, number), committed in offsets.items():
         entry = partition(
@@ -187,7 +187,7 @@ def raise_first(
 ) -> None:
     """Raise the error of the first partition that has one; permanent errors take precedence.
 
-    After a retriable error, the caller would repeat the request and never see the permanent error.
+    Given a retriable error, the caller would repeat the request and never see the permanent one.
     """
     _raise_first(coordinators, group_id, _error_codes(topics))
 
@@ -213,7 +213,7 @@ def _raise_first(
 def as_offsets(
     offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return the offsets given by a user, plain or with metadata, after checking them."""
+    """Check the offsets from a user, plain or with metadata."""
     return {
         name: OffsetAndMetadata(*arguments.offset(given, "offsets"))
         for name, given in arguments.by_partition(offsets, "offsets").items()
@@ -221,7 +221,7 @@ def as_offsets(
 
 
 def checked_group(group: GroupMetadata | str) -> GroupMetadata:
-    """Return the group, given as a consumer's metadata or a plain group id."""
+    """Return the group, from a consumer's metadata or a plain group id."""
     if not isinstance(group, GroupMetadata):
         return GroupMetadata(arguments.text(group, "group"))
     arguments.text(group.group_id, "group")

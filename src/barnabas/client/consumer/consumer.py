@@ -75,8 +75,7 @@ class Consumer(Polls):
         self._cluster.metadata.creates_topics = self._config.allow_auto_create_topics
         self._clock = self._cluster.seams.clock
         self._api_timeout_ms = common.default_api_timeout_ms
-        # The group's offset decides where to start; the rule applies to partitions without an
-        # offset (CO-5).
+        # Start at the group's offset; the rule applies to partitions without one (CO-5).
         self._assignment = Assignment(
             COMMITTED if self._config.group_id else self._config.auto_offset_reset
         )
@@ -124,7 +123,7 @@ class Consumer(Polls):
         return interceptor_classes(self._config.interceptor_classes, CONSUMER_METHODS)
 
     def _make_group(self) -> None:
-        # Import this here: consumers without a group, such as Spark's, start without it.
+        # Not imported at the top: consumers without a group, such as Spark's, do not need it.
         from barnabas.client.consumer.commits import Commits
         from barnabas.client.consumer.group import Group
         from barnabas.client.coordinator import GROUP, CoordinatorFinder
@@ -157,8 +156,8 @@ class Consumer(Polls):
         """Commit (with `enable.auto.commit`, unless `autocommit` is false), leave and disconnect.
 
         A static member does not leave, since it may return within `session.timeout.ms`. Leaving is
-        best effort and waits at most one second for a response. An iteration in another task ends,
-        and a poll in another task raises ClientClosed. Further calls do nothing.
+        best effort: it waits at most one second for a response. In other tasks, an iteration ends,
+        and a poll raises ClientClosed. Further calls do nothing.
         """
         if not arguments.flag(autocommit, "autocommit"):
             self.stop_auto_commit()
@@ -167,8 +166,8 @@ class Consumer(Polls):
         self._cluster.metadata.check_loop()
         self._has_ended = self._is_closed = True
         await self.interrupt()
-        # Commit and leave while all connections are still open. Then end the tasks in order, from
-        # the user's side towards the network, so that no task outlives what it uses.
+        # Commit and leave while all connections are open. Then end the tasks in order, from the
+        # user's side towards the network: no task may outlive what it uses.
         try:
             with self._cluster.tasks.slow(
                 f"close is waiting for the coordinator of group {self._config.group_id!r}: at "
@@ -197,7 +196,7 @@ class Consumer(Polls):
         await shielded(self._poll_over)
 
     def stop_auto_commit(self) -> None:
-        """Stop auto commit, because some records that were read may not have been processed."""
+        """Stop auto commit: some of the records read may not have been processed."""
         if self._commits is not None:
             self._commits.stop_auto_commit()
 
@@ -228,7 +227,8 @@ class Consumer(Polls):
         Args:
             topics: names, or a compiled pattern that must match a whole name; topics created later
                 are found within `metadata.max.age.ms`.
-            listener: called in `poll`, `unsubscribe` and `close` with partitions gained or lost.
+            listener: called during `poll`, `unsubscribe` and `close` with partitions gained or
+            lost.
 
         Raises:
             InvalidGroupId: there is no `group.id`.
@@ -262,8 +262,8 @@ class Consumer(Polls):
 
         Other consumers do not affect this: a `group.id` only determines where committed offsets are
         read and stored. A partition that cannot be read yet (its topic does not exist, or it has no
-        leader) does not delay other partitions; the consumer keeps looking for it and logs a
-        warning.
+        leader) does not delay other partitions; the consumer logs a warning and keeps looking for
+        it.
 
         Raises:
             ValueError: after `subscribe`.
@@ -279,7 +279,7 @@ class Consumer(Polls):
         self._cluster.metadata.hold([topic for topic, _ in names], create=True)
 
     def assignment(self) -> list[TopicPartition]:
-        """Return the partitions being read, assigned by hand or, in the last poll, by the group."""
+        """Return the assigned partitions, chosen by hand or, as of the last poll, by the group."""
         return self._assignment.names()
 
     def seek(self, topic_partition: tuple[str, int], offset: int) -> None:
@@ -299,7 +299,7 @@ class Consumer(Polls):
         await self._seek_by("latest", topic_partitions)
 
     async def seek_to_committed(self, *topic_partitions: arguments.Partitions) -> None:
-        """Go to the group's offsets, or where there are none, follow `auto.offset.reset`.
+        """Go to the group's offsets; without one, a partition follows `auto.offset.reset`.
 
         Raises:
             InvalidGroupId: there is no `group.id`.
@@ -316,11 +316,11 @@ class Consumer(Polls):
         await self._positions.find(states)
 
     async def position(self, topic_partition: tuple[str, int]) -> int:
-        """Return the offset of the next record of this partition that `poll` will return.
+        """Return the offset of the next record that `poll` will return from this partition.
 
         Raises:
             ValueError: the partition is not assigned.
-            NoOffsetForPartition: it has no position yet, and `auto.offset.reset` is none.
+            NoOffsetForPartition: it has no position, and `auto.offset.reset` is none.
         """
         state = self._state(topic_partition)
         if state.reset is not None:
@@ -328,11 +328,11 @@ class Consumer(Polls):
         return state.position
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the position in each assigned partition whose position is known.
+        """Return all known positions in the assigned partitions.
 
         Each position has the leader epoch of the last record, as in `commit_sync()`. This method is
-        meant for `send_offsets_to_transaction`: with the epoch, a consumer that starts there
-        recognises a leader that has been replaced, and waits for its successor (KIP-320).
+        meant for `send_offsets_to_transaction`: from the epoch, a consumer that starts at the
+        offset recognises a deposed leader, and waits for its successor (KIP-320).
         """
         from barnabas.client.consumer.commits import (
             positions,  # imported only if needed, as in the constructor
@@ -352,14 +352,14 @@ class Consumer(Polls):
         return {name: max(ends[name] - await self.position(name), 0) for name in names}
 
     def current_lag(self, topic_partition: tuple[str, int]) -> int | None:
-        """Return the lag as of the last fetch, without a request; None before the first fetch."""
+        """Return the lag as of the last fetch, without a request, or None before the first."""
         state = self._state(topic_partition)
         committed = self._config.isolation_level == "read_committed"
         end = state.last_stable_offset if committed else state.high_watermark
         return None if end < 0 or state.position < 0 else max(end - state.position, 0)
 
     def highwater(self, topic_partition: tuple[str, int]) -> int | None:
-        """Return the high watermark as of the last fetch; None before the first fetch."""
+        """Return the high watermark as of the last fetch, or None before the first."""
         found = self._state(topic_partition).high_watermark
         return None if found < 0 else found
 
@@ -369,7 +369,7 @@ class Consumer(Polls):
             state.paused = True
 
     def resume(self, *topic_partitions: arguments.Partitions) -> None:
-        """Resume returning records of these partitions."""
+        """Return records of these partitions again."""
         for state in self._states(topic_partitions):
             state.paused = False
 
@@ -403,7 +403,7 @@ class Consumer(Polls):
     ) -> None:
         """Commit in the background, making one attempt, in the order of the calls.
 
-        The event loop calls `when_done(offsets, error)`; without a callback an error is only
+        The event loop calls `when_done(offsets, error)`; without a callback, errors are only
         logged.
         """
         if when_done is not None:
@@ -413,7 +413,7 @@ class Consumer(Polls):
     async def committed(
         self, *topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the group's committed offsets for these partitions; None where there is no offset.
+        """Return the group's committed offsets for these partitions; None where there is none.
 
         Args:
             topic_partitions: one, several or a list; they need not be assigned.
@@ -432,8 +432,8 @@ class Consumer(Polls):
     async def _let_go(self, reason: str) -> None:
         if self._group is not None and self._group.is_subscribed:
             await self._group.leave(reason)
-        # With partitions assigned by hand, the offsets also belong to the group. Generation 0:
-        # never connected.
+        # Offsets of partitions assigned by hand belong to the group, too. Generation 0: never
+        # connected.
         elif self._commits is not None and self._cluster.metadata.view.generation:
             await self._commits.settle()
 

@@ -1,9 +1,8 @@
 """Reads one partition's part of a fetch response, and the records in it. Pure.
 
-Brokers send whole batches, so a chunk consists of whole batches, and the first may begin before the
-requested offset. With `read_committed`, the records of aborted transactions are skipped: the broker
-lists the producers with the offset at which each aborted transaction began, and an abort marker in
-the data shows its end (KIP-98).
+A chunk consists of whole batches, as brokers send them; the first may begin before the requested
+offset. With `read_committed`, the records of aborted transactions are skipped: for each, the broker
+lists the producer and the first offset, and an abort marker in the data shows the end (KIP-98).
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class ConsumerRecord(NamedTuple):
 
     @property
     def timestamp(self) -> int:
-        """The same as `timestamp_ms`, under the name that other clients use."""
+        """An alias of `timestamp_ms`, named as in other clients."""
         return self.timestamp_ms
 
     @property
@@ -70,7 +69,7 @@ class FetchedBytes(NamedTuple):
 
 
 class _Taken(NamedTuple):
-    """The point up to which the batches of a chunk have been accepted."""
+    """How far the batches of a chunk have been accepted."""
 
     end: int
     next_offset: int
@@ -111,18 +110,18 @@ class Chunk:
         """Find the end of the intact batches with plausible offsets, which `next_offset` follows.
 
         No checksum covers a batch's length and base offset. Compaction leaves gaps, but batches
-        never overlap, and no batch is above the high watermark. So a batch after a gap is accepted
-        if the next batch is consistent with it. A last batch after a gap is left to the next fetch,
-        which begins with it. Raises CorruptData if the first batch is damaged.
+        never overlap, and no batch is above the high watermark. A batch after a gap is accepted if
+        the next batch is consistent with it. If the last batch follows a gap, it is left to the
+        next fetch, which begins with it. Raises CorruptData if the first batch is damaged.
         """
         end, reason = 0, ""
-        before: _Taken | None = None  # up to a doubtful batch that follows a gap, if there is one
+        before: _Taken | None = None  # up to any doubtful batch after a gap
         try:
             for position, header in iterate_batches(records):
                 base_offset, last_offset = header.base_offset, header.last_offset
                 if last_offset < self.offset == self.next_offset and before is None:
-                    # The whole batch is below the position, so none of it is read. If no other
-                    # batch follows, this batch is why the fetch returned nothing.
+                    # The whole batch is below the position, and none of it is read. If it is the
+                    # last, it explains why the fetch returned nothing.
                     end = position + header.size_bytes  # some brokers start a little earlier
                     reason = f"it ends at {last_offset}"
                     continue
@@ -133,15 +132,15 @@ class Chunk:
                     reason = f"offset {base_offset} cannot follow {self.next_offset - 1}"
                     break
                 before, reason = None, ""
-                # This is a gap: either compaction caused it, or the batch's offset is damaged. The
-                # next batch decides which.
+                # A gap: either compaction caused it, or the batch's offset is damaged. The next
+                # batch will tell.
                 if base_offset > self.next_offset:
                     before = _Taken(end, self.next_offset, self.last_epoch)
                 end = position + header.size_bytes
                 self.next_offset = last_offset + 1
                 self.last_epoch = header.partition_leader_epoch
         except CorruptData as error:
-            # Return the intact batches first; the next fetch starts with the damaged one.
+            # Return the intact batches; the next fetch starts with the damaged one.
             if not end:
                 raise self._damage_error(str(error)) from error
         # The last batch follows a gap. If it ends at the high watermark, no other evidence is
@@ -162,7 +161,7 @@ class Chunk:
         )
 
     def iterate(self, *, check_crcs: bool) -> Iterator[ConsumerRecord]:
-        """Yield the records from `offset` on. Raises CorruptData, which gives the location."""
+        """Yield the records from `offset` on. Raises CorruptData with the location."""
         for records in self.lists(check_crcs=check_crcs):
             yield from records
 
@@ -192,7 +191,7 @@ class Chunk:
         else:
             plain = plain_records(self.records, position, header)
             alike = read_uniform(header, plain)
-            # Records of the same size and shape are decoded column by column.
+            # Records of equal size and shape are decoded column by column.
             if alike is not None:
                 kind = int(header.has_log_append_time)
                 rows = zip(
@@ -202,7 +201,7 @@ class Chunk:
                     strict=False,
                 )
                 found += map(_new_record, rows)
-                # Brokers send whole batches, so the first batch may begin before the position.
+                # The first batch may begin before the position: brokers send whole batches.
                 if header.base_offset < self.offset:
                     del found[: self.offset - header.base_offset]
                 return
@@ -219,10 +218,9 @@ class Chunk:
         )
 
     def _visible_batches(self, check_crcs: bool) -> Iterator[tuple[int, BatchHeader]]:
-        """Yield the batches that the user may see, which excludes markers and aborted records."""
-        # The broker lists the aborted transactions by first offset. From that offset until its
-        # abort marker, the producer is inside an aborted transaction; this does
-        # not affect its later transactions.
+        """Yield the batches that the user may see: no markers, no aborted records."""
+        # The broker lists aborted transactions by first offset. Skip a producer's batches from that
+        # offset until the abort marker; its later transactions are unaffected.
         ahead = sorted(self.aborted, key=lambda aborted: aborted.first_offset, reverse=True)
         aborting: dict[int, None] = {}  # producers inside an aborted transaction
         for position, header in iterate_batches(self.records):

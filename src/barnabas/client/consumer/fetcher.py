@@ -1,19 +1,19 @@
 """Fetches the assigned partitions, slightly ahead of the user (CO-1).
 
-At most one request per broker is in flight. It fetches every partition led by that broker that has
-too little buffered data: while the user processes one chunk, the next chunk is fetched. Fetch
-sessions are not used (session id 0, epoch -1): every request lists all its partitions.
+At most one request per broker is in flight. It covers each partition of that broker with too little
+buffered data: while the user processes one chunk, the next is fetched. Fetch sessions are not used
+(session id 0, epoch -1): every request lists all its partitions.
 
 With `client.rack`, a leader may direct the consumer to a follower (KIP-392). The follower is used
-for `metadata.max.age.ms`, or until it fails; then the leader is asked again. Because the leader
-might choose an unreachable follower again, it is asked without the rack for a while.
+for `metadata.max.age.ms`, or until it fails; then the leader is asked again. After a failure, it is
+asked without the rack for a while, as it might choose the unreachable follower again.
 
-`queued.max.messages.kbytes` limits all data that has been fetched but not yet polled. Memory for
-the largest possible response is reserved before each request; if there is not enough, nothing is
-fetched ahead. If the user is waiting, a fetch is sent in any case: if necessary, data buffered for
-paused partitions is dropped to make room and refetched later.
+`queued.max.messages.kbytes` limits the data fetched but not yet polled. Each request first reserves
+memory for the largest possible response; without enough memory, nothing is fetched ahead. If the
+user is waiting, a fetch is always sent: data buffered for paused partitions may be dropped to make
+room, and is refetched later.
 
-Doubtful positions are validated at their leader before any fetch is sent to that broker.
+A leader must validate all doubtful positions before it is sent any fetch.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Preferred(NamedTuple):
 
 
 class Fetcher:
-    """Sends a consumer's fetches, and keeps the resulting chunks until a poll takes them."""
+    """Sends a consumer's fetches, and queues the resulting chunks until a poll takes them."""
 
     def __init__(self, cluster: Cluster, config: ConsumerConfig, assignment: Assignment) -> None:
         self._cluster = cluster
@@ -111,8 +111,8 @@ class Fetcher:
     def send_fetches(self, *, ahead: bool = False) -> None:
         """Send a fetch to each broker whose partitions need data, unless one is in flight there.
 
-        With `ahead`, it fetches only records that are known to exist. The broker would hold a
-        request for future records, which would delay the partitions that the user reads next.
+        With `ahead`, only records known to exist are fetched. A broker holds requests for future
+        records, which would delay the partitions that the user reads next.
         """
         room = self._room()
         if room <= 0 and ahead:
@@ -129,7 +129,7 @@ class Fetcher:
                 continue
             source = self._source(state, now_ms)
             if source is None:
-                # Track the topics again, because an idle or deleted topic may have been forgotten.
+                # Idle or deleted topics may have been forgotten, so track them again.
                 metadata.track([state.topic_partition.topic])
                 metadata.request_refresh()
                 self._pause(state)
@@ -137,18 +137,18 @@ class Fetcher:
                 self._warn(state, now_ms)
                 continue
             self._unserved.over(state.topic_partition)
-            # Send one fetch per broker at a time: a second fetch would wait behind the first, which
-            # the broker may hold.
+            # Send one fetch per broker at a time: a second would wait behind the first, which the
+            # broker may hold.
             if source.node_id not in self._fetches:
                 by_node.setdefault(source, []).append(state)
         for node, states in by_node.items():
             doubtful = [state for state in states if state.is_doubtful]
             if doubtful:
-                # A fetch sent first might be held by the broker, which would delay the validation
+                # Validate first: the broker may hold a fetch, which would delay the validation
                 # (KIP-320).
                 work = self._work(node, doubtful, self._truncation.settle)
             else:
-                # A larger batch is still returned, but alone (KIP-74).
+                # A larger batch is returned alone (KIP-74).
                 each = self._config.max_partition_fetch_bytes
                 most = max(room // len(by_node), each)
                 most = min(most, self._config.fetch_max_bytes, len(states) * each)
@@ -167,8 +167,8 @@ class Fetcher:
         for state in self._assignment:
             if now_ms < state.not_before_ms < wake_ms and not state.fetching:
                 wake_ms = state.not_before_ms
-        # Do not clear the event before the wait: anything that has arrived since the last check
-        # must end the wait immediately.
+        # Do not clear the event before the wait: whatever arrived since the last check must end it
+        # immediately.
         try:
             async with asyncio.timeout(max(wake_ms - now_ms, 0) / 1000):
                 await self._arrived.wait()
@@ -178,7 +178,7 @@ class Fetcher:
         return True
 
     def wake(self) -> None:
-        """End the wait, because the lookup of a position has succeeded or failed."""
+        """End the wait, because a position lookup has succeeded or failed."""
         self._arrived.set()
 
     def raise_error(self) -> None:
@@ -191,7 +191,7 @@ class Fetcher:
     # ---- the source of a partition ----
 
     def _source(self, state: AssignedPartition, now_ms: int) -> BrokerAddress | None:
-        """Return the follower that the leader chose, or else the leader; None if unknown."""
+        """Return the follower that the leader chose, or else the leader, or None if unknown."""
         view = self._cluster.metadata.view
         topic_partition = state.topic_partition
         self._follow(state)
@@ -200,7 +200,7 @@ class Fetcher:
             # Only a leader can validate a position.
             self._preferred.pop(topic_partition, None)
             if state.leader_epoch < state.epoch:
-                return None  # a leader older than the position cannot validate it
+                return None  # older than the position, so it cannot validate it
         elif preferred is not None:
             node = view.nodes.get(preferred.broker_id)
             if node is not None and now_ms < preferred.until_ms:
@@ -209,7 +209,7 @@ class Fetcher:
         return view.leader(topic_partition)
 
     def _warn(self, state: AssignedPartition, now_ms: int) -> None:
-        """Log why this partition cannot be fetched and what the user can do."""
+        """Log why this partition cannot be fetched, and what to do about it."""
         is_ahead = state.is_doubtful and state.leader_epoch < state.epoch
         kind = FencedLeaderEpoch if is_ahead else LeaderNotAvailable
         if not self._unserved.is_news(state.topic_partition, kind, now_ms):
@@ -263,7 +263,7 @@ class Fetcher:
             return  # a follower has failed since the request
         if broker_id not in self._cluster.metadata.view.nodes:
             self._cluster.metadata.request_refresh()
-            self._pause(state)  # an immediate request would get the same response
+            self._pause(state)  # another request would get the same response
             return
         until_ms = now_ms + self._cluster.config.metadata_max_age_ms
         self._preferred[state.topic_partition] = _Preferred(broker_id, until_ms)
@@ -277,20 +277,20 @@ class Fetcher:
         ask: Callable[[BrokerAddress, list[AssignedPartition]], Awaitable[None]],
         reserved_bytes: int = 0,
     ) -> None:
-        """Send a request about these partitions, and handle its failure."""
+        """Send a request about these partitions, and handle any failure."""
         for state in states:
             state.fetching = True
         try:
             await ask(node, states)
         except AUTHENTICATION_ERRORS as error:
-            # The next poll raises this permanent error; all other errors are retried here.
+            # The next poll raises this permanent error; any other error is retried.
             for state in states:
                 state.error = error
         except BarnabasError as error:
             _log.info("%s", error)
             self._cluster.metadata.request_refresh()
             if any(state.topic_partition in self._preferred for state in states):
-                # The leader would choose the same follower again, so omit the rack for a while.
+                # Omit the rack for a while: the leader would choose the same follower again.
                 self._preferred.clear()
                 lasts_ms = min(_LEADERS_ONLY_MS, self._cluster.config.metadata_max_age_ms)
                 self._leaders_only_until_ms = self._clock.monotonic_ms() + lasts_ms
@@ -307,8 +307,7 @@ class Fetcher:
         self, most_bytes: int, node: BrokerAddress, states: Sequence[AssignedPartition]
     ) -> None:
         requested: Requested = [(state, state.generation, state.fetch_offset) for state in states]
-        # Because the request contains topic ids, a broker rejects a position in a topic that was
-        # deleted and recreated.
+        # With topic ids, a broker rejects positions in a topic that was deleted and recreated.
         at_most = None if all(state.topic_id for state in states) else _LAST_WITH_NAMES
         names = {state.topic_id: state.topic_partition.topic for state in states}
         response = await self._cluster.call(
@@ -341,8 +340,7 @@ class Fetcher:
                 FetchTopic(topic=topic, topic_id=topic_id or bytes(16), partitions=wanted)
                 for (topic, topic_id), wanted in topics.items()
             ],
-            # Without a rack, the leader returns the records itself instead of choosing a follower
-            # (KIP-392).
+            # Without a rack, the leader returns the records itself (KIP-392).
             rack_id="" if is_for_leaders else config.client_rack,
         )
 
@@ -357,8 +355,7 @@ class Fetcher:
                 if key not in by_partition:
                     continue
                 state, generation, offset = by_partition[key]
-                # Since the request was sent, the user has called seek or a rebalance has happened,
-                # so the records are outdated.
+                # The records are outdated: the user has called seek, or a rebalance has happened.
                 if not state.is_current(generation):
                     continue
                 if data.error_code:
@@ -386,8 +383,8 @@ class Fetcher:
             state.error = error
             return
         if not chunk.records:
-            # The response contains only part of a batch. A broker with KIP-74 sends the first batch
-            # whole regardless of limits; with an older broker, the user has to raise the limit.
+            # The response ends inside its first batch. Since KIP-74, brokers send the first batch
+            # whole regardless of limits; for an older broker, the user has to raise the limit.
             state.error = MessageTooLarge(
                 f"the batch at offset {offset} of {state.topic_partition} is larger than "
                 f"{self._config.max_partition_fetch_bytes} bytes: raise max.partition.fetch.bytes"
@@ -398,15 +395,15 @@ class Fetcher:
 
     def _on_error(self, state: AssignedPartition, offset: int, code: int) -> None:
         kind = error_for_code(code)
-        # After any error from a follower, ask the leader, which may choose another follower.
+        # After any error from a follower, return to the leader, which may choose another.
         was_preferred = self._preferred.pop(state.topic_partition, None) is not None
         if kind is OffsetOutOfRange and was_preferred:
             self._pause(state)  # a follower may lag, so only the leader's response counts
         elif kind is OffsetOutOfRange:
             self._out_of_range(state, offset)
         elif kind is CorruptMessage:
-            # As in Java, this is permanent: another fetch would return the same batch, and only the
-            # user may skip records.
+            # Permanent, as in Java: another fetch would return the same batch, and only the user
+            # may skip records.
             subject = f"fetching from offset {offset} of {state.topic_partition}"
             state.error = broker_error(code, subject, "the stored batch is damaged; seek past it")
         elif kind.retriable:
@@ -418,7 +415,7 @@ class Fetcher:
     def _out_of_range(self, state: AssignedPartition, offset: int) -> None:
         """Handle an out-of-range position after new metadata has confirmed the leader (CO-5).
 
-        A deposed leader that does not know of its successor rejects offsets written there.
+        A deposed leader that has not heard of its successor rejects offsets written there.
         """
         reset = self._config.auto_offset_reset
         metadata = self._cluster.metadata

@@ -6,8 +6,8 @@
     cooperative-sticky: join while reading on -> take the assignment: revoke what moves to
           another member, add what is new; join again if something was revoked (KIP-429)
 
-All of this happens inside `poll`, so the assignment never changes between polls; only the join
-itself continues between them. The module also watches the metadata for topics that match a pattern
+All of this happens inside `poll`: the assignment never changes between polls, though a join
+continues in the background. The module also watches the metadata for topics that match a pattern
 and, on the group's leader, for changed partition counts (AS-1).
 """
 
@@ -63,13 +63,13 @@ class Group:
         self._read_as = self._membership.metadata
         self._subscription: Subscription | None = None
         self._joined_for: tuple[str, ...] = ()
-        # whether to create missing topics: only at a subscription's first join
+        # whether to create missing topics (only in a subscription's first join)
         self._may_create = False
         self._joining: asyncio.Task[list[TopicPartition]] | None = None
         self._looking: asyncio.Task[None] | None = None
         # a cooperative assignment that has not been applied yet
         self._moving_to: list[TopicPartition] | None = None
-        self.is_revoking = False  # the commit before a revocation is running; do not return records
+        self.is_revoking = False  # committing before a revocation; no records are returned
         self._clock = cluster.seams.clock
         cluster.metadata.add_listener(self._on_metadata)
         commits.on_refused = self._on_commit_refused
@@ -81,7 +81,7 @@ class Group:
         return self._subscription is not None
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Subscribe from the next poll on; it revokes the previous subscription's partitions."""
+        """Subscribe from the next poll on, which revokes the previous subscription's partitions."""
         self._subscription = subscription
         self._may_create = subscription.pattern is None
         self._commits.who = self._who
@@ -92,8 +92,8 @@ class Group:
     def metadata(self) -> GroupMetadata:
         """Return the member and generation of the last assignment.
 
-        They are kept even after the group has removed this member and reassigned its partitions. A
-        transaction with records of those partitions must be rejected, but a commit without a
+        They outlast the membership. Once the group has removed this member and reassigned its
+        partitions, a transaction with their records must be rejected, but a commit without a
         generation would be accepted (KIP-447).
         """
         return self._read_as
@@ -126,16 +126,14 @@ class Group:
     async def poll(self, deadline_ms: int) -> bool:
         """Join the group if needed and wait for an assignment; return False if time runs out.
 
-        Raises the error that keeps this consumer out of its group, such as FencedInstanceId, and
-        the exceptions of the listener.
+        Raises whatever keeps this consumer out of its group, such as FencedInstanceId, and the
+        listener's exceptions.
         """
         membership = self._membership
-        # Each iteration takes one step, chosen by the state after the previous step: give up,
-        # exchange, join.
+        # Each iteration takes one step, depending on the state: give up, exchange or join.
         while True:
             if membership.is_fenced:
-                # Another consumer has this instance id and the partitions, so they are lost
-                # (KIP-345).
+                # Another consumer has taken this instance id and the partitions (KIP-345).
                 await self._give_up()
                 membership.check_fenced()
             if membership.error is not None:
@@ -156,7 +154,7 @@ class Group:
                 self._joining = asyncio.get_running_loop().create_task(self._join())
                 self._joining.add_done_callback(lambda done: self._on_news())
             joining = self._joining
-            # Cooperative: a member that keeps partitions returns their records while it joins.
+            # A cooperative member that keeps partitions returns their records while it joins.
             reads_on = len(self._assignment) > 0
             if not reads_on:
                 await self._wait(joining, deadline_ms)
@@ -170,7 +168,7 @@ class Group:
         try:
             assigned = joining.result()
         except MEMBERSHIP_OVER as error:
-            # This happens only if the member kept partitions. Other members read them now, so tell
+            # Only a member with kept partitions gets here. Other members read them by now, so tell
             # the listener that they are lost; the next iteration joins as a new member.
             _log.warning("group %r: partitions were lost: %s", self._group_id, error)
             await self._give_up()
@@ -180,21 +178,21 @@ class Group:
             raise
         if self._membership.is_cooperative and self._membership.is_member:
             self._begin_exchange(assigned)
-        # If the group or the subscription has changed since, the next iteration rejoins.
+        # If the group or the subscription has changed in the meantime, the next iteration rejoins.
         elif not self._must_join():
             await self._take(assigned)
 
     async def _wait(self, joining: asyncio.Task[list[TopicPartition]], deadline_ms: int) -> None:
         """Wait until the join is complete or time is up.
 
-        A join that is not complete continues in the background.
+        An incomplete join continues in the background.
         """
         over = asyncio.gather(joining, return_exceptions=True)
         try:
             async with asyncio.timeout(max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000):
                 await shielded(over)
         except TimeoutError:
-            return  # the join may also be complete: both can happen at the same time
+            return  # the join may be complete, too
 
     def poll_began(self) -> None:
         self._membership.poll_began()
@@ -217,7 +215,7 @@ class Group:
             timeout_ms = self._cluster.config.default_api_timeout_ms
             await self._cluster.persist(lambda: self._look(subscription), timeout_ms)
         self._joined_for = subscription.names
-        # Only the first join may create topics, because a topic deleted later must remain deleted.
+        # Only the first join may create topics: a topic deleted later must remain deleted.
         create, self._may_create = self._may_create, False
         self._cluster.metadata.hold(subscription.names, create=create)
         owned = self._assignment.names()
@@ -235,10 +233,9 @@ class Group:
     async def _give_up(
         self, kept: Sequence[TopicPartition] = (), until_ms: int | None = None
     ) -> bool:
-        """Give up to other members all partitions except `kept`.
+        """Give up all partitions except `kept`.
 
-        Returns False if time is up before the preceding commit is done; the caller then tries
-        again.
+        Returns False if time is up before the commit is done; the caller tries again.
         """
         remaining = frozenset(kept)
         gone = [name for name in self._assignment.names() if name not in remaining]
@@ -256,7 +253,7 @@ class Group:
             else:
                 await self._call(listener.on_partitions_lost, gone)
         finally:
-            # Whatever the listener raises, the partitions no longer belong to this member.
+            # Whether or not the listener raises, the partitions no longer belong to this member.
             self._assignment.replace(kept)
         return True
 
@@ -270,7 +267,7 @@ class Group:
     def _begin_exchange(self, assigned: list[TopicPartition]) -> None:
         self._read_as = self._membership.metadata
         self._moving_to = assigned
-        # Revoked partitions are reassigned in the next rebalance (KIP-429).
+        # Revoked partitions are reassigned by another rebalance (KIP-429).
         moved = len(frozenset(self._assignment.names()) - frozenset(assigned))
         if moved:
             self._membership.ask_rejoin(f"revoked {counted(moved, 'partition')}")
@@ -279,8 +276,7 @@ class Group:
         """Revoke the partitions that this member has lost, and add the new ones (KIP-429).
 
         The new owner gets a revoked partition only after this member has rejoined without it.
-        Returns False if time is up before the preceding commit is done; the caller then tries
-        again.
+        Returns False if time is up before the commit is done; the caller tries again.
         """
         kept, new = changes(self._assignment.names(), assigned)
         if not await self._give_up(kept, until_ms):
@@ -294,7 +290,7 @@ class Group:
     async def _call(
         self, method: Callable[[list[TopicPartition]], ListenerResult], names: list[TopicPartition]
     ) -> None:
-        """Call the listener, for at most max.poll.interval.ms, the same limit as between two polls.
+        """Call the listener, for at most max.poll.interval.ms, the limit between two polls.
 
         As in the Java client, a member whose listener hangs leaves the group.
         """
@@ -317,7 +313,7 @@ class Group:
     def _who(self) -> GroupMetadata:
         self._membership.check_fenced()
         if self._joining is not None and len(self._assignment):
-            # a cooperative member can commit kept partitions until the join ends
+            # a cooperative member can commit kept partitions during a join
             return self._read_as
         if self._joining is not None:
             raise RebalanceInProgress(
@@ -333,8 +329,8 @@ class Group:
     def _on_commit_refused(self, who: GroupMetadata, error: KafkaError) -> None:
         """Handle a rejected commit.
 
-        If a rebalance has started since, that is the reason, so raise RebalanceInProgress;
-        otherwise, rejoin or end the membership.
+        If a rebalance has started since, raise RebalanceInProgress; otherwise, rejoin or end the
+        membership.
         """
         membership = self._membership
         is_overtaken = membership.is_member and who != membership.metadata
@@ -365,8 +361,8 @@ class Group:
         view = self._cluster.metadata.view
         for topic, count in (self._membership.counts or {}).items():
             known = view.topics.get(topic)
-            # A topic missing from the metadata may lack a leader only briefly, so do not treat it
-            # as a change.
+            # A topic missing from the metadata may just lack a leader for a moment; that is no
+            # change.
             if known is not None:
                 now = len(known.partitions)
             else:
@@ -379,8 +375,8 @@ class Group:
 
     async def _look(self, subscription: Subscription) -> None:
         """Look up the topics that match the pattern now."""
-        # Request all topics: in the classic protocol, the client applies the pattern, which brokers
-        # do not know.
+        # Request all topics: in the classic protocol, the client applies the pattern, not the
+        # broker.
         request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
         response = await self._cluster.call_any(METADATA, request, MetadataResponse)
         known = {

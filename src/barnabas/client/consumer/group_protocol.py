@@ -3,8 +3,8 @@
     member -> leader: subscription    leader -> member: assignment
 
 `protocol.consumer_protocol` defines the layout; this module defines the user data of a sticky
-member. The user data lists the partitions that the member had: the eager protocol revokes all
-partitions before a join, so the subscription's own list of owned partitions stays empty. A
+member. The user data lists the member's former partitions: as the eager protocol revokes all
+partitions before a join, the list of owned partitions in the subscription stays empty. A
 cooperative member keeps its partitions while it joins, and lists them in the subscription
 (KIP-429).
 """
@@ -48,7 +48,7 @@ class GroupMember(NamedTuple):
 
 
 class Held(NamedTuple):
-    """The partitions that a joining member had and those that it still owns."""
+    """A joining member's former partitions, and those that it still owns."""
 
     had: Sequence[TopicPartition] = ()  # the partitions of its last assignment
     generation: int = -1  # the generation of that assignment; -1: none
@@ -56,7 +56,7 @@ class Held(NamedTuple):
 
 
 GroupAssignment = dict[str, list[TopicPartition]]
-"""Each member's partitions, by member id; a member without partitions has an empty list."""
+"""Each member's partitions, by member id; an empty list if there are none."""
 
 
 class StickyUserData(Message):
@@ -95,8 +95,8 @@ def decode_member(assignor: str, member: JoinGroupResponseMember) -> GroupMember
     _, subscription = decode_consumer_protocol(ConsumerProtocolSubscription, member.metadata)
     owned, generation = subscription.owned_partitions, subscription.generation_id
     if assignor == STICKY:
-        # With the eager sticky assignor, the partitions are in the user data; see the module's
-        # docstring.
+        # The eager sticky assignor puts the partitions in the user data (see the module's
+        # docstring).
         had = _decode_user_data(subscription.user_data)
         owned, generation = had.previous_assignment, had.generation
     return GroupMember(
@@ -109,9 +109,9 @@ def decode_member(assignor: str, member: JoinGroupResponseMember) -> GroupMember
 
 
 def _decode_user_data(data: bytes | None) -> StickyUserData:
-    """Decode the user data; as in Kafka, unreadable data means no former partitions."""
-    # Version 1 added the generation (KIP-341). The data does not contain its version, so try the
-    # longer form first.
+    """Decode the user data; unreadable data means no former partitions, as in Kafka."""
+    # Version 1 added the generation (KIP-341). The data carries no version, so try the longer form
+    # first.
     for version in (1, 0):
         try:
             return decode_prefix(StickyUserData, data or b"", version)
@@ -127,7 +127,7 @@ def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_assignment(data: bytes) -> list[TopicPartition]:
-    """Decode a member's partitions; empty data means no partitions. Raises CorruptData."""
+    """Decode a member's partitions; empty data means none. Raises CorruptData."""
     if not data:
         return []
     _, assignment = decode_consumer_protocol(ConsumerProtocolAssignment, data)

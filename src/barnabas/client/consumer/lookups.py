@@ -1,4 +1,4 @@
-"""Asks brokers for topics and for offsets of partitions: the first, the last, or by time."""
+"""Asks brokers for topics, and for partition offsets: the first, the last, or by time."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ class Lookups:
     ) -> dict[TopicPartition, int]:
         """Return the offset after each partition's last record that this consumer may read.
 
-        With `read_committed`, this is the start of the first open transaction, if there is one.
-        Arguments and errors are those of `beginning_offsets`.
+        With `read_committed`, this is at most the start of the first open transaction. Arguments
+        and errors are as for `beginning_offsets`.
         """
         return await self._ends(topic_partitions, LATEST)
 
     async def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Return for each partition its first record that is not older than the timestamp.
+        """Return the offset of each partition's first record at or after the timestamp.
 
         Args:
             timestamps: ms since the epoch (UTC), by partition.
 
         Returns the record's offset, timestamp and leader epoch; None if all records are older.
-        Errors are those of `beginning_offsets`.
+        Errors are as for `beginning_offsets`.
         """
         wanted = {
             name: arguments.whole_number(timestamp_ms, "timestamps")
@@ -81,13 +81,13 @@ class Lookups:
     # ---- topics ----
 
     async def partitions_for(self, topic: str) -> list[int]:
-        """Return the numbers of a topic's partitions, as a broker reports them now.
+        """Ask a broker for a topic's partition numbers.
 
         Raises:
             UnknownTopicOrPartition: the topic does not exist; the call does not create it.
         """
-        # Forget the topic first, so that a broker is asked: the known metadata may be as old as
-        # metadata.max.age.ms.
+        # Known metadata may be as old as metadata.max.age.ms; forgetting the topic makes sure that
+        # a broker is asked.
         self._cluster.metadata.forget(arguments.topic_name(topic))
         view = await self._cluster.metadata.topic(topic, self._api_timeout_ms, create=False)
         return list(view.partitions)
@@ -112,7 +112,7 @@ class Lookups:
         return set(await self.list_topics())
 
     async def list_topics(self, topics: Iterable[str] | None = None) -> dict[str, list[int]]:
-        """Return topics with the numbers of their partitions.
+        """Return topics with their partition numbers.
 
         Args:
             topics: the topics to return if they exist; None: every topic, including internal ones.
@@ -125,7 +125,7 @@ class Lookups:
     async def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
         """Return the ids (KIP-516), 16 bytes each, of the existing topics that have one.
 
-        A topic that is deleted and recreated gets another id.
+        A recreated topic has a different id.
         """
         return {
             topic.name or "": bytes(topic.topic_id)

@@ -4,12 +4,12 @@ protocol).
     join:  JoinGroup (waits for the other members) -> leader: assign -> SyncGroup -> partitions
     then:  Heartbeat every heartbeat.interval.ms, independent of the user's calls
 
-Invariant: a generation is valid until the coordinator ends it. The coordinator rejects commits and
-heartbeats from an ended generation, so it never recognises two readers of a partition. `group`
+Invariant: a generation is valid until the coordinator ends it. After that, the coordinator rejects
+the generation's commits and heartbeats: it never recognises two readers of a partition. `group`
 revokes partitions and calls the listener. With the eager protocol, a member owns nothing while it
 joins. With the cooperative protocol, it keeps its partitions until an assignment removes them
-(KIP-429). If such a member's membership ends during a join, those partitions are lost; the join
-therefore raises instead of joining as a new member.
+(KIP-429). If its membership ends during a join, those partitions are lost; the join then raises
+instead of rejoining as a new member.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ from barnabas.types import TopicPartition
 _log = logging.getLogger(__name__)
 
 _MANY_LEAVE_FROM = 3  # the first LeaveGroup version with a list of members (KIP-345)
-_JOIN_LAPSE_MS = 5_000  # the time for a join's response, in addition to the rebalance timeout
+_JOIN_LAPSE_MS = 5_000  # how long a join may exceed the rebalance timeout
 _LEAVE_S = 1.0  # how long to wait for a response to LeaveGroup
 _NO_GENERATION = -1
 
 CountPartitions = Callable[[Sequence[str]], Awaitable[dict[str, int]]]
-"""Counts the partitions of these topics for the leader; unknown topics are omitted."""
+"""Counts the partitions of topics, for the leader; unknown topics are omitted."""
 
 
 class Membership:
-    """A member's identity in its group; sends the requests that acquire, keep and end it."""
+    """A consumer's membership in its group: sends the requests that acquire, keep and end it."""
 
     def __init__(
         self,
@@ -112,10 +112,10 @@ class Membership:
 
     @property
     def is_cooperative(self) -> bool:
-        """Is true if the member keeps its partitions while it joins (KIP-429).
+        """Whether the member keeps its partitions while it joins (KIP-429).
 
-        As in Kafka, this requires that all of its assignors are cooperative: an eager assignor,
-        which the group may choose next time, reassigns partitions regardless of their owners.
+        As in Kafka, this requires that all of its assignors are cooperative: the group may choose
+        an eager assignor next time, which ignores current owners.
         """
         return all(assignor.is_cooperative for assignor in self._assignors)
 
@@ -145,13 +145,14 @@ class Membership:
             self._on_news()
 
     def lose(self, error: KafkaError) -> None:
-        """End the membership here, as the group has done; other members now read its partitions."""
+        """End the membership, as the group has; its partitions belong to other members."""
         if isinstance(error, FencedInstanceId):
             self._fence()
             return
         _log.warning("group %r: no longer a member: %s", self._config.group_id, error)
         self._generation = _NO_GENERATION
-        # If only the generation is stale, the group still knows the member id, so rejoin with it.
+        # If only the generation is stale, rejoin with the member id, which the group still
+        # recognises.
         if not isinstance(error, IllegalGeneration):
             self._member_id = ""
         self.rejoin_reason = ""
@@ -160,8 +161,8 @@ class Membership:
     def check_fenced(self) -> None:
         """Raise FencedInstanceId, on this and every later call, if this consumer has been fenced.
 
-        Rejoining would take the instance id back from the other consumer, which would do the same.
-        The two would alternate forever, processing the same records (KIP-345).
+        Rejoining would take the instance id back from the other consumer, which would do the same:
+        the two would alternate forever, processing the same records (KIP-345).
         """
         if self.is_fenced:
             raise FencedInstanceId(
@@ -193,18 +194,16 @@ class Membership:
 
         Retries transient errors. Raises other errors, such as GroupMaxSizeReached,
         InconsistentGroupProtocol or FencedInstanceId. If there are `owned` partitions, it also
-        raises the errors of MEMBERSHIP_OVER, because these partitions no longer belong to this
-        member.
+        raises the errors in MEMBERSHIP_OVER: the partitions no longer belong to this member.
         """
         await self._stop_heart()
         self._held = self._held._replace(owned=owned)
-        # The consumer continues to read and commit, which must not wait for the JoinGroup response.
+        # Reads and commits continue, and must not wait for the JoinGroup response.
         self._joins_at = self._aside if owned else self._coordinators
         failures = 0
         reason = ""
         while True:
-            # Clear the reason before the join: a reason that arises during the join requests
-            # another one.
+            # Clear the reason before the join: one that arises during the join calls for another.
             reason, self.rejoin_reason = self.rejoin_reason or reason, ""
             try:
                 assigned = await self._join_once(topics, reason, count_partitions)
@@ -215,8 +214,8 @@ class Membership:
                     self._fence()
                     self.check_fenced()
                 self._forget(error, keep_generation=bool(owned))
-                # A new member owns no partitions, so the caller must give up `owned` before it
-                # joins again.
+                # A new member owns no partitions, so the caller must give up `owned` before the
+                # next join.
                 if owned and isinstance(error, MEMBERSHIP_OVER):
                     raise
                 if not (isinstance(error, _AGAIN) or error.retriable):
@@ -238,7 +237,7 @@ class Membership:
             return assigned
 
     def _forget(self, error: BarnabasError, *, keep_generation: bool) -> None:
-        """Drop those parts of the identity that an error invalidates."""
+        """Drop the parts of the identity that an error invalidates."""
         if isinstance(error, UnknownMemberId):
             self._member_id = ""
         is_passing = isinstance(error, Unreachable | RebalanceInProgress) or (
@@ -301,8 +300,7 @@ class Membership:
             )
         members = [decode_member(assignor.name, member) for member in joined.members]
         topics = sorted({topic for member in members for topic in member.topics})
-        # Topics that do not exist count as having 0 partitions, so that their creation is also a
-        # change (AS-1).
+        # Nonexistent topics count as 0 partitions, which makes their creation a change, too (AS-1).
         self.counts = dict.fromkeys(topics, 0) | await count_partitions(topics)
         if joined.skip_assignment:
             return {}  # the static leader has rejoined, so keep the assignment (KIP-814)
@@ -350,7 +348,7 @@ class Membership:
         beating = asyncio.create_task(self._beat())
         try:
             while not self._is_poll_overdue():
-                # If a poll is running, it may end at any moment, and the interval begins then.
+                # The interval begins when a poll ends, which may be any moment if one is running.
                 since_ms = self._clock.monotonic_ms() if self.is_polling else self._polled_at_ms
                 wait_ms = since_ms + self._config.max_poll_interval_ms - self._clock.monotonic_ms()
                 try:
@@ -378,7 +376,7 @@ class Membership:
             try:
                 await self._heartbeat()
             except RebalanceInProgress:
-                # The group still knows the member; heartbeats keep it alive until the next poll
+                # The member is still in the group; heartbeats keep it alive until the next poll
                 # rejoins.
                 self.ask_rejoin("the group is rebalancing")
             except (UnknownMemberId, IllegalGeneration, FencedInstanceId) as error:
@@ -389,12 +387,11 @@ class Membership:
                     self.lose(error)
                     self.error = error
                     return
-                # Retry before the next heartbeat is due, because session.timeout.ms is running.
+                # Retry before the next heartbeat is due: session.timeout.ms is running.
                 _log.info("group %r: %s", config.group_id, error)
                 pause_ms = self._cluster.config.retry_backoff_ms
                 continue
-            # Measure the interval from the time of sending, so that a slow response does not
-            # lengthen it.
+            # Measure the interval from the time of sending: a slow response must not lengthen it.
             next_ms = sent_at_ms + config.heartbeat_interval_ms
             pause_ms = max(next_ms - self._clock.monotonic_ms(), 0)
 
@@ -477,6 +474,6 @@ class Membership:
 
 
 MEMBERSHIP_OVER = (UnknownMemberId, IllegalGeneration)
-"""The errors that mean that the group has removed this member, which may rejoin."""
+"""The errors by which a group reports that it has removed this member, which may rejoin."""
 
 _AGAIN = (Unreachable, RebalanceInProgress, *MEMBERSHIP_OVER)

@@ -1,9 +1,9 @@
-"""Implements a consumer's polls, which return records in every form.
+"""Implements a consumer's polls, which return records as objects, bytes or tables.
 
     poll -> auto commit -> rebalance if one is due -> buffered records, else fetch and wait
 
 One poll runs at a time. Records come from the chunks that the fetcher has buffered. `_reading` is
-the chunk in use; an iteration takes records from it without a poll for each record.
+the chunk in use; an iteration takes records from it without polling for each.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_ITERATION_POLL_MS = 60_000  # how long one poll of an iteration waits before the next one
+_ITERATION_POLL_MS = 60_000  # how long each poll of an iteration waits
 
 
 class Polls(Lookups):
@@ -53,18 +53,18 @@ class Polls(Lookups):
 
     def __init__(self) -> None:
         self._reading: Reading | None = None  # the chunk that the last poll did not exhaust
-        self._set_aside: list[Reading] = []  # started chunks of partitions that were not requested
+        self._set_aside: list[Reading] = []  # partly read chunks of partitions not requested
         self._poller: asyncio.Task[Any] | None = None  # the task that is inside a poll
         self._poll_over: asyncio.Future[None] | None = None
         self._nap: asyncio.Timeout | None = None  # the timeout of a wait that the group may end
         self._credit = 0  # records that an iteration may take before its next poll
         self._has_started = False
-        self._has_source = False  # true once anything was subscribed to or assigned
+        self._has_source = False  # true once anything has been subscribed to or assigned
         self._is_closed = False  # no further polls
         self._has_ended = False  # `close` was called
 
     def _state(self, topic_partition: tuple[str, int]) -> AssignedPartition:
-        """Return the partition's state. Raises TypeError, or ValueError if it is not assigned."""
+        """Return the partition's state. Raises ValueError if it is not assigned, or TypeError."""
         return self._assignment.of(arguments.topic_partition(topic_partition))
 
     def _states(
@@ -77,7 +77,7 @@ class Polls(Lookups):
     async def poll(
         self, timeout_ms: float = 0, max_records: int | None = None
     ) -> list[ConsumerRecord]:
-        """Return up to `max.poll.records` records as soon as there are any; none if time is up.
+        """Return up to `max.poll.records` records as soon as there are any, or none if time is up.
 
         A poll takes part in the group's rebalances. For auto commit, records of earlier polls count
         as processed.
@@ -87,12 +87,13 @@ class Polls(Lookups):
             max_records: replaces `max.poll.records`.
 
         Raises:
-            RecordDeserializationError: a record cannot be deserialized; polls return the records
-                before it first. The position stays at the record, so `seek` can skip it.
-            CorruptData: a record is damaged; raised in the same way.
-            NoOffsetForPartition: there is no position (LogTruncated if a log lost records that were
+            RecordDeserializationError: a record cannot be deserialized; the records before it are
+            returned first. The position stays at the record; use `seek` to skip it. CorruptData: a
+            record is damaged; raised in the same way. NoOffsetForPartition: there is no position
+            (LogTruncated if a log lost records that were
                 read).
-            UnknownPartition: the topic has no partition of that number. Later polls read the other
+            UnknownPartition: the topic has no partition with that number. Later polls read the
+            other
                 partitions and keep looking for it.
             FencedInstanceId: another consumer now has its `group.instance.id`. Later polls raise it
                 too, so that the two do not keep taking the name from each other.
@@ -127,8 +128,8 @@ class Polls(Lookups):
         while True:
             records = await self._poll_records(1, only, _ITERATION_POLL_MS)
             if records:
-                # Take the following records without a poll for each, unless an interceptor has to
-                # see them one by one as they are returned.
+                # Take further records without a poll for each, unless an interceptor has to see
+                # each record as it is returned.
                 if only is None and self._interceptors is None:
                     self._credit = self._config.max_poll_records - 1
                 return records[0]
@@ -137,8 +138,8 @@ class Polls(Lookups):
         """Iterate over all records until the consumer is closed: `async for record in consumer`.
 
         For auto commit, a record counts as processed when the next record is requested. After a
-        `break` during its processing, it therefore counts as processed only at the next poll or
-        `close`. Errors are those of `poll`; the iteration may continue after them.
+        `break`, the last record counts as processed only at the next poll or `close`. Errors are as
+        for `poll`; the iteration may continue after them.
         """
         return self
 
@@ -158,7 +159,7 @@ class Polls(Lookups):
 
         A poll is due after `max.poll.records` records. This method needs no event loop.
         """
-        # During a poll, such as another task's, the chunk in use may be given back at any time.
+        # While a poll is running (in another task), the chunk in use may be given back at any time.
         if self._credit <= 0 or self._reading is None or self._poller is not None:
             return None
         record = self._reading.next_record()
@@ -173,7 +174,7 @@ class Polls(Lookups):
     def _only(
         self, topic_partitions: tuple[arguments.Partitions, ...]
     ) -> frozenset[TopicPartition] | None:
-        """Return the requested partitions. Raises ValueError if one of them is not assigned."""
+        """Return the requested partitions. Raises ValueError if any is not assigned."""
         if not topic_partitions:
             return None
         return frozenset(state.topic_partition for state in self._states(topic_partitions))
@@ -188,10 +189,10 @@ class Polls(Lookups):
         return records
 
     async def fetch_batches(self, timeout_ms: float = 0) -> dict[TopicPartition, FetchedBytes]:
-        """Return whole record batches as bytes, by partition; empty if there are none in time.
+        """Return whole record batches as bytes, by partition; empty if none arrive in time.
 
         Positions move past the batches, as with `poll`. The first batch may begin before the
-        position: skip records below `FetchedBytes.offset`. Checksums are not verified here.
+        position: skip records below `FetchedBytes.offset`. Checksums are not verified.
         """
         return await self._poll(self._take_raw, timeout_ms)
 
@@ -221,8 +222,7 @@ class Polls(Lookups):
         try:
             return table_of(fetched, with_headers=with_headers, check_crcs=check_crcs)
         except CorruptData:
-            # The positions are already past the whole fetch, so reset them to the last returned
-            # record.
+            # The positions are past the whole fetch; reset them to follow the last returned record.
             for name, chunk in fetched.items():
                 self._state(name).seek(chunk.offset)
             raise
@@ -275,7 +275,7 @@ class Polls(Lookups):
         try:
             return await self._poll_in_group(take, self._clock.monotonic_ms() + int(timeout_ms))
         except asyncio.CancelledError:
-            # `close` in another task cancels this poll. A cancellation by the user is raised
+            # `close` in another task cancels this poll. A cancellation by the user is passed on
             # unchanged.
             if self._is_closed and not task.uncancel():
                 raise ClientClosed("the consumer was closed during the poll") from None
@@ -301,16 +301,15 @@ class Polls(Lookups):
             self._group.poll_ended()
 
     async def _take_or_wait(self, take: Callable[[], T], deadline_ms: int) -> T:
-        # A poll may find all it needs in the buffers. Fetches started by the last poll are sent
-        # now, so that the broker works on them while the user processes records. Heartbeats also
-        # get a turn.
+        # A poll may be served entirely from the buffers. This turn of the loop sends the fetches
+        # started by the last poll, so that the broker works while the user processes records, and
+        # lets heartbeats run.
         await asyncio.sleep(0)
         while True:
             self._cluster.tasks.check()
             if not await self._is_settled(deadline_ms):
                 return take()  # time is up: return buffered records of kept partitions
-            # Do this before returning anything, because a new leader makes positions doubtful
-            # (KIP-320).
+            # Do this before returning anything: a new leader makes positions doubtful (KIP-320).
             self._fetcher.follow_leaders()
             found = take()
             if found:
@@ -320,7 +319,7 @@ class Polls(Lookups):
                 return take()
 
     async def _is_settled(self, deadline_ms: int) -> bool:
-        """Settle the rebalance that is due, if any. Returns False if time is up first."""
+        """Settle any rebalance that is due. Returns False if time is up first."""
         if self._group is None or not self._group.is_subscribed:
             return True
         return await self._group.poll(deadline_ms)
@@ -329,8 +328,7 @@ class Polls(Lookups):
         """Look up missing positions, fetch at known ones and wait; returns False if time is up."""
         self._positions.look_up(self._assignment)
         self._fetcher.send_fetches()
-        # Use a timeout without a deadline, which `_wake` sets; it costs less than one task per
-        # wait.
+        # A timeout whose deadline `_wake` sets costs less than a task per wait.
         try:
             async with asyncio.timeout(None) as self._nap:
                 return await self._fetcher.wait(deadline_ms)
@@ -347,7 +345,7 @@ class Polls(Lookups):
     def _take(
         self, most: int, only: Container[TopicPartition] | None = None
     ) -> list[ConsumerRecord]:
-        """Take up to `most` buffered records; raises a pending error only if there are none."""
+        """Take up to `most` buffered records; raise a pending error only if there are none."""
         records: list[ConsumerRecord] = []
         if self._group is not None and self._group.is_revoking:
             return records
@@ -361,9 +359,8 @@ class Polls(Lookups):
         return records
 
     def _next_reading(self, only: Container[TopicPartition] | None) -> Reading | None:
-        """Make a chunk of one of these partitions the chunk in use, and return it."""
-        # Prefer a chunk that is partly read; otherwise, the partition's records would be out of
-        # order.
+        """Select a chunk of one of these partitions as the chunk in use, and return it."""
+        # Prefer a partly read chunk: otherwise, the partition's records would be out of order.
         if self._reading is not None:
             if only is None or self._reading.state.topic_partition in only:
                 return self._reading
@@ -383,7 +380,7 @@ class Polls(Lookups):
 
     def _take_raw(self) -> dict[TopicPartition, FetchedBytes]:
         """Take one fetched chunk of each partition; if there are none, raise a pending error."""
-        # Part of a chunk cannot be returned as bytes, so refetch the rest.
+        # The rest of a partly read chunk cannot be returned as bytes, so refetch it.
         for reading in (*self._set_aside, *filter(None, [self._reading])):
             reading.give_back()
         self._reading = None

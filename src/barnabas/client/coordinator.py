@@ -1,7 +1,7 @@
-"""Finds the coordinators of groups and transactional ids, and finds them again when they move.
+"""Finds the coordinators of groups and transactional ids, again and again as they move.
 
-Requests to a coordinator use a separate connection. Responses arrive in the order of the requests,
-so on the data connection a fetch waiting for records would delay every heartbeat behind it. A join
+Requests to a coordinator use a separate connection. Responses arrive in the order of the requests:
+on the data connection, a fetch waiting for records would delay every heartbeat behind it. A join
 waits for the other members, so a finder created with `aside` uses a third connection, which leaves
 the second free for heartbeats and commits.
 """
@@ -35,13 +35,13 @@ _log = logging.getLogger(__name__)
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
-"""The types of keys (`FindCoordinatorRequest.key_type`)."""
+"""The key types (`FindCoordinatorRequest.key_type`)."""
 
 _SUBJECTS: Final = ("group", "transactional id")
 _ELSEWHERE = (NotCoordinator.code, CoordinatorNotAvailable.code)
 _NOT_NOW = (*_ELSEWHERE, CoordinatorLoadInProgress.code)
 _MANY_FROM = 4  # the first version with several keys (KIP-699)
-_OWN_CONNECTIONS = 1 << 30  # added to a broker's id to get a separate connection from the pool
+_OWN_CONNECTIONS = 1 << 30  # added to a broker's id for a separate connection in the pool
 _ASIDE_CONNECTIONS = _OWN_CONNECTIONS + (1 << 29)
 
 M = TypeVar("M", bound=Message)
@@ -63,7 +63,7 @@ class CoordinatorFinder:
         unknown = [key for key in wanted if key not in self._nodes]
         if unknown:
             channel = await self._cluster.metadata.any_channel()
-            # One request covers all keys (KIP-699); an older broker gets one request per key.
+            # One request covers all keys (KIP-699); older brokers need one per key.
             if channel.version(FIND_COORDINATOR) >= _MANY_FROM:
                 request = FindCoordinatorRequest(key_type=self._key_type, coordinator_keys=unknown)
                 answer = await exchange(channel, FIND_COORDINATOR, request, FindCoordinatorResponse)
@@ -105,8 +105,8 @@ class CoordinatorFinder:
 
     def check(self, key: str, code: int, subject: str = "") -> None:
         """Raise the response's error; forget the coordinator if the error means that it moved."""
-        # These errors mean that another broker, or none, has the key's partition. A broker that is
-        # still loading it is the right one.
+        # These errors mean that the key's partition is at another broker, or at none. A broker that
+        # is still loading it is the right one.
         if code in _ELSEWHERE:
             self.forget(key)
         if code in _NOT_NOW:
@@ -147,7 +147,7 @@ class CoordinatorFinder:
         self._warn(key, type(error), str(error))
 
     def _warn(self, key: str, kind: type[BarnabasError], why: str) -> None:
-        """Log why callers are waiting; they retry until a coordinator is found."""
+        """Log why callers are kept waiting; they retry until a coordinator is found."""
         if self._retries.is_news(key, kind, self._cluster.seams.clock.monotonic_ms()):
             subject = self._subject(key)
             _log.warning("the coordinator of %s is not available, retrying: %s", subject, why)

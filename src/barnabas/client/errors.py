@@ -1,7 +1,7 @@
 """Defines the errors that arise on the client's side of the connection.
 
-An error from a broker is a `KafkaError`; this module defines all other errors. Each message
-contains the address or the partition and, if possible, a remedy.
+A broker's errors are `KafkaError`s; this module defines all others. Each message states the address
+or the partition and, if possible, a remedy.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class NoBrokersAvailable(Unreachable):
 
 
 class DeliveryTimedOut(BarnabasError):
-    """A batch was not acknowledged within `delivery.timeout.ms`; it may nevertheless be stored."""
+    """A batch was not acknowledged within `delivery.timeout.ms`; it may be stored all the same."""
 
 
 class BufferFull(BarnabasError):
@@ -70,18 +70,18 @@ class MissingLibrary(BarnabasError, ImportError):
 
 
 class UnknownPartition(BarnabasError):
-    """The topic has no partition of this number, even in fresh metadata."""
+    """The topic has no partition with this number, even in fresh metadata."""
 
 
 class NoOffsetForPartition(BarnabasError):
-    """There is no position to read from, and `auto.offset.reset` is `none`."""
+    """There is no position to start from, and `auto.offset.reset` is `none`."""
 
 
 class LogTruncated(NoOffsetForPartition):
     """The log lost records that were read, and `auto.offset.reset` is `none` (KIP-320).
 
-    A replica that was behind was elected, or a disk lost the log's end. `diverged_at` is the first
-    offset at which the log differs from the records that were read, if known.
+    An out-of-sync replica was elected, or a disk lost the end of the log. `diverged_at` is the
+    first offset at which the log differs from the records that were read, if known.
     """
 
     topic_partition: TopicPartition
@@ -90,7 +90,7 @@ class LogTruncated(NoOffsetForPartition):
 
 
 class CommitFailed(BarnabasError):
-    """The group has removed this member; another member will reread its last records."""
+    """The group has removed this member; another member will reread its latest records."""
 
 
 class TransactionAborted(BarnabasError):
@@ -100,7 +100,7 @@ class TransactionAborted(BarnabasError):
 class RecordsPurged(BarnabasError):
     """The record was not sent because `purge` was called.
 
-    Its outcome is unknown if it had been sent before and was waiting for a retry.
+    Its outcome is unknown if it was waiting for a retry.
     """
 
 
@@ -109,7 +109,7 @@ class ClientClosed(BarnabasError):
 
 
 class ClientFailed(BarnabasError):
-    """A task of the client failed due to a bug, its `__cause__`: close the client, report the bug.
+    """A client task failed due to a bug (`__cause__`): close the client, and report the bug.
 
     Records without an outcome and waiting callers fail with this error.
     """
@@ -120,7 +120,7 @@ class ConcurrentUse(BarnabasError):
 
 
 def closed_too_early() -> ClientClosed:
-    """Return the error of a record without an outcome when the time limit of `close` expired."""
+    """Return the error for a record without an outcome by the time limit of `close`."""
     return ClientClosed(
         "the producer was closed before the record was acknowledged, within the timeout_ms of "
         "close(): raise it; a record that was sent may be stored anyway"
@@ -142,13 +142,13 @@ def log_truncated(
 
 
 def broker_error(code: int, subject: str, message: str | None = None) -> KafkaError:
-    """Return a broker's error code as an exception, with its message or meaning."""
+    """Turn a broker's error code into an exception, with its message or meaning."""
     kind = error_for_code(code)
     return kind(f"{subject}: {message or kind.meaning}")
 
 
 def reason(kind: type[KafkaError] | KafkaError) -> str:
-    """Return the error's name in Kafka's protocol and its meaning."""
+    """Return the error's Kafka name and its meaning."""
     return f"{kind.name}: {kind.meaning.rstrip('.')}"
 
 

@@ -1,4 +1,4 @@
-"""Passes SystemExit and the like from a user's code to the caller that runs the event loop."""
+"""Passes SystemExit and the like from user code to whoever runs the event loop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NoReturn
 
 
 def raise_on_loop(error: BaseException) -> None:
-    """Make the running loop raise `error` in a separate turn; without a loop, raise it here.
+    """Make the running loop raise `error` in a separate turn; without a loop, raise it directly.
 
     The current turn can thus finish its work, such as other callbacks and batches of a response.
     """

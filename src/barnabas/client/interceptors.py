@@ -1,4 +1,4 @@
-"""Calls a client's interceptors (`interceptor.classes`, PR-10), the user's code for each record.
+"""Calls a client's interceptors (`interceptor.classes`, PR-10): user code run for each record.
 
     producer: on_send(record) -> record    on_acknowledgement(metadata, error)
     consumer: on_consume(records) -> records    on_commit(offsets)
@@ -39,7 +39,7 @@ class Interceptors:
         return bool(self._all)
 
     def on_send(self, record: T) -> T:
-        """Return the record to send; called before the serializers and the partitioner."""
+        """Return the record to send; runs before the serializers and the partitioner."""
         return self._pass_through(self._methods("on_send"), record)
 
     def on_acknowledgement(self, metadata: object, error: BaseException | None) -> None:
@@ -50,7 +50,7 @@ class Interceptors:
         self._notify(self._methods("on_acknowledgement"), metadata, error)
 
     def on_consume(self, records: T) -> T:
-        """Return the records that the poll returns to the user."""
+        """Return the records for the poll to return."""
         return self._pass_through(self._methods("on_consume"), records)
 
     def on_commit(self, offsets: object) -> None:
@@ -58,8 +58,8 @@ class Interceptors:
         self._notify(self._methods("on_commit"), offsets)
 
     def close(self) -> None:
-        """Call `close` of each interceptor that has it; further calls do nothing."""
-        # From here on, failures of records are not reported, because the interceptors are closed.
+        """Close each interceptor that has a `close` method; further calls do nothing."""
+        # The interceptors are closed, so no further record failures are reported.
         methods = self._methods("close")
         self._all = ()
         self._notify(methods)
@@ -87,13 +87,13 @@ class Interceptors:
                 method(*news)
             except Exception:  # a user's code may raise anything
                 _log.exception("interceptor %s failed and is skipped", _name(method))
-            # SystemExit, while other records of the batch must still be reported
+            # e.g. SystemExit; the rest of the batch must still be reported
             except BaseException as error:
                 raise_on_loop(error)
 
 
 def interceptor_classes(given: object, methods: Sequence[str]) -> Interceptors:
-    """Return the interceptors of the option `interceptor.classes`.
+    """Create the interceptors for the option `interceptor.classes`.
 
     Args:
         given: objects, classes, or text such as "package.module:Class" or "package.module.Class";

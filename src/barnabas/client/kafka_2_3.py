@@ -1,4 +1,4 @@
-"""Provides options that make our clients behave like those of Kafka 2.3 with its defaults.
+"""Provides options that make our clients behave like Kafka 2.3's with default settings.
 
     from barnabas.client import SyncProducer, kafka_2_3
 

@@ -1,8 +1,8 @@
-"""Lists the options of all Kafka clients, which a file of client configs may contain.
+"""Lists the options of all Kafka clients, any of which may appear in a client config file.
 
-A file serves several programs, so a command's client accepts the options of every client and
-silently ignores those that it does not use. It warns only about a name that no client of Kafka 3.9
-has, because such a name is mistyped and the intended option keeps its default.
+A file serves several programs, so a command accepts the options of every client and silently
+ignores those that it does not use. It warns only about names unknown to every client of Kafka 3.9:
+such a name is mistyped, and the intended option keeps its default.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KAFKAS: Final = frozenset(
         "partitioner_ignore_keys",
     }
 )
-"""Kafka's producer, consumer and admin options that none of our tables contains."""
+"""Kafka's producer, consumer and admin options that are in none of our tables."""
 
 _KNOWN: Final = frozenset(
     {

@@ -1,8 +1,8 @@
 """Runs an event loop in a daemon thread, and lets other threads call into it.
 
-The user's code that runs there (a partitioner, an interceptor) may raise SystemExit, which would
-end the loop and leave every caller waiting. Therefore, the loop keeps running, and the next caller
-gets the exception.
+User code on the loop (a partitioner, an interceptor) may raise SystemExit, which would end the loop
+and leave every caller waiting. Instead, the loop keeps running, and the exception is raised in the
+next caller.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """Owns an event loop and its thread, from construction to `stop`."""
+    """An event loop and its thread, which run from construction to `stop`."""
 
     def __init__(self, name: str) -> None:
         self.loop = new_event_loop()
@@ -48,7 +48,7 @@ class LoopThread:
         except CancelledError:
             raise ClientClosed("the client was closed before this call completed") from None
         except BaseException as error:
-            # After an interrupt or a timeout, the work would otherwise continue without a caller.
+            # After an interrupt or a timeout, nobody waits for the work.
             self._drop_kept(error)
             future.cancel()
             raise
@@ -56,7 +56,7 @@ class LoopThread:
         return result
 
     def keep(self, error: BaseException) -> None:
-        """Make the next call raise this error from the user's code; no other caller gets it."""
+        """Make the next call raise this error from user code; no later call raises it."""
         self._kept.append(error)
 
     def raise_kept(self) -> None:
@@ -66,11 +66,11 @@ class LoopThread:
             raise kept[0]
 
     def _drop_kept(self, error: BaseException) -> None:
-        """Drop an error that a task raised both in its caller and on the loop."""
+        """Drop a kept error that the caller has received from the task itself."""
         self._kept = [kept for kept in self._kept if kept is not error]
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run `work` on the loop for a caller that waits for the future itself."""
+        """Run `work` on the loop; the caller waits for the future."""
         try:
             self.check()
         except BaseException:
@@ -79,7 +79,7 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def check(self) -> None:
-        """Raise an error unless this thread of this process can call the loop and wait for it."""
+        """Raise an error unless this thread, in this process, can call the loop and wait for it."""
         self.check_process()
         if not self.is_alive:
             raise ClientClosed("the client is closed")
@@ -90,7 +90,7 @@ class LoopThread:
             )
 
     def check_process(self) -> None:
-        """Raise an error in a forked process, which does not have the loop."""
+        """Raise an error in a forked process, where the loop does not run."""
         if not self.is_own:
             raise ClientClosed(
                 f"this client and its connections belong to process {self._process_id}: create "
@@ -99,12 +99,12 @@ class LoopThread:
 
     @property
     def is_own(self) -> bool:
-        """Is true if this process created the loop and is not a fork."""
+        """Whether this process created the loop (false in a fork)."""
         return os.getpid() == self._process_id
 
     @property
     def is_alive(self) -> bool:
-        """Is true while the loop is running in this process."""
+        """Whether the loop is running in this process."""
         return self._thread.is_alive()
 
     def call(self, work: Callable[[], T]) -> T:
@@ -131,7 +131,7 @@ class LoopThread:
         self.loop.stop()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the thread to end; returns False if it has not ended within that time."""
+        """Wait for the thread to end; return False if it has not ended in time."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -147,7 +147,7 @@ class LoopThread:
         asyncio.set_event_loop(self.loop)
         try:
             self._run_on()
-            # Cancel the tasks in order of name, because a set's order differs from run to run.
+            # Cancel the tasks in order of name, because the order of a set differs between runs.
             left = asyncio.all_tasks(self.loop)
             for task in sorted(left, key=lambda task: task.get_name()):
                 task.cancel()

@@ -1,15 +1,14 @@
 """Keeps the client's view of the cluster up to date (PR-9).
 
 One task refreshes the view for all callers: every `metadata.max.age.ms`, and as soon as
-`request_refresh` is called (a leader moved, a connection was lost, a topic is new). A response from
-any one broker suffices; the servers in `bootstrap.servers` are tried last. If a refresh fails, the
-calls waiting for it fail too. The refresh is retried with backoff, and the old view remains in use.
+`request_refresh` is called (a leader moved, a connection was lost, a topic is new). One broker's
+response suffices; the servers in `bootstrap.servers` are tried last. If a refresh fails, the calls
+waiting for it fail too. The refresh is retried with backoff, and the old view remains in use.
 
-A Metadata request may create a topic. Creation is therefore not allowed for a topic that is merely
-known. It is allowed only for a topic that a send or a subscription is waiting for (`create`), in a
-separate request, until the topic has been described for the first time. Topics being read are kept
-(`hold`); others are dropped after `metadata.max.idle.ms` (KIP-526). A topic that is being read but
-does not exist yet is requested again after each retry backoff.
+A Metadata request may create topics. That is allowed only for a topic that a send or a subscription
+is waiting for (`create`), in a separate request, until the topic has been described for the first
+time. Topics being read are kept (`hold`); others are dropped after `metadata.max.idle.ms`
+(KIP-526). A topic that is read before it exists is requested again after each retry backoff.
 """
 
 from __future__ import annotations
@@ -43,18 +42,18 @@ from barnabas.protocol.messages.metadata import (
 )
 from barnabas.shielded import again
 
-# Brokers that do not know this version may return an old leader epoch together with a new leader.
+# Brokers without this version may return an old leader epoch with a new leader.
 _EPOCHS_VERSION = 9
 _CREATION_VERSION = 4  # earlier versions of Metadata always create unknown topics
-# The time after which a topic is reported as unknown: a creation reaches all brokers much sooner,
-# and waiting max.block.ms for a mistyped name is useless.
+# After this time, a topic is reported as unknown: a new topic reaches all brokers much sooner, and
+# waiting max.block.ms for a mistyped name is useless.
 _UNKNOWN_TOPIC_MS = 1_000
 _UNMADE_TOPIC_MS = 5_000  # ... when the request creates it
 _LEAST_PAUSE_MS = 20  # between two lookups of a topic, whatever the backoff
 
 
 class Metadata:
-    """The view of the cluster, the topics to request, and the task that requests them."""
+    """The view of the cluster, the topics to request, and the task that refreshes them."""
 
     def __init__(
         self,
@@ -64,7 +63,7 @@ class Metadata:
         seams: Seams,
         tasks: Tasks,
     ) -> None:
-        # Bootstrap servers have separate connections, because their broker ids are not known yet.
+        # Bootstrap servers have separate connections, because their broker ids are unknown.
         self._servers = [
             BrokerAddress(-1 - i, host, port) for i, (host, port) in enumerate(servers)
         ]
@@ -96,7 +95,7 @@ class Metadata:
     # ---- lifecycle ----
 
     async def start(self) -> None:
-        """Discover the brokers. Raises NoBrokersAvailable if each server failed once."""
+        """Discover the brokers. Raises NoBrokersAvailable once each server has failed."""
         self._accept(await self._ask_all())
         self._task = self._tasks.start("the metadata refresh", self._keep())
 
@@ -127,13 +126,11 @@ class Metadata:
     def track(self, topics: Iterable[str], *, create: bool = False) -> None:
         """Request these topics from the next refresh on; a new topic is requested without backoff.
 
-        With `create`, requests may create a topic that has not been described yet, if this client
-        creates topics.
+        With `create`, a client that creates topics may create those not described yet.
         """
         now_ms = self._clock.monotonic_ms()
         for topic in topics:
-            # A caller is waiting for a new topic, so skip the backoff; a known topic can wait for
-            # its end.
+            # A caller is waiting for the new topic, so skip the backoff; known topics can wait.
             if topic not in self._tracked:
                 self._urgent.set()
             self._tracked[topic] = now_ms
@@ -143,7 +140,7 @@ class Metadata:
     def hold(self, topics: Iterable[str], *, create: bool = False) -> None:
         """Read these topics from now on: they are never idle, and are requested until they exist.
 
-        Topics that were held before and are not in `topics` are forgotten.
+        Topics held so far but not in `topics` are forgotten.
         """
         held = dict.fromkeys(topics)
         new = [topic for topic in held if topic not in self._held]
@@ -156,7 +153,7 @@ class Metadata:
             self._wake.set()
 
     def is_awaited(self, topic: str) -> bool:
-        """Return whether the topic is being requested repeatedly until it exists."""
+        """Return whether the topic is requested repeatedly until it exists."""
         return topic in self._held
 
     def on_use(self, topic: str) -> None:
@@ -165,11 +162,11 @@ class Metadata:
             self._tracked[topic] = self._clock.monotonic_ms()
 
     def request_refresh(self) -> None:
-        """Request a refresh, without waiting for it, because the view proved wrong."""
+        """Request a refresh because the view proved wrong, without waiting for it."""
         self._wake.set()
 
     async def refresh(self) -> ClusterView:
-        """Return the view after a refresh that starts after this call.
+        """Start a new refresh, and return the refreshed view.
 
         Raises NoBrokersAvailable.
         """
@@ -185,7 +182,7 @@ class Metadata:
     async def topic(self, name: str, timeout_ms: int, *, create: bool = True) -> TopicView:
         """Return the topic's partitions, refreshing until they are known.
 
-        With `create`, an unknown topic may be created, if this client creates topics.
+        With `create`, a client that creates topics may create the topic.
 
         Raises the topic's KafkaError (UnknownTopicOrPartition after a few seconds at most), or
         Unreachable after `timeout_ms`.
@@ -207,7 +204,7 @@ class Metadata:
                     except Unreachable as error:
                         failure = error
         except TimeoutError:
-            # The last error for the topic is more helpful than a timeout.
+            # The topic's last error tells more than a timeout would.
             last_said = self.view.topic_error(name)
             self.forget(name)
             raise last_said or failure from None
@@ -218,7 +215,7 @@ class Metadata:
         """Return the topic once it is known; raise if it is still unknown at `unknown_until_ms`."""
         pause_ms = 0
         while True:
-            # Repeat this in each iteration, because another caller that gives up forgets the topic.
+            # Repeat this in each iteration: another caller that gives up forgets the topic.
             self.track([name], create=create)
             self._urgent.set()
             view = await self.refresh()
@@ -227,15 +224,14 @@ class Metadata:
             error = view.topic_error(name) or broker_error(
                 UnknownTopicOrPartition.code, f"topic {name!r}"
             )
-            # The error is retriable, but after a while, treat it as permanent: no broker knows the
-            # topic.
+            # The error is retriable, but permanent after a while: no broker knows the topic.
             is_unknown = isinstance(error, UnknownTopicOrPartition)
             is_late = is_unknown and self._clock.monotonic_ms() >= unknown_until_ms
             if is_late or not error.retriable:
                 self.forget(name)
                 raise error
-            # A topic that is being created gets a leader soon; a topic that has lost its leader may
-            # be without one for a long time.
+            # A new topic will have a leader soon; one that has lost its leader may lack one for
+            # long.
             await asyncio.sleep(pause_ms / 1000)
             pause_ms = min(2 * pause_ms + 1, self._config.retry_backoff_ms)
 
@@ -252,7 +248,7 @@ class Metadata:
             self.view = self.view.without(frozenset(dropped))
 
     async def any_channel(self) -> Channel:
-        """Return an open channel to any broker, or else the first one that opens."""
+        """Return an open channel to any broker, or else the first to open."""
         nodes = self._candidates()
         for node in nodes:
             opened = self._pool.ready_channel(node)
@@ -273,7 +269,7 @@ class Metadata:
             due_ms = self._refreshed_at_ms + self._config.metadata_max_age_ms
             looks_at_ms = self._looks_at_ms(due_ms)
             await self._sleep(min(due_ms, looks_at_ms))
-            # Only missing topics are due, so only they are requested, which is cheap.
+            # Only missing topics are due; to request just those is cheap.
             if not self._wake.is_set() and looks_at_ms < due_ms:
                 await self._look()
                 continue
@@ -283,15 +279,14 @@ class Metadata:
                 self._config.retry_backoff_max_ms,
                 self._random,
             )
-            # Refreshes on demand also back off, because a leaderless topic would otherwise cause a
-            # storm of requests.
+            # Refreshes on demand back off, too: a leaderless topic would cause a storm of requests.
             wait_ms = self._refreshed_at_ms + pause_ms - self._clock.monotonic_ms()
             if wait_ms > 0:
                 await self._back_off(wait_ms)
             self._urgent.clear()
             self._wake.clear()
-            # A caller that arrives from here on waits for the next refresh, because this response
-            # may be older than the reason for its request.
+            # Callers that arrive during the request wait for the next refresh: this response may be
+            # older than the reason for theirs.
             self._asking, self._waiters = self._waiters, []
             try:
                 responses = await self._ask_all()
@@ -322,7 +317,7 @@ class Metadata:
     # ---- topics that do not exist yet ----
 
     def _missing(self) -> list[str]:
-        """Return the topics that are being read and, according to the view, do not exist."""
+        """Return the topics that are being read but, according to the view, do not exist."""
         topics, errors = self.view.topics, self.view.errors
         unknown = UnknownTopicOrPartition.code
         return [
@@ -345,7 +340,7 @@ class Metadata:
         return self._looked_at_ms + max(pause_ms, _LEAST_PAUSE_MS)
 
     async def _look(self) -> None:
-        """Request only the missing topics; if any of them has changed, refresh the whole view."""
+        """Request only the missing topics; if any has changed, refresh the whole view."""
         self._looks += 1
         missing = self._missing()
         try:
@@ -354,7 +349,7 @@ class Metadata:
             self._on_failure(error)
             return
         errors = self.view.errors
-        # Do not apply the response here, because the refresh gets all topics as of the same time.
+        # Do not apply the response: the refresh requests all topics as of the same time.
         if any(
             topic.error_code != errors.get(topic.name or "")
             for response in responses
@@ -375,7 +370,7 @@ class Metadata:
             return
 
     async def _ask_all(self) -> list[MetadataResponse]:
-        """Request all topics except idle ones, which are forgotten."""
+        """Request all topics, after forgetting the idle ones."""
         idle_since_ms = self._clock.monotonic_ms() - self._config.metadata_max_idle_ms
         self._drop(
             [
@@ -387,11 +382,11 @@ class Metadata:
         return await self._ask_about(list(self._tracked))
 
     async def _ask_about(self, topics: Sequence[str]) -> list[MetadataResponse]:
-        """Request these topics; those that may be created go into a separate request."""
+        """Request these topics; those that may be created, in a separate request."""
         wanted = [topic for topic in topics if topic in self._wanted]
         others = [topic for topic in topics if topic not in self._wanted]
         responses = []
-        # An empty list requests only the brokers (version 1 and later).
+        # An empty list requests just the brokers (since version 1).
         if others or not wanted:
             responses.append(await self._ask(others, create=False))
         if wanted:
@@ -422,7 +417,7 @@ class Metadata:
     def _candidates(self) -> list[BrokerAddress]:
         """Return the brokers to ask: those with open channels first, bootstrap servers last."""
         known = list(self.view.nodes.values())
-        # Start at a random broker; otherwise, the first broker would answer all clients.
+        # Start at a random broker, or the first would answer all clients.
         if known:
             start = self._random.below(len(known))
             known = known[start:] + known[:start]
@@ -431,8 +426,7 @@ class Metadata:
 
     def _accept(self, responses: Sequence[MetadataResponse]) -> None:
         for response in responses:
-            # Omit topics that were forgotten in the meantime, because they would not be requested
-            # again.
+            # Omit topics forgotten in the meantime, which would not be refreshed again.
             response.topics = [each for each in response.topics if each.name in self._tracked]
             self.view = self.view.after(response)
             for topic in response.topics:
@@ -440,7 +434,7 @@ class Metadata:
                     self._wanted.pop(topic.name or "", None)
         self._refreshed_at_ms = self._looked_at_ms = self._clock.monotonic_ms()
         self._failures = 0
-        # The topic has just been created, and its leader is still being elected.
+        # A topic has just been created, and its leader is still being elected.
         incomplete = any(
             self.view.errors.get(topic) == LeaderNotAvailable.code for topic in self._tracked
         )

@@ -37,7 +37,7 @@ class OffsetAndTimestamp(NamedTuple):
 
 
 class OffsetFinder:
-    """Asks the leaders of partitions for offsets."""
+    """Asks partition leaders for offsets."""
 
     def __init__(self, cluster: Cluster, isolation_level: int) -> None:
         self._cluster = cluster
@@ -46,16 +46,16 @@ class OffsetFinder:
     async def find(
         self, timestamps: Mapping[TopicPartition, int], timeout_ms: int
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """Return for each partition the first offset whose record is not older than the timestamp.
+        """Return each partition's first offset with a record at or after the timestamp.
 
-        `timestamps`: ms since the epoch, or LATEST, EARLIEST or MAX_TIMESTAMP. Raises Unreachable
-        or the KafkaError of a partition without an offset, after `timeout_ms` at most.
+        `timestamps`: ms since the epoch, or LATEST, EARLIEST or MAX_TIMESTAMP. If any partition
+        remains without an offset, its KafkaError or Unreachable is raised, after `timeout_ms` at
+        most.
         """
         found: dict[TopicPartition, OffsetAndTimestamp] = {}
 
         async def attempt() -> None:
-            # Do not request a partition again once it has a result, because leaders fail
-            # independently.
+            # Leaders fail independently: request only partitions without a result.
             missing = {tp: at for tp, at in timestamps.items() if tp not in found}
             by_leader = await self._by_leader(missing, timeout_ms)
             answers = await asyncio.gather(
@@ -132,5 +132,5 @@ class OffsetFinder:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Return whether the same request may succeed later."""
+    """Return whether a retry may succeed."""
     return isinstance(error, Unreachable) or (isinstance(error, KafkaError) and error.retriable)

@@ -1,6 +1,6 @@
-"""Describes each client option and its unit, for the documentation of client options. Pure.
+"""Describes each client option and its unit, for the documentation. Pure.
 
-The options are in the order of `client.config`; a test compares the two.
+The options are ordered as in `client.config`; a test compares the two.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Manages a client's channels, one per broker, which are opened on demand and after a loss.
+"""Manages a client's channels, one per broker, opened on demand and after a loss.
 
-At most one attempt per broker runs at a time, shared by all callers. After a failure the next
+At most one attempt per broker runs at a time, shared by all callers. After a failure, the next
 attempt waits (`reconnect.backoff.ms`, doubled up to `reconnect.backoff.max.ms`, with 20 % jitter so
 that a thousand clients do not reconnect at the same instant).
 """
@@ -22,7 +22,7 @@ def backoff_ms(failures: int, first_ms: int, most_ms: int, random: Random) -> in
     KIP-580)."""
     if failures <= 0 or first_ms <= 0:
         return 0
-    # Bound the shift; otherwise, it could create a number with thousands of bits.
+    # An unbounded shift could create a number with thousands of bits.
     plain = min(first_ms << min(failures - 1, 30), most_ms)
     fifth = plain // 5
     return plain - fifth + random.below(2 * fifth + 1)
@@ -50,11 +50,11 @@ class Pool:
         self._closed = False
 
     def ready_channel(self, node: BrokerAddress) -> Channel | None:
-        """Return the broker's channel if it is open right now."""
+        """Return the broker's channel if it is open."""
         slot = self._slots.get(node.node_id)
         if slot is None or slot.channel is None or not slot.channel.is_open:
             return None
-        # If a broker returns at another address, reconnect there under the same id.
+        # A broker may return under the same id at another address: reconnect to that.
         return slot.channel if slot.channel.node == node else None
 
     async def channel(self, node: BrokerAddress) -> Channel:
@@ -70,7 +70,7 @@ class Pool:
             slot.attempt.add_done_callback(retrieve_error)
         attempt = slot.attempt
         try:
-            # Shield the attempt, because other callers may be waiting for it too.
+            # Shield the attempt: other callers may be waiting for it, too.
             return await shielded(attempt)
         except asyncio.CancelledError:
             if self._closed and attempt.cancelled():

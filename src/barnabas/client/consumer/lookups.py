@@ -95,10 +95,9 @@ class Lookups:
     partitions_for_topic = partitions_for  # the name in other clients
 
     async def available_partitions_for(self, topic: str) -> list[int]:
-        """Return the numbers of the partitions that have a leader in the consumer's metadata.
+        """Return the partitions that have a leader, according to the consumer's metadata.
 
-        A broker is asked only if the consumer does not know the topic yet. Errors are those of
-        `partitions_for`.
+        A broker is asked only about an unknown topic. Errors are as for `partitions_for`.
         """
         view = await self._cluster.metadata.topic(
             arguments.topic_name(topic), self._api_timeout_ms, create=False

@@ -446,7 +446,7 @@ class Membership:
     async def _send_leave(self, reason: str) -> None:
         """Send LeaveGroup as a best effort; if it fails, the session times out.
 
-        A coordinator that does not respond in time still reads the request later.
+        A coordinator too slow to respond still receives the request.
         """
         # A static member stays in its group for session.timeout.ms, because it may return
         # (KIP-345).

@@ -120,9 +120,9 @@ class Polls(Lookups):
         return found
 
     async def getone(self, *topic_partitions: arguments.Partitions) -> ConsumerRecord:
-        """Return the next record, of these partitions if any are given, as soon as there is one.
+        """Wait for the next record (from these partitions, if any are given) and return it.
 
-        Errors are those of `poll`. The position moves record by record.
+        Errors are as for `poll`. The position advances record by record.
         """
         only = self._only(topic_partitions)
         while True:
@@ -325,7 +325,7 @@ class Polls(Lookups):
         return await self._group.poll(deadline_ms)
 
     async def _advance(self, deadline_ms: int) -> bool:
-        """Look up missing positions, fetch at known ones and wait; returns False if time is up."""
+        """Look up missing positions, fetch from known ones and wait; return False if time is up."""
         self._positions.look_up(self._assignment)
         self._fetcher.send_fetches()
         # A timeout whose deadline `_wake` sets costs less than a task per wait.

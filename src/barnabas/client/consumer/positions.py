@@ -1,10 +1,10 @@
-"""Finds the positions at which a consumer starts, from its group's offsets or by a rule (CO-5).
+"""Finds a consumer's starting positions, from its group's offsets or by a rule (CO-5).
 
-For polls, lookups run concurrently: the coordinator gets one request for all partitions that start
-at the group's offsets, and each leader gets one for its other partitions. A partition without a
-topic, a leader or a response does not delay the others. It is retried after the backoff or as soon
-as new metadata arrives; meanwhile, polls return the available records. The next poll raises any
-permanent error.
+For polls, lookups run concurrently: the coordinator is sent one request for all partitions that
+start at the group's offsets, and each leader one for the rest of its partitions. A partition
+without a topic, a leader or a response does not delay the others: polls return the available
+records, and the lookup is retried after the backoff or as soon as new metadata arrives. The next
+poll raises any permanent error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COMMITTED: Final = "committed"  # start at the group's offset, otherwise by auto
 
 
 class _Sought(NamedTuple):
-    """A partition being looked up; its response is valid only while the generation is unchanged."""
+    """A partition being looked up; its response is valid only if the generation has not changed."""
 
     state: AssignedPartition
     generation: int
@@ -83,9 +83,9 @@ class Positions:
                 continue
             if state.sought_in == state.generation:
                 continue  # under way
-            # The coordinator knows the group's offset; the leader, which may have to be found
-            # first, knows both ends of the log. With auto.offset.reset=none, there is nothing to
-            # ask (CO-5).
+            # The coordinator stores the group's offset; the leader, which may have to be found
+            # first, reports both ends of the log. With auto.offset.reset=none, nobody is asked
+            # (CO-5).
             sought = _Sought(state, state.generation)
             leader = self._cluster.metadata.view.leader(state.topic_partition)
             if state.reset == COMMITTED:
@@ -104,12 +104,12 @@ class Positions:
             self._begin(f"a lookup of offsets at {node}", those, self._start_by_rule(node, those))
 
     def _needs_metadata(self, state: AssignedPartition) -> bool:
-        """Return whether metadata must be requested to find the partition's leader."""
+        """Return whether metadata is needed to find the partition's leader."""
         metadata = self._cluster.metadata
         name = state.topic_partition
         topic = metadata.view.topics.get(name.topic)
         if topic is not None and name.partition not in topic.partitions:
-            # If partitions were just added, another broker may already know them.
+            # Another broker may know of partitions that were just added.
             if not self._is_news(state, UnknownPartition):
                 return True
             self._fail(state, unknown_partition(topic, name.partition))
@@ -146,7 +146,7 @@ class Positions:
                 for state, generation in those:
                     if state.sought_in == generation:
                         state.sought_in = -1
-            # Do this before sending any fetch to the same leaders, because a fetch might delay the
+            # Look up before sending any fetch to the same leaders, because a fetch might delay the
             # lookup.
             self.look_up(sought.state for sought in those if not sought.state.is_dropped)
             self._fetcher.wake()
@@ -224,10 +224,11 @@ class Positions:
     async def find(self, states: Sequence[AssignedPartition]) -> None:
         """Set the positions to the group's offsets, or by each partition's rule.
 
-        Raises the error of a partition without a position, after `default.api.timeout.ms` at most.
+        If any partition remains without a position, its error is raised, after
+        `default.api.timeout.ms` at most.
         """
         await self._go_to_committed([state for state in states if state.reset == COMMITTED])
-        # Partitions without a committed offset now follow the rule of auto.offset.reset.
+        # Partitions without a committed offset follow auto.offset.reset.
         states = [state for state in states if state.reset is not None]
         for state in states:
             if state.reset == "none":
@@ -236,7 +237,7 @@ class Positions:
         generations = [state.generation for state in states]
         found = await self._offsets.find(timestamps, self._timeout_ms)
         for state, generation in zip(states, generations, strict=True):
-            # Otherwise, the user has called seek in the meantime, which overrides the response.
+            # If the user has called seek in the meantime, that overrides the response.
             if state.generation == generation:
                 at = found[state.topic_partition]
                 state.seek(at.offset, at.leader_epoch)

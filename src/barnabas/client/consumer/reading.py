@@ -1,7 +1,7 @@
-"""Returns a chunk's records to the user in portions, deserializing each when returned. Pure.
+"""Returns a chunk's records in portions, deserialized one at a time. Pure.
 
-Corrupt data and a failing deserializer become the partition's error, after the preceding records.
-The position stays at the record in question, so that the user can seek past it.
+The preceding records are returned before corrupt data or a failing deserializer becomes the
+partition's error. The position stays at that record, so that the user can seek past it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def deserialization(
 
 
 class Reading:
-    """Tracks a chunk that is being read and how far the user has read."""
+    """A chunk being read, and how far the user has read."""
 
     __slots__ = ("_at", "_chunk", "_deserialize", "_generation", "_lists", "_records", "state")
 
@@ -64,7 +64,7 @@ class Reading:
         self._at = 0  # the index of the next record
 
     def next_record(self) -> ConsumerRecord | None:
-        """Return the next record of the batch in use; None if `take_into` has to be called."""
+        """Return the next record of the batch in use; None if `take_into` must be called."""
         state = self.state
         if (
             self._at >= len(self._records)
@@ -116,6 +116,6 @@ class Reading:
             state.advance(record.offset + 1, epoch)
 
     def give_back(self) -> None:
-        """Give the remaining records back, so that they are refetched."""
+        """Give up the remaining records, which will be refetched."""
         if self.state.is_current(self._generation):
             self.state.refetch()

@@ -1,8 +1,8 @@
-"""Finds the offsets at which partitions have records, because some offsets have none.
+"""Finds the offsets that have records: some have none.
 
 Transaction markers occupy offsets, compaction removes records without renumbering the others, and a
-read_committed consumer does not see aborted records. Therefore, only the batches show how many
-records a range contains, or where the last ten begin.
+read_committed consumer does not see aborted records. How many records a range contains, or where
+the last ten begin, can only be seen in the batches.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ async def read_spans(
     spans: Mapping[TopicPartition, Span],
     take: Callable[[TopicPartition, FetchedBytes], bool],
 ) -> None:
-    """Read these ranges and hand each fetch to `take`, which returns True if that is enough.
+    """Read these ranges, passing each fetch to `take`, which returns True when it has enough.
 
-    The last fetch of a range may hold records after its end. Assignment and errors are as in
+    The last fetch of a range may hold records after its end. Assignment and errors are as for
     `record_offsets`.
     """
     unread = {name: span for name, span in spans.items() if span.begin < span.end}
@@ -70,8 +70,7 @@ async def read_spans(
             raise Unreachable(f"no records of {names} arrived for a minute")
         enough = {name for name, answer in answers.items() if take(name, answer)}
         for name, span in list(unread.items()):
-            # Compare the position, which also advances if the range has been deleted in the
-            # meantime.
+            # Compare the position, which advances even if the range has been deleted.
             if name in enough or await consumer.position(name) >= span.end:
                 del unread[name]
                 consumer.pause(name)
@@ -83,8 +82,8 @@ async def last_records(
 ) -> dict[TopicPartition, int]:
     """Return the offset of each range's `count`-th last record, or its start if it has fewer.
 
-    It reads backwards in ranges that double in size until they contain enough records, so a long
-    tail of aborted records costs no more than its length. Assignment and errors are as in
+    It reads backwards, in ranges that double in size until they contain enough records: a long tail
+    of aborted records costs no more than its length. Assignment and errors are as for
     `record_offsets`.
     """
     starts: dict[TopicPartition, int] = {}
@@ -92,7 +91,7 @@ async def last_records(
     unread = dict(spans)
     width = count
     while unread:
-        # If there are no more offsets than wanted records, take all of them without counting.
+        # If there are no more offsets than wanted records, take them all without reading.
         starts |= {
             name: begin for name, (begin, end) in unread.items() if end - begin <= missing[name]
         }

@@ -2,11 +2,11 @@
 
 The algorithm (KIP-54) has three steps. First, members keep their partitions. Next, each unassigned
 partition, starting with those that have the fewest subscribers, goes to the subscriber with the
-fewest partitions. Finally, partitions move as long as this makes the distribution more even, if
+fewest partitions. Finally, partitions move as long as the distribution becomes more even, if
 necessary along a chain of members: A may have to give to B, which shares a topic with it, so that B
-can give to C. Once no chain ends at a member with at least two partitions fewer than the member
-where it starts, no assignment is more even (a semi-matching without a cost-reducing path is
-optimal). The outcome is therefore balanced for any subscriptions.
+can give to C. Once no chain leads from a member to one with at least two partitions fewer, no
+assignment is more even (a semi-matching without a cost-reducing path is optimal). The outcome is
+therefore balanced for any subscriptions.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def withhold_moving(assignment: GroupAssignment, members: Sequence[GroupMember])
         for partition in partitions:
             claims[partition] = claims.get(partition, 0) + 1
     return {
-        # Partitions that another member still claims are assigned in the next rebalance, which that
-        # member requests after revoking them (KIP-429).
+        # A partition that another member still claims is assigned in the next rebalance, which that
+        # member requests once it has revoked it (KIP-429).
         member_id: [
             partition
             for partition in partitions
@@ -91,13 +91,13 @@ class _Distribution:
                 self.held[place][partition] = None
 
     def place_orphans(self) -> None:
-        """Give each unassigned partition to the subscriber with the fewest partitions (AS-4)."""
+        """Assign each unowned partition to the subscriber with the fewest partitions (AS-4)."""
         taken = {partition for held in self.held for partition in held}
         # Keep one heap, ordered by number of partitions, for each set of subscribers. The numbers
-        # only grow, so an outdated entry is too small and surfaces early enough to be corrected.
+        # only grow: an outdated entry is too low, so it surfaces early enough to be corrected.
         heaps: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-        # Start with topics that have few subscribers: topics with more subscribers can still even
-        # out the imbalance that these leave.
+        # Topics with few subscribers come first: those with more can even out the imbalance left
+        # behind.
         by_choice = sorted(self._topics, key=lambda topic: (len(self._subscribers[topic]), topic))
         for topic in by_choice:
             subscribers = self._subscribers[topic]
@@ -130,8 +130,8 @@ class _Distribution:
                 return
             chain, reached = self._chain(giver)
             if not chain:
-                # All reachable members have as many partitions as the giver, or one fewer. A member
-                # with fewer will never find a taker among them, so they are final.
+                # All reachable members have as many partitions as the giver, or one fewer. They are
+                # final: no member with fewer partitions will find a taker among them.
                 settled |= reached
             for source, topic, target in chain:
                 partition = self._shelves[source].take(topic, target)
@@ -142,9 +142,8 @@ class _Distribution:
     def _chain(self, giver: int) -> tuple[list[_Step], set[int]]:
         """Return the chain from `giver` moving the fewest kept partitions, and the members reached.
 
-        The search is by cost: 0 for a partition that its holder did not have before, otherwise 1.
-        Topics are also nodes, because the holder of a topic's partition can give it to any
-        subscriber.
+        The search is by cost: 0 for a partition that is new to its holder, otherwise 1. Topics are
+        nodes, too, because the holder of a topic's partition can give it to any subscriber.
         """
         limit = len(self.held[giver]) - 2
         direct = self._direct(giver, limit)
@@ -171,15 +170,15 @@ class _Distribution:
             shelf = self._shelves[node]
             for each_topic in shelf.topics:
                 if each_topic not in done:
-                    # Free steps go to the front and the others to the back, so the queue remains
-                    # ordered by cost without being sorted.
+                    # Free steps go to the front, all others to the back: the queue remains ordered
+                    # by cost.
                     put = queue.appendleft if each_topic in shelf.moved else queue.append
                     put((each_topic, node, each_topic))
         return [], {node for node in done if isinstance(node, int)}
 
     def _steps(self, giver: int, taker: int, came: Mapping[int, tuple[int, str]]) -> list[_Step]:
-        # Apply the chain from its end, so that each member along it gives before it receives and
-        # does not pass on a partition that it has just received.
+        # Apply the chain from its end: each member gives before it receives, and never passes on a
+        # partition that it has just received.
         steps: list[_Step] = []
         while taker != giver:
             source, topic = came[taker]
@@ -202,8 +201,7 @@ class _Distribution:
 class _Shelf:
     """A member's partitions by topic, and within a topic by the member that had them before.
 
-    A member may hold thousands of partitions and gives them away one by one; this class avoids
-    searching among them.
+    A member may hold thousands of partitions and give them away one by one, without searching.
     """
 
     __slots__ = ("moved", "place", "topics")
@@ -222,8 +220,7 @@ class _Shelf:
     def take(self, topic: str, target: int) -> TopicPartition:
         """Remove the partition to give to `target`.
 
-        Prefers a partition that `target` had before, then one that is new to this member, then the
-        last one.
+        Prefers a partition that `target` had before, then one new to this member, then the last.
         """
         origins = self.topics[topic]
         origin: int | None = self.place

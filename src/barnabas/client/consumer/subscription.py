@@ -13,21 +13,21 @@ ListenerResult = Awaitable[None] | None
 
 
 class RebalanceListener:
-    """Is notified within `poll`, `unsubscribe` and `close` of partitions gained and lost.
+    """Is told of partitions gained and lost, during `poll`, `unsubscribe` and `close`.
 
     With an eager assignor, all partitions are revoked before each rebalance and assigned after it.
-    With only cooperative-sticky, just the partitions that change owners are revoked and assigned:
-    the others stay assigned, and are read even during the rebalance (KIP-429).
+    With cooperative-sticky alone, only partitions that change owners are revoked and assigned; the
+    rest are read throughout the rebalance (KIP-429).
 
     Subclass it and override the methods that you need, each as `def` or `async def`.
     """
 
     def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
-        """Called before other members get these partitions: processed records can be committed."""
+        """Called before other members get these partitions: the last chance to commit."""
         return None
 
     def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
-        """Called with assigned partitions before anything is read from them; `seek` here if needed.
+        """Called with newly assigned partitions before they are read; may call `seek`.
 
         Called after every rebalance; the list is empty if this member got no new partitions.
         """
@@ -43,7 +43,7 @@ class RebalanceListener:
 
 def checked_listener(listener: object) -> None:
     """Raise TypeError unless the listener is a RebalanceListener or None."""
-    # Check the methods: the listener's class need not derive from RebalanceListener.
+    # A listener's class need not derive from RebalanceListener, so check the methods.
     names = ("on_partitions_revoked", "on_partitions_assigned", "on_partitions_lost")
     if listener is not None and not all(callable(getattr(listener, name, None)) for name in names):
         kind = type(listener).__name__
@@ -51,7 +51,7 @@ def checked_listener(listener: object) -> None:
 
 
 class Subscription:
-    """A subscription to topics by name or by a pattern; `names` contains the current topics."""
+    """A subscription by topic names or by a pattern; `names` contains the current topics."""
 
     __slots__ = ("_wanted", "exclude_internal", "listener", "names", "pattern")
 
@@ -62,7 +62,7 @@ class Subscription:
         *,
         exclude_internal: bool,
     ) -> None:
-        """Raises TypeError if a single name is given, or ValueError if no name is given."""
+        """Raises TypeError for a single name, or ValueError for none at all."""
         self.listener = listener or RebalanceListener()
         self.exclude_internal = exclude_internal
         self.pattern: re.Pattern[str] | None = None

@@ -1,4 +1,4 @@
-"""Decodes fetched records into an Arrow table column by column, without Python work per record.
+"""Decodes fetched records into an Arrow table column by column, with no Python work per record.
 
 The module needs pyarrow and numpy, which are imported at the first `poll_arrow`; a data frame also
 needs pandas.
@@ -27,7 +27,7 @@ PANDAS = (*ARROW, "pandas")
 def require(method: str, libraries: Sequence[str]) -> None:
     """Import the libraries that a method needs.
 
-    Raises MissingLibrary if one is missing.
+    Raises MissingLibrary if any is missing.
     """
     for name in libraries:
         try:
@@ -62,7 +62,7 @@ def _batches(
     from barnabas.records.columns import ALL_OFFSETS, iterate_columns
 
     with_headers = "headers" in schema.names
-    # The first batch may begin before the requested offset, because brokers send whole batches.
+    # The first batch may begin before the requested offset: brokers send whole batches.
     found = iterate_columns(
         chunk.records,
         range(chunk.offset, ALL_OFFSETS.stop),

@@ -1,8 +1,8 @@
-"""Asks leaders whether their logs still contain the records that a consumer has read (KIP-320).
+"""Asks leaders whether their logs contain the records that a consumer has read (KIP-320).
 
 If a leader was elected without being in sync, or its disk lost the end of its log, the position's
-epoch ends below the position in that log. A consumer that continued there would skip the records
-written instead.
+epoch ends below the position in that log. A consumer that continued at its position would skip the
+records written instead.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Truncation:
                 continue  # the user called seek, or the leader changed
             answer = answers.get(state.topic_partition)
             if not is_able:
-                state.is_doubtful = False  # as in versions without epochs
+                state.is_doubtful = False  # as before leader epochs existed
             elif answer is None or answer.error_code:
                 self._on_error(state, 0 if answer is None else answer.error_code)
             else:
@@ -97,9 +97,9 @@ class Truncation:
         state.not_before_ms = now_ms + self._cluster.config.retry_backoff_ms
 
     def _judge(self, state: AssignedPartition, answer: EpochEndOffset) -> None:
-        """Apply a leader's response about the end of the position's epoch."""
-        # The response gives the end of the largest epoch in the leader's log that is not above
-        # ours. If that end is not below the position, the log has all records that were read.
+        """Compare the position with the end of its epoch at the leader."""
+        # The response contains the end of the largest epoch in the leader's log that is not above
+        # ours. If that end is not below the position, no record that was read is missing.
         is_known = answer.leader_epoch >= 0 and answer.end_offset >= 0
         if is_known and answer.end_offset >= state.position:
             state.is_doubtful = False

@@ -1,4 +1,4 @@
-"""Defines the lag of a group as known after a look. Pure."""
+"""Defines a group's lag, as of one observation. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from barnabas.types import TopicPartition
 
 
 class GroupLag(NamedTuple):
-    """Holds a group, and the verdict on each partition that it reads."""
+    """A group, and the verdict on each partition that it reads."""
 
     group: GroupDescription
     verdicts: Mapping[TopicPartition, Verdict]

@@ -1,7 +1,7 @@
-"""Remembers, for one group in one partition, the samples that verdicts need. Pure.
+"""Stores the samples on which a group's verdict in one partition is based. Pure.
 
-Consumers commit in steps, by default every five seconds. Between two commits the lag only grows, so
-a trend over arbitrary samples would depend on where in a step it begins and ends. Trends are
+Consumers commit in steps, by default every five seconds. Between two commits, the lag only grows: a
+trend over arbitrary samples would depend on where in a step it begins and ends. Trends are
 therefore measured from commit to commit.
 """
 
@@ -25,7 +25,7 @@ _FLAT: Final = 0.05
 
 
 class End(NamedTuple):
-    """Records where the log ended, and when it was first and last seen to end there."""
+    """An end offset of the log, and when it was first and last seen."""
 
     offset: int
     first_ms: int
@@ -42,7 +42,7 @@ class Pace(NamedTuple):
 
 
 class History:
-    """The samples of the last minute, and what has to be remembered for longer."""
+    """The samples of the last minute, and a few older facts."""
 
     __slots__ = (
         "_ends",
@@ -59,7 +59,7 @@ class History:
         self._ends: deque[End] = deque(maxlen=_MOST_ENDS)
         self._first_end = 0  # the log's end when the present member was first seen
         self.caught_up_at_ms: int | None = None  # when there was last nothing to read
-        self.moved_at_ms: int | None = None  # when the offset was last seen to have moved
+        self.moved_at_ms: int | None = None  # when the offset was last seen to move
         self.moved_alone_at_ms: int | None = None  # ... while no member had the partition
         self.stalled_since_ms: int | None = None
         """The time since which the same member has left records unread and its offset unmoved."""
@@ -74,7 +74,7 @@ class History:
         return self._samples[-1].at_ms - self._samples[0].at_ms
 
     def add(self, sample: Sample) -> None:
-        """Add the next sample; after a reset of the offset or of the log, start over."""
+        """Add the next sample; start over if the offset or the log was reset."""
         if self._samples and self._has_restarted(sample):
             self._samples.clear()
             self.caught_up_at_ms = self.moved_at_ms = self.moved_alone_at_ms = None
@@ -92,8 +92,7 @@ class History:
         if before is not None and before.committed != sample.committed:
             self.moved_at_ms = sample.at_ms
             self.stalled_since_ms = None
-            # A member commits once more when it leaves; such a commit does not count as made
-            # without a member.
+            # A member's last commit, made as it leaves, does not count as made without a member.
             if before.member is None and sample.member is None:
                 self.moved_alone_at_ms = sample.at_ms
         if sample.end is not None and sample.most == 0:
@@ -105,8 +104,8 @@ class History:
     def arrived_ms(self, offset: int) -> float | None:
         """Return when the record at an offset was appended, by the monotonic clock.
 
-        The time is interpolated between the two looks before and after it. None: the record was
-        there before the first look, or is not there yet.
+        The time is interpolated between the observations before and after it. None: the record
+        predates the first observation, or does not exist yet.
         """
         at = bisect_right(self._ends, offset, key=lambda end: end.offset)
         if at == 0 or at == len(self._ends):
@@ -129,7 +128,7 @@ class History:
         moves = recent if len(recent) >= _LEAST_MOVES else moves[-_LEAST_MOVES:]
         longest = max(now.at_ms - before.at_ms for before, now in pairwise(moves))
         first, last, now = moves[0], moves[-1], samples[-1]
-        # The next commit is overdue, so the consumer has become slower.
+        # The next commit is overdue: the consumer has become slower.
         if now.at_ms - last.at_ms > longest:
             moves.append(now)
             last = now
@@ -137,7 +136,7 @@ class History:
         assert first.end is not None and last.end is not None, "the others were left out"
         write_rate = (last.end - first.end) / seconds
         read_rate = (last.position - first.position) / seconds
-        # Each commit was made at some time since the look before it.
+        # A commit may have been made at any time since the previous observation.
         blur = 2 * self.watched_ms / (len(self._samples) - 1) / (last.at_ms - first.at_ms)
         tolerance = max(write_rate, read_rate) * max(_FLAT, min(blur, 0.5))
         return Pace(write_rate, read_rate, _slope(moves), tolerance)
@@ -161,11 +160,11 @@ class History:
             self._ends.popleft()
 
     def _must_move(self, sample: Sample) -> bool:
-        """Return whether the member certainly has something to read, and therefore to commit."""
+        """Return whether the member must have something to read, and therefore to commit."""
         if sample.member is None or sample.least == 0:
             return False
-        # Before its first commit a member may begin at the end of the log, where only later records
-        # count (`auto.offset.reset`).
+        # Before its first commit, a member may start at the end of the log, and then only later
+        # records count (`auto.offset.reset`).
         return sample.committed is not None or (sample.end or 0) > self._first_end
 
 

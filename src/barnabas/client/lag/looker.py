@@ -1,7 +1,7 @@
 """Looks at groups repeatedly, and judges their lag in each partition.
 
-A look requests the committed offsets from the coordinators, then the starts and ends of the logs
-from the leaders, and reads a limited number of records from each partition that has unread ones.
+Each look requests the committed offsets from the coordinators, then the starts and ends of the logs
+from the leaders. It reads a limited number of records from each partition with unread ones.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ _FETCHED_BYTES: Final = 65_536  # often, only the first record of a range is nee
 _GIVE_UP_MS: Final = 60_000  # how long a range is skipped after an error
 
 _Range = tuple[TopicPartition, int]
-"""A partition and a group's position in it. Groups at the same position share the records that were
-read."""
+"""A partition and a group's position in it. Groups at the same position share what is read."""
 
 
 class _Logs(NamedTuple):
@@ -95,8 +94,8 @@ class LagLooker:
     ) -> list[GroupLag]:
         """Return the current lag of these groups, or of all groups of the cluster.
 
-        History is kept only for the groups of the last look and for `others`, which a later look
-        will request again. Raises KafkaError or Unreachable.
+        History is kept only for the groups of the latest look, and for `others`, which a later look
+        will include. Raises KafkaError or Unreachable.
         """
         if names is None:
             names = [listing.group_id for listing in await self._admin.list_groups()]
@@ -120,8 +119,8 @@ class LagLooker:
     async def _samples(
         self, groups: list[GroupDescription]
     ) -> tuple[dict[str, dict[TopicPartition, Sample]], str]:
-        """Return each group's samples, and why some records were not read, or ""."""
-        # Offsets are requested before the ends, so that no group can be beyond an end.
+        """Return each group's samples, and why some records were not read ("": all were)."""
+        # Request offsets before ends, so that no group can be beyond an end.
         committed, read, led = await readings(self._admin, groups)
         logs = await self._logs(led)
         at_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
@@ -161,7 +160,7 @@ class LagLooker:
         return _Logs(starts, {name: at.offset for name, at in ends.items()})
 
     async def _read_unread(self, samples: Iterable[tuple[TopicPartition, Sample]]) -> str:
-        """Read from each position that has unread offsets, and return what went wrong, or ""."""
+        """Read from each position with unread offsets, and return any problem, or ""."""
         ends = {
             (name, sample.position): sample.end
             for name, sample in samples
@@ -171,8 +170,7 @@ class LagLooker:
         self._read = {
             key: unread
             for key, unread in self._read.items()
-            # A log that has become shorter is a different one: it was truncated, or its topic was
-            # recreated.
+            # A shorter log is a different log: it was truncated, or its topic was recreated.
             if key in ends and unread.read_to <= ends[key]
         }
         self._given_up = {
@@ -180,12 +178,12 @@ class LagLooker:
             for key, (at_ms, reason) in self._given_up.items()
             if key in ends and now_ms - at_ms < _GIVE_UP_MS
         }
-        # Ranges that have not been read yet come first, so that each gets its turn.
+        # Unread ranges come first, so that each has its turn.
         waiting = sorted(ends.keys() - self._given_up, key=lambda key: (key in self._read, key))
         waiting = waiting[:_MOST_RANGES]
         deadline_ms = now_ms + int(_READ_S * 1000)
         while waiting and (left_ms := deadline_ms - self._clock.monotonic_ms()) > 0:
-            # A consumer has only one position in a partition, so other groups need more rounds.
+            # A consumer has one position per partition, so several groups take several rounds.
             turn: dict[TopicPartition, int] = {}
             for name, position in waiting:
                 turn.setdefault(name, position)
@@ -203,7 +201,7 @@ class LagLooker:
 
 
 def _unassigned_because(group: GroupDescription) -> str:
-    """Return why it is not known which member has a partition, or ""."""
+    """Return why the owner of a partition is unknown, or ""."""
     if group.state in ("PreparingRebalance", "CompletingRebalance"):
         return "the group is rebalancing"
     if group.members and group.protocol_type != CONSUMER_PROTOCOL:

@@ -1,4 +1,4 @@
-"""Reads a limited number of the records that a group has not read yet, to count and date them."""
+"""Reads a limited number of a group's unread records, to count and date them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class UnreadReader:
     def __init__(self, consumer: Consumer, most: int) -> None:
         """`consumer` must begin at the earliest record when its offset is out of range.
 
-        A range that seems to hold more than `most` records is not counted to its end.
+        A range that seems to hold more than `most` records is not counted in full.
         """
         self._consumer = consumer
         self._most = most
@@ -59,7 +59,7 @@ class UnreadReader:
             if len(topics) == 1:
                 return dict.fromkeys(self._unfinished(ranges, found), in_one_line(error))
             errors: dict[TopicPartition, str] = {}
-            # An error of one topic, such as a missing permission, must not hide the other topics.
+            # One topic's error, such as a missing permission, must not hide the other topics.
             for topic in topics:
                 own = {name: span for name, span in ranges.items() if name.topic == topic}
                 errors |= await self._read(own, found)
@@ -69,7 +69,7 @@ class UnreadReader:
     def _unfinished(
         self, ranges: Mapping[TopicPartition, Span], found: Mapping[TopicPartition, Unread]
     ) -> dict[TopicPartition, Span]:
-        """Return what is still to be read of each range."""
+        """Return the unread rest of each range."""
         unfinished = {}
         for name, (begin, end) in ranges.items():
             before = found.get(name)
@@ -80,7 +80,7 @@ class UnreadReader:
         return unfinished
 
     def _is_long(self, unread: Unread, span: Span) -> bool:
-        """Return whether the range contains more than `most` records, judging by its beginning."""
+        """Return whether the range contains more than `most` records, judging by its start."""
         read = max(unread.read_to - span.begin, 1)
         return unread.records * (span.end - span.begin) > self._most * read
 
@@ -88,7 +88,7 @@ class UnreadReader:
 def _continued(
     before: Unread | None, name: TopicPartition, answer: FetchedBytes, end: int
 ) -> Unread:
-    """Return what is known after another fetch of a range up to `end`."""
+    """Add another fetch of a range up to `end` to what is known."""
     records, first_ms = (0, -1) if before is None else (before.records, before.first_ms)
     chunk = Chunk(name, answer.offset, answer.records, answer.aborted, answer.high_watermark)
     for batch in chunk.lists(check_crcs=True):

@@ -1,4 +1,4 @@
-"""Requests what groups have committed, and finds the partitions that they read."""
+"""Requests groups' committed offsets, and finds the partitions that they read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def readings(admin: Admin, groups: list[GroupDescription]) -> Readings:
     """Return what these groups have committed and read."""
     committed = {
         group.group_id: {}
-        # A nonexistent group has no offsets, and a request for them would cause an error.
+        # A nonexistent group has no offsets, and a request for them would fail.
         if group.state == DEAD
         else await admin.list_group_offsets(group.group_id)
         for group in groups
@@ -71,11 +71,10 @@ def read_partitions(
     committed offsets. `topics` contains the existing topics, with their partition numbers.
     """
     found = {name for member in group.members for name in member.partitions} | set(committed)
-    # For other protocols, such as that of Connect, the topics of a subscription are not known.
+    # In other protocols, such as Connect's, the subscribed topics are unknown.
     if group.protocol_type == CONSUMER_PROTOCOL:
         subscribed = {topic for member in group.members for topic in member.topics}
-        # The members may have been assigned only some partitions so far; the group will get the
-        # others later.
+        # Members may have only some of the partitions so far; the group will read all of them.
         whole = subscribed if group.members else {name.topic for name in committed}
         found |= {TopicPartition(topic, n) for topic in whole for n in topics.get(topic, ())}
     return sorted(found)

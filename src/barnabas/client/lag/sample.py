@@ -1,10 +1,10 @@
-"""Defines a sample of a group's lag in one partition: everything that one look shows. Pure.
+"""Defines a sample of a group's lag in one partition: all that one observation shows. Pure.
 
 An offset is not a record: transaction markers take offsets, compaction removes records without
-renumbering the others, and aborted records are invisible to a read_committed consumer. Only reading
-the batches shows how many records a range contains. A look reads a limited number of batches, so
-the number of unread records has a lower and an upper bound, which are equal once everything was
-read.
+renumbering the others, and aborted records are invisible to a read_committed consumer. Only the
+batches themselves show how many records a range contains. An observation reads a limited number of
+them, so the number of unread records has a lower and an upper bound, which are equal once
+everything has been read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Unread(NamedTuple):
-    """Describes what was read of a range that starts at a group's position."""
+    """What was read of a range that starts at a group's position."""
 
     records: int  # found
     read_to: int  # the range was read up to this offset
@@ -31,11 +31,11 @@ class Sample(NamedTuple):
     end: int | None  # None: unknown, because the partition has no leader
     unread: Unread | None = None  # None: nothing was read
     member: str | None = None  # the member to which the partition is assigned
-    unassigned_because: str = ""  # why it is not known which member has the partition
+    unassigned_because: str = ""  # why the owner is unknown
 
     @property
     def position(self) -> int:
-        """The offset from which the group still has to read."""
+        """The offset at which the group will read on."""
         # Records below the start were deleted. Without a commit, everything counts.
         return self.start if self.committed is None else max(self.committed, self.start)
 
@@ -46,17 +46,17 @@ class Sample(NamedTuple):
 
     @property
     def least(self) -> int:
-        """The group has at least this many records to read."""
+        """The least number of records that the group has to read."""
         return 0 if self.unread is None else self.unread.records
 
     @property
     def most(self) -> int:
-        """The group has at most this many records to read."""
+        """The greatest number of records that the group may have to read."""
         if self.unread is None or self.end is None:
             return self.offsets
         return self.unread.records + max(self.end - max(self.unread.read_to, self.position), 0)
 
     @property
     def lost(self) -> int:
-        """The number of offsets that were deleted before the group read them."""
+        """The number of offsets deleted before the group read them."""
         return 0 if self.committed is None else max(self.start - self.committed, 0)

@@ -14,7 +14,7 @@ class LagSum(NamedTuple):
 
     state: State  # the state that needs the most attention
     records: int  # unread, at most, in the partitions where this is known
-    is_exact: bool  # there are exactly this many, and no partition is left out
+    is_exact: bool  # an exact count, with no partition left out
     age: Age | None  # of the record that has waited longest
     catch_up_s: float | None  # until all partitions are caught up; None: never, or unknown
 
@@ -94,8 +94,7 @@ def _oldest(ages: list[Age], *, is_complete: bool) -> Age | None:
     oldest = max(ages, key=lambda age: age.seconds, default=None)
     if oldest is None:
         return None if not is_complete else Age(0.0, Basis.RECORD)
-    # Where the age of a partition is unknown or only a bound, that partition may have an older
-    # record.
+    # A partition whose age is unknown or only a bound may have an older record.
     if not is_complete or any(age.basis is Basis.BOUND for age in ages):
         return oldest._replace(basis=Basis.BOUND)
     return oldest

@@ -17,12 +17,12 @@ from barnabas.client.lag.sample import Sample
 from barnabas.counted import counted
 
 PATIENCE_MS: Final = 30_000
-"""This is the default patience: a member that has not moved its offset for six times the default
+"""The default patience: a member whose offset has not moved for six times the default
 `auto.commit.interval.ms` is stuck."""
 
 
 class State(Enum):
-    """What a group does in a partition, in order of increasing severity."""
+    """A group's state in a partition, in order of increasing severity."""
 
     CAUGHT_UP = "caught up"
     CATCHING_UP = "catching up"
@@ -39,11 +39,11 @@ class State(Enum):
 
 
 class Basis(Enum):
-    """How the age of the first unread record is known."""
+    """How the age of the first unread record was found."""
 
     RECORD = "record"  # from its timestamp
     WATCH = "watch"  # from the looks between which it was appended
-    BOUND = "bound"  # it was there at the first look, so this is a lower bound
+    BOUND = "bound"  # a lower bound: it predates the first look
 
 
 class Age(NamedTuple):
@@ -57,9 +57,9 @@ class Verdict(NamedTuple):
     """What is known about a group's lag in a partition."""
 
     state: State
-    reason: str  # why it is in this state; "" if there is nothing to explain
+    reason: str  # why it is in this state; "" if that needs no explanation
     records: int | None  # unread, at most
-    is_exact: bool  # there are exactly this many unread records
+    is_exact: bool  # the number is exact
     age: Age | None
     pace: Pace | None  # None: fewer than two commits were seen
     catch_up_s: float | None  # at the present rate; None: never, or unknown
@@ -70,7 +70,7 @@ NOTHING_UNREAD: Final = Age(0.0, Basis.RECORD)
 
 
 def judge(history: History, patience_ms: int = PATIENCE_MS) -> Verdict:
-    """Return the verdict on a history with at least one sample.
+    """Judge a history, which needs at least one sample.
 
     `patience_ms`: a member that leaves its offset unmoved for this long, although it has records to
     read, is stuck.
@@ -178,7 +178,7 @@ def _age(history: History) -> Age | None:
     if sample.most == 0:
         return NOTHING_UNREAD
     unread = sample.unread
-    # A record from the future has a wrong time, which says nothing about the group.
+    # A timestamp in the future is wrong, and tells nothing about the group.
     if unread is not None and 0 <= unread.first_ms <= sample.wall_ms:
         return Age((sample.wall_ms - unread.first_ms) / 1000, Basis.RECORD)
     arrived_ms = history.arrived_ms(sample.position)

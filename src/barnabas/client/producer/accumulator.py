@@ -6,10 +6,10 @@
                   |  `-- expire, fail_waiting --> failed
                   `------- put back in its old place, or split into its parts (KIP-126)
 
-The module is pure: `now_ms` is an argument, and nothing here waits. It enforces the memory limit
+The module is pure: `now_ms` is an argument, and nothing waits. It enforces the memory limit
 (`buffer.memory` counts appended records without an outcome), decides when a batch may be sent, and
-manages the idempotent producer's identity. Every appended record gets exactly one outcome. A failed
-record may nevertheless be stored: after an unanswered attempt, the client cannot know.
+manages the idempotent producer's identity. Every appended record has exactly one outcome. A failed
+record may still be stored: after an unanswered attempt, the client cannot know.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from barnabas.types import TopicPartition
 
 _REMEMBERED_BATCHES = 5  # the broker remembers this many batches per producer and partition
 
-# An attempt that was rejected with one of these errors appended nothing.
+# An attempt rejected with any of these errors appended nothing.
 SEQUENCE_ERRORS = (OutOfOrderSequenceNumber, UnknownProducerId, InvalidProducerEpoch)
 
 
 class Ready(NamedTuple):
-    """The partitions to send for, and the time at which to ask again."""
+    """The partitions ready to send, and when to ask again."""
 
     queues: list[PartitionQueue]  # partitions with a batch that can be sent now
     next_ms: int | None  # when the next batch becomes ready or expires
@@ -85,7 +85,7 @@ class Statistics:
         self.longest_request_ms = max(self.longest_request_ms, took_ms)
 
     def as_dict(self) -> dict[str, float]:
-        """Return the numbers by name, with units; `_total` is a count since the start."""
+        """Return the numbers by name, with units; names in `_total` are counts since the start."""
         return {
             "records_acknowledged_total": self.acknowledged_records,
             "records_failed_total": self.failed_records,
@@ -107,8 +107,8 @@ class Accumulator:
         self._codec = CODEC_NAMES.index(config.compression_type)
         self._most_in_flight = config.max_in_flight_requests_per_connection
         if config.enable_idempotence:
-            # A sixth batch in flight would make the broker forget the first, and then a repetition
-            # of the first could not be recognised (PR-6).
+            # A sixth batch in flight would make the broker forget the first, which it could not
+            # recognise if repeated (PR-6).
             self._most_in_flight = min(self._most_in_flight, _REMEMBERED_BATCHES)
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._active: dict[TopicPartition, PartitionQueue] = {}  # partitions with a waiting batch
@@ -149,14 +149,13 @@ class Accumulator:
         size_bytes = record.size_bytes
         queue = self._queues.get(topic_partition) or self._new_queue(topic_partition)
         batch = queue.open_batch()
-        # `size_bytes` is an upper bound, so a batch may be closed a few bytes early, but never too
-        # late.
+        # `size_bytes` is an upper bound: a batch may be closed a few bytes early, but never late.
         if batch is None or batch.size_bytes + size_bytes > self._config.batch_size:
             limit = self._config.batch_size
             batch = ProducerBatch(topic_partition, self._begin(), self._codec, now_ms, limit)
         index = batch.append(timestamp_ms, record.key, record.value, record.headers, size_bytes)
         self.used_bytes += size_bytes
-        if index == 0:  # only now, so that a record that fails leaves no empty batch
+        if index == 0:  # only now: a failing record must leave no empty batch
             self._enqueue(queue, batch)
             self.used_bytes += HEADER_BYTES
         return batch, index
@@ -189,7 +188,7 @@ class Accumulator:
         return queue
 
     def _begin(self) -> int:
-        """Return the number of a new batch. Raises the errors of `check_loop`."""
+        """Number a new batch. Raises the errors of `check_loop`."""
         self.check_loop()
         return self._batches_made * NUMBER_STEP
 
@@ -214,14 +213,14 @@ class Accumulator:
         return sum(len(queue.in_flight) for queue in self._queues.values())
 
     def ready(self, now_ms: int) -> Ready:
-        """Return the partitions with a batch to send now, and the latest time to ask again."""
+        """Return the partitions with a batch ready to send, and the latest time to ask again."""
         queues = []
         next_ms: int | None = None
         for queue in self._active.values():
             first = queue.waiting[0]
             due_ms = first.created_ms + self._config.delivery_timeout_ms
             # If a partition is held or has the maximum in flight, only a response can make it
-            # ready, and that wakes the sender. Until then, only the expiry of its batch is due.
+            # ready, and that wakes the sender. Meanwhile, its batch can only expire.
             if not queue.is_held and len(queue.in_flight) < self._most_of(queue):
                 leave_ms = max(queue.not_before_ms, self._leaves_at_ms(queue, first))
                 if leave_ms <= now_ms:
@@ -232,16 +231,16 @@ class Accumulator:
         return Ready(queues, next_ms)
 
     def _most_of(self, queue: PartitionQueue) -> int:
-        """Return how many of the partition's batches can be in flight."""
-        # A leader accepts any first sequence from a producer that it does not know, so send the
-        # first batch alone; see the invariants of `partition_queue`.
+        """Return how many of the partition's batches may be in flight."""
+        # A leader accepts any first sequence from an unknown producer, so send the first batch
+        # alone (see the invariants of `partition_queue`).
         is_first = self._config.enable_idempotence and not queue.is_known
         return 1 if is_first else self._most_in_flight
 
     def _leaves_at_ms(self, queue: PartitionQueue, first: ProducerBatch) -> int:
         full = len(queue.waiting) > 1 or first.size_bytes >= self._config.batch_size
         full = full or not first.limit_bytes  # no more records can join the batch
-        # If the buffer is full, send its batches; otherwise, a long linger would block the caller.
+        # A full buffer is sent at once: a long linger would block the caller.
         crowded = self.used_bytes + self._config.batch_size >= self._config.buffer_memory
         # A retry waits for its backoff (`not_before_ms`), not for more records.
         if full or first.attempts or self.flushing or crowded:
@@ -249,11 +248,11 @@ class Accumulator:
         return first.created_ms + self._config.linger_ms
 
     def take(self, queue: PartitionQueue) -> ProducerBatch:
-        """Take the partition's next batch, and move the partition to the end of the queue."""
+        """Take the partition's next batch, and send the partition to the back of the queue."""
         assert not self.needs_producer_id, "an idempotent batch needs a producer id"
         batch = queue.take(self._config.enable_idempotence)
-        # A dict keeps the order of insertion, so the partitions of a broker take turns if a request
-        # cannot contain all of them.
+        # Reinsert it at the end of the dict: the partitions of a broker take turns if they do not
+        # all fit into a request.
         del self._active[queue.topic_partition]
         if queue.waiting:
             self._active[queue.topic_partition] = queue
@@ -264,11 +263,10 @@ class Accumulator:
     def acknowledge(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
         queue = self._queues[batch.topic_partition]
         queue.acknowledge(batch)
-        # The broker rejects gaps, so if a batch is stored, all batches with earlier sequences are
-        # too.
+        # The broker rejects gaps: if a batch is stored, so are all with earlier sequences.
         stored = queue.take_stored()
         self._resolve(queue)
-        for older in stored:  # its offset was only in a response that was lost
+        for older in stored:  # the response with its offset was lost
             self._complete(older, -1, -1)
         if not queue.waiting:
             self._active.pop(queue.topic_partition, None)
@@ -285,8 +283,8 @@ class Accumulator:
         """Take back a batch whose attempt failed; retry it in order, or fail it for good (PR-5).
 
         If the broker's state is in doubt, or the broker rejects our sequences, a new producer id is
-        needed. In that case, no batch is taken until all batches in flight are done and `identify`
-        has been called.
+        needed. Until all batches in flight are done and `identify` has been called, no batch is
+        taken.
         """
         queue = self._queues[batch.topic_partition]
         batch.last_failure = error
@@ -297,11 +295,10 @@ class Accumulator:
             return
         batch.in_doubt |= isinstance(error, Unreachable)
         if isinstance(error, OutOfOrderSequenceNumber):
-            # If a batch moved up while in flight, it was rejected for its old sequence, which does
-            # not affect the new one.
+            # A batch that moved up while in flight was rejected for its old sequence, not the new
+            # one.
             batch.is_out_of_order = batch.sent_sequence == batch.base_sequence
-            # A batch older than an acknowledged one is stored, even if the broker no longer
-            # remembers it.
+            # A batch older than an acknowledged one is stored, even if forgotten by the broker.
             if batch.is_out_of_order and batch.number < queue.last_acknowledged:
                 self.acknowledge(batch, -1, -1)
                 return
@@ -314,7 +311,7 @@ class Accumulator:
             self._active[batch.topic_partition] = queue
             return
         if batch.base_sequence >= 0 and batch.in_doubt:
-            # The responses to later batches will show whether this one is stored (KIP-360).
+            # Responses to later batches will show whether this one is stored (KIP-360).
             queue.give_up_in_flight(batch)
         else:
             queue.refuse(batch)
@@ -322,7 +319,7 @@ class Accumulator:
         self._fail(batch, error)
 
     def _split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """Split a batch that is too large for its topic, and retry its parts (KIP-126)."""
+        """Split a batch too large for its topic, and retry the parts (KIP-126)."""
         parts = batch.split()
         self._release(batch)
         for part in parts:
@@ -337,10 +334,10 @@ class Accumulator:
         if isinstance(error, Unreachable):
             return True
         if batch.base_sequence >= 0 and isinstance(error, SEQUENCE_ERRORS):
-            # This error is expected for a batch behind an older one that was rejected or must be
-            # retried, and if the broker remembers only younger batches. In all other cases, its
-            # state and ours differ, which requires a new identity. A transaction cannot change its
-            # identity half-way, so the error ends it.
+            # This error is expected for a batch behind one that was rejected or must be retried,
+            # and if the broker remembers only younger batches. Otherwise, its state and ours
+            # differ, and a new identity is needed. A transaction cannot change its identity
+            # halfway, so the error ends it.
             if self._is_out_of_step(batch, queue, error):
                 self._lose_sequences(queue)
                 return not self.is_transactional
@@ -351,8 +348,7 @@ class Accumulator:
         self, batch: ProducerBatch, queue: PartitionQueue, error: BarnabasError
     ) -> bool:
         if isinstance(error, OutOfOrderSequenceNumber) and not self.is_transactional:
-            # The other batches in flight may still be acknowledged, which would prove that this
-            # batch is stored.
+            # If another batch in flight is acknowledged, this one must be stored.
             return queue.is_out_of_step(batch)
         # A transaction does not wait for such proof, because its abort settles every doubt.
         moved_up = batch.sent_sequence != batch.base_sequence
@@ -382,12 +378,12 @@ class Accumulator:
                 queue.restart(Identity(producer_id, producer_epoch))
 
     def expire(self, now_ms: int) -> list[ProducerBatch]:
-        """Fail the batches that have waited for `delivery.timeout.ms`, and return them."""
+        """Fail and return the batches that have waited for `delivery.timeout.ms`."""
         expired = []
         limit_ms = self._config.delivery_timeout_ms
         missing = "producer id yet" if self.needs_producer_id else "leader, no broker"
-        # Only waiting batches expire. A batch in flight is handed back after its response, or
-        # unanswered after request.timeout.ms, and is then too old to be retried.
+        # Only waiting batches expire. A batch in flight is handed back with its response, or after
+        # request.timeout.ms, when it is too old to be retried.
         for queue in list(self._active.values()):
             while queue.waiting and queue.waiting[0].created_ms + limit_ms <= now_ms:
                 expired.append(queue.waiting[0])
@@ -395,7 +391,7 @@ class Accumulator:
         return expired
 
     def fail_waiting(self, error: BarnabasError) -> int:
-        """Fail every batch that is not in flight, and return the number of their records."""
+        """Fail every batch not in flight, and return the number of records."""
         count = 0
         for queue in list(self._active.values()):
             while queue.waiting:
@@ -404,7 +400,7 @@ class Accumulator:
         return count
 
     def fail_all(self, error: BarnabasError) -> None:
-        """Fail every batch, including those in flight; nothing is sent or received afterwards."""
+        """Fail every batch, including those in flight; nothing more is sent or received."""
         for queue in self._queues.values():
             queue.waiting.clear()
             queue.in_flight.clear()

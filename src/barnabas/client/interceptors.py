@@ -99,7 +99,7 @@ def interceptor_classes(given: object, methods: Sequence[str]) -> Interceptors:
         given: objects, classes, or text such as "package.module:Class" or "package.module.Class";
             one, a list, or text with several, separated by commas. Classes are called without
             arguments.
-        methods: `PRODUCER_METHODS` or `CONSUMER_METHODS`; each interceptor must have one of them.
+        methods: `PRODUCER_METHODS` or `CONSUMER_METHODS`; each interceptor must have at least one.
 
     Raises ConfigError if an interceptor cannot be found or created, or has none of the methods.
     """

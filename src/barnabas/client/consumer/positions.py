@@ -44,7 +44,7 @@ class _Sought(NamedTuple):
 
 
 class Positions:
-    """Looks up starting positions, in the background for polls or while the caller waits."""
+    """Looks up starting positions, in the background for polls, or for a waiting caller."""
 
     def __init__(
         self, cluster: Cluster, offsets: OffsetFinder, fetcher: Fetcher, auto_offset_reset: str
@@ -196,7 +196,7 @@ class Positions:
         self._cluster.metadata.request_refresh()
 
     def _fail(self, state: AssignedPartition, error: BarnabasError) -> None:
-        """Let the next poll raise the error; later polls skip this partition for the backoff."""
+        """Let the next poll raise the error; polls then skip this partition for the backoff."""
         state.error = error
         self._pause(state)
 

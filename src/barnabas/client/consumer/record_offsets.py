@@ -32,9 +32,9 @@ async def record_offsets(
 ) -> dict[TopicPartition, array[int]]:
     """Return the offsets of the records in these ranges, at the consumer's isolation level.
 
-    This changes the consumer's assignment, and leaves it empty. Reading a partition stops after
-    `most` records, but more may be returned. Raises CorruptData, or Unreachable if nothing arrives
-    for a minute.
+    The consumer's assignment is replaced, and left empty. Reading a partition stops after `most`
+    records, but more may be returned. Raises CorruptData, or Unreachable if nothing arrives for a
+    minute.
     """
     found = {name: array("q") for name in spans}
 

@@ -67,9 +67,9 @@ class _Distribution:
         self._shelves: list[_Shelf] = []  # used while partitions move
 
     def _owners(self) -> dict[TopicPartition, int]:
-        """Return the owner of each partition; of several claims, the latest generation's is valid.
+        """Return the owner of each partition; the claim with the latest generation counts.
 
-        Two claims of the same generation contradict each other; the partition then has no owner.
+        If two claims share that generation, the partition has no owner.
         """
         owners: dict[TopicPartition, int | None] = {}
         latest: dict[TopicPartition, int] = {}
@@ -187,9 +187,9 @@ class _Distribution:
         return steps
 
     def _direct(self, giver: int, limit: int) -> _Step | None:
-        """Return the first step that the search would consider, if that step is sufficient.
+        """Return the first step that the search would consider, if it suffices.
 
-        It usually is, and then the giver's other topics need not be considered.
+        It usually does, and saves considering the giver's other topics.
         """
         shelf = self._shelves[giver]
         topic = next(reversed(shelf.moved), None) or next(iter(shelf.topics))

@@ -34,9 +34,9 @@ class RebalanceListener:
         return None
 
     def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
-        """Called with partitions that other members already have, so nothing can be committed.
+        """Called with partitions that other members have taken, too late to commit.
 
-        By default it calls `on_partitions_revoked`.
+        By default, it calls `on_partitions_revoked`.
         """
         return self.on_partitions_revoked(partitions)
 

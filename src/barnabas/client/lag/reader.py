@@ -14,7 +14,7 @@ from barnabas.types import TopicPartition
 
 
 class UnreadReader:
-    """Reads ranges that start at groups' positions; a later call continues an earlier one."""
+    """Reads ranges that start at group positions; each call continues the previous one."""
 
     def __init__(self, consumer: Consumer, most: int) -> None:
         """`consumer` must begin at the earliest record when its offset is out of range.
@@ -32,7 +32,7 @@ class UnreadReader:
     ) -> dict[TopicPartition, str]:
         """Continue reading the ranges after what was `found`, and return the errors by range.
 
-        `found` keeps what was read before an error or the time limit.
+        Whatever is read before an error or the time limit stays in `found`.
         """
         try:
             async with asyncio.timeout(seconds):

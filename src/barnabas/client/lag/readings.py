@@ -16,10 +16,10 @@ DEAD: Final = "Dead"
 
 
 class Readings(NamedTuple):
-    """Describes what groups have committed and read, by group id.
+    """What groups have committed and read, by group id.
 
-    `led` contains those of their partitions that have a leader: without one, the end of a partition
-    is unknown, and a request for it would cause an error.
+    `led` contains their partitions with a leader: without one, the end of a partition is unknown,
+    and a request for it would fail.
     """
 
     committed: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]

@@ -59,8 +59,8 @@ def slowest_member(verdicts: Mapping[TopicPartition, Verdict]) -> SlowMember | N
 def with_neighbours(verdicts: Mapping[TopicPartition, Verdict]) -> dict[TopicPartition, Verdict]:
     """Return the verdicts; the reason of a stuck one includes its member's progress elsewhere.
 
-    If a member reads its other partitions, one record may be the problem; otherwise the whole
-    member is.
+    If a member reads its other partitions, a single record may be the problem; if not, the member
+    is.
     """
     found = dict(verdicts)
     for name, verdict in verdicts.items():

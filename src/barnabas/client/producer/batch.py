@@ -1,9 +1,8 @@
 """Defines a producer's batch of records for one partition.
 
-A batch is open (records are added), then closed (encoded once, sent, and on a retry resent with the
-same bytes), then done (acknowledged or failed). It is done exactly once. A split batch is done when
-its parts are, and each of its records has the outcome of its part. Pure: it neither waits nor reads
-a clock.
+A batch is open (records are added), then closed (encoded once, sent, and resent unchanged if
+retried), then done (acknowledged or failed), exactly once. A split batch is done when its parts
+are, and each of its records has the outcome of its part. Pure: it neither waits nor reads a clock.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ def _on_any_loop() -> None:
 
 
 class ProducerBatch:
-    """A batch of records for one partition, which are sent together and share one outcome."""
+    """A batch of records for one partition, sent together and with the same outcome."""
 
     __slots__ = (
         "_callbacks",
@@ -138,11 +137,11 @@ class ProducerBatch:
         self.sealed_count = 0  # the number of records, once encoded
         self.size_bytes = HEADER_BYTES  # an upper bound, uncompressed
         self.limit_bytes = limit_bytes  # more records may join below this size; 0: none may
-        self.counted_bytes = 0  # the bytes of the records that the partitioner has counted
+        self.counted_bytes = 0  # bytes that the partitioner has counted
         self.created_ms = created_ms
         self.attempts = 0
         self.base_sequence = -1  # -1 until one is assigned
-        # the sequence in the last request; base_sequence may have changed since
+        # as in the last request; base_sequence may have changed since
         self.sent_sequence = -1
         self.identity = NO_IDENTITY  # the identity under which base_sequence was assigned
         self.in_doubt = False  # an attempt failed without a known outcome
@@ -156,7 +155,7 @@ class ProducerBatch:
         self.log_append_time_ms = -1
         self.error: BarnabasError | None = None
         self.done = False
-        # if the batch was split, its parts in the order of the records
+        # the parts of a split batch, in record order
         self.parts: Sequence[ProducerBatch] = ()
         self.check_loop = _on_any_loop  # raises ClientClosed on a loop other than the producer's
         self._callbacks: list[Callable[[], None]] = []
@@ -185,13 +184,13 @@ class ProducerBatch:
 
     @property
     def is_divisible(self) -> bool:
-        """Is true if the batch has several records and was not created by `of_bytes`."""
+        """Whether the batch has several records and was not created by `of_bytes`."""
         return self.attempts > 0 and self.record_count > 1 and not self.is_whole
 
     def split(self) -> list[ProducerBatch]:
         """Split the batch into batches of about half its size, with its sequences (KIP-126).
 
-        From now on, its outcome is that of its parts.
+        From now on, it shares the outcome of its parts.
         """
         assert self.encoded is not None, "the batch was never sent"
         # The original records were dropped when the batch was encoded, so decode them. Split in
@@ -222,7 +221,8 @@ class ProducerBatch:
         return part
 
     def _part_done(self) -> None:
-        # The first error represents the whole batch; each record has its own part's outcome (`at`).
+        # The first error stands for the whole batch; each record has the outcome of its part
+        # (`at`).
         if all(part.done for part in self.parts):
             self.error = next((part.error for part in self.parts if part.error), None)
             self._finish()
@@ -269,7 +269,7 @@ class ProducerBatch:
             self._close()
             self.encoded = seal(self._with_identity(header, is_transactional), body)
         elif self.base_sequence >= 0:
-            # Either this batch moved up because an earlier one was rejected, or the identity has
+            # Either the batch moved up because an earlier one was rejected, or the identity
             # changed.
             assert self.encoded is not None, "the batch is done"
             header = read_header(self.encoded)
@@ -280,7 +280,7 @@ class ProducerBatch:
         return self.encoded
 
     def _with_identity(self, header: BatchHeader, is_transactional: bool) -> BatchHeader:
-        """Return the header with the batch's identity and sequence, if it has them."""
+        """Return the header with the batch's identity and sequence, if any."""
         if self.base_sequence < 0:
             return header
         return header._replace(
@@ -291,7 +291,7 @@ class ProducerBatch:
         )
 
     def _close(self) -> None:
-        """Drop the records, which are encoded or no longer needed."""
+        """Drop the records, which have been encoded or are no longer needed."""
         self.sealed_count = self.record_count
         self.records = None
         self.limit_bytes = 0
@@ -306,7 +306,7 @@ class ProducerBatch:
         self._finish()
 
     def when_done(self, callback: Callable[[], None]) -> None:
-        """Call `callback` once the outcome is known, or now if it already is."""
+        """Call `callback` once the outcome is known, immediately if it is."""
         if self.done:
             callback()
         else:
@@ -316,7 +316,7 @@ class ProducerBatch:
         assert not self.done, "a batch has one outcome"
         self.done = True
         self._close()
-        # A Delivery that the user keeps must keep neither the bytes nor the producer alive.
+        # A Delivery kept by the user must not keep the bytes or the producer alive.
         self.encoded = None
         self.check_loop = _on_any_loop
         callbacks, self._callbacks = self._callbacks, []

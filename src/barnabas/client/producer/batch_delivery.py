@@ -1,4 +1,4 @@
-"""Reports outcomes per batch instead of per record, for callers that send many records."""
+"""Reports outcomes per batch rather than per record, for bulk senders."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from barnabas.shielded import again
 class BatchDelivery:
     """The outcome of several records of one batch. Await it to get the offsets or the error.
 
-    `indexes` are the positions of its records among the given records, in order. If the outcome is
-    an error, resend the records of `failed_indexes`.
+    `indexes` are the positions of its records among those passed in, in order. After an error,
+    resend the records at `failed_indexes`.
     """
 
     __slots__ = ("_error", "batch", "indexes", "places")
@@ -42,8 +42,8 @@ class BatchDelivery:
 
     @property
     def offsets(self) -> list[int]:
-        """The records' offsets, in the order of `indexes`; -1 if not known yet or with acks=0."""
-        # The parts of a split batch are stored separately, so other records may lie between them.
+        """The records' offsets, in the order of `indexes`; -1 while unknown, and with acks=0."""
+        # The parts of a split batch are stored separately, perhaps with other records in between.
         if self.batch.parts:
             found = map(self.batch.at, self.places)
             return [part.base_offset + at if part.base_offset >= 0 else -1 for part, at in found]
@@ -54,8 +54,7 @@ class BatchDelivery:
     def failed_indexes(self) -> list[int]:
         """Return those of `indexes` whose records are not stored.
 
-        Either all or none are returned, unless the broker has rejected individual records as too
-        large.
+        These are all or none, unless the broker rejected individual records as too large.
         """
         pairs = zip(self.indexes, self.places, strict=True)
         return [index for index, place in pairs if self.batch.at(place)[0].error is not None]
@@ -101,7 +100,7 @@ class BatchDeliveries:
         self._count = 0
 
     def add(self, delivery: Delivery) -> None:
-        """Note that the next record has been queued."""
+        """Record that the next record has been queued."""
         batch = delivery.batch
         lists = self._open.get(batch)
         is_first = lists is None
@@ -111,8 +110,8 @@ class BatchDeliveries:
         lists[1].append(delivery.index)
         self._count += 1
         if is_first:
-            # Register the callback only now, because a batch that is already done reports
-            # immediately and needs its first index.
+            # Register the callback last: a batch that is done reports immediately, and needs its
+            # first index.
             batch.when_done(lambda: self._done(batch))
 
     def _done(self, batch: ProducerBatch) -> None:

@@ -1,4 +1,4 @@
-"""Chooses partitions for the rows of whole columns: as given, by key, or keyless (PR-2). Pure."""
+"""Chooses partitions for rows in columns: as given, by key, or without a key (PR-2). Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST: Final = 1_024  # bytes; longer keys are hashed one by one
 
 
 def given_partitions(partition: Any, count: int) -> Integers:
-    """Return the partition of each row, given as one number for all rows or one for each."""
+    """Return each row's partition, from one number for all rows or one for each."""
     numbers = whole_numbers(partition, count, "partition")
     if count and int(numbers.max()) > arguments.INT32_MAX:
         raise ValueError(f"partition: {numbers.max()} is not between 0 and {arguments.INT32_MAX}")
@@ -28,7 +28,7 @@ def given_partitions(partition: Any, count: int) -> Integers:
 def chosen_partitions(
     partitioner: Partitioner, topic: str, choice: Partitions, rows: ColumnRows
 ) -> Integers:
-    """Return the partition of each row, chosen by its key or without a key."""
+    """Choose each row's partition, by its key if it has one."""
     sizes = rows.sizes()
     if rows.keys is None:
         return _keyless(partitioner, topic, choice, sizes)
@@ -40,7 +40,7 @@ def chosen_partitions(
 
 
 def _keyless(partitioner: Partitioner, topic: str, choice: Partitions, sizes: Integers) -> Integers:
-    """Return the partition of each row; the partitioner stays with a partition for some bytes."""
+    """Return each row's partition; the partitioner stays with one for a number of bytes."""
     sums = np.cumsum(sizes)
     partitions, ends = [], [0]
     while ends[-1] < len(sizes):
@@ -48,8 +48,8 @@ def _keyless(partitioner: Partitioner, topic: str, choice: Partitions, sizes: In
         partitions.append(partitioner.partition(topic, None, choice))
         before = int(sums[first - 1]) if first else 0
         stays_bytes = partitioner.stays_bytes(topic)
-        # The stay ends when this number of bytes is exceeded, so the row that exceeds it still goes
-        # to this partition.
+        # The stay ends once it exceeds this number of bytes: the row that exceeds it still goes to
+        # this partition.
         end = int(np.searchsorted(sums, before + stays_bytes, "left")) + 1
         ends.append(min(end if stays_bytes else first + 1, len(sizes)))
         partitioner.on_appended(topic, int(sums[ends[-1] - 1]) - before)
@@ -57,13 +57,13 @@ def _keyless(partitioner: Partitioner, topic: str, choice: Partitions, sizes: In
 
 
 def partitions_for_keys(keys: ByteColumn, partition_count: int) -> Integers:
-    """Return the partition of each row's key, by `murmur2`; ignore the number for a null key."""
-    # Append four bytes, so that the last word of the last key can be read whole.
+    """Return the partition of each row's key, by `murmur2`; a null key's number is meaningless."""
+    # Append four bytes, to make the last word of the last key readable.
     data = np.concatenate([keys.data, np.zeros(4, np.uint8)])
     lengths, starts = keys.lengths, keys.starts
     hashed = np.uint32(_SEED) ^ lengths.astype(np.uint32)
-    # Each step processes one word of all keys that have it. Very long keys would require many steps
-    # for few rows, so they are hashed one by one below.
+    # Each step processes one word of all keys that are long enough. Very long keys would take many
+    # steps for few rows, so they are hashed one by one below.
     words = np.where(lengths <= _LONGEST, lengths >> 2, 0)
     for number in range(int(words.max(initial=0))):
         rows = np.flatnonzero(words > number)

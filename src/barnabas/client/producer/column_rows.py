@@ -32,7 +32,7 @@ class ColumnBatch(NamedTuple):
 
 
 class ColumnRows(NamedTuple):
-    """Some or all rows of the columns passed in one call."""
+    """Some or all rows of the columns passed to one call."""
 
     values: ByteColumn
     keys: ByteColumn | None
@@ -42,9 +42,9 @@ class ColumnRows(NamedTuple):
 
     @classmethod
     def of(cls, values: Any, keys: Any, timestamps_ms: Any, max_request_size: int) -> Self:
-        """Return all rows of these columns; `timestamps_ms` is one number for all or one for each.
+        """Return the rows of these columns; `timestamps_ms` is one number for all or one for each.
 
-        Raises TypeError, ValueError or MessageTooLarge, which state the argument and the row.
+        Raises TypeError, ValueError or MessageTooLarge, with the argument and the row.
         """
         column = ByteColumn.of(values, "values")
         count = len(column)
@@ -65,7 +65,7 @@ class ColumnRows(NamedTuple):
         return rows
 
     def sizes(self) -> Integers:
-        """Return the maximum size of each record in bytes."""
+        """Return each record's maximum size in bytes."""
         sizes = self.values.lengths + RECORD_OVERHEAD_BYTES
         return sizes if self.keys is None else sizes + self.keys.lengths
 
@@ -81,11 +81,11 @@ class ColumnRows(NamedTuple):
         return type(self)(self.values.take(rows), keys, self.times[rows], rows)
 
     def by_partition(self, chosen: Integers) -> Iterator[tuple[int, Self]]:
-        """Yield the rows of each partition, in the order of the partitions' numbers."""
+        """Yield the rows of each partition, in the order of partition numbers."""
         if len(chosen) and int(chosen.min()) == int(chosen.max()):
             yield int(chosen[0]), self
             return
-        # The sort is stable, so that the rows of a partition remain in order (TP-2).
+        # A stable sort keeps the rows of a partition in order (TP-2).
         order = np.argsort(chosen, kind="stable")
         partitions, firsts = np.unique(chosen[order], return_index=True)
         ends = [*firsts[1:].tolist(), len(order)]
@@ -93,15 +93,15 @@ class ColumnRows(NamedTuple):
             yield partition, self.take(order[first:end])
 
     def batches(self, batch_size: int, codec: int) -> Iterator[ColumnBatch]:
-        """Yield all rows in batches of at most `batch_size` bytes, but of at least one record."""
+        """Yield all rows in batches of at most `batch_size` bytes, and of at least one record."""
         first = 0
         for end in _cuts(self.sizes(), _SLICE_BYTES, _MOST_SLICE_ROWS):
             yield from self.part(first, end)._encode(batch_size, codec)
             first = end
 
     def _encode(self, batch_size: int, codec: int) -> Iterator[ColumnBatch]:
-        # Encode all rows together, and then cut the bytes into batches; offset and timestamp deltas
-        # restart in each batch.
+        # Encode all rows together, then cut the bytes into batches; offset and timestamp deltas
+        # restart with each batch.
         ends = list(_cuts(self.sizes(), batch_size - HEADER_BYTES))
         firsts = [0, *ends[:-1]]
         counts = np.diff([0, *ends])
@@ -141,7 +141,7 @@ def _sequence(numbers: Integers | range) -> Sequence[int]:
 
 
 def _cuts(sizes: Integers, limit: int, most_rows: int = 2**31) -> Iterator[int]:
-    """Yield the end of each part, which has at most `limit` bytes but at least one row."""
+    """Yield the end of each part; a part has at most `limit` bytes, but at least one row."""
     sums = np.cumsum(sizes)
     first, before = 0, 0
     while first < len(sizes):

@@ -1,7 +1,7 @@
 """Sends whole columns: chooses partitions, encodes batches and passes them to the accumulator.
 
-A few megabytes are encoded at a time, and each portion waits for room, so `buffer.memory` limits
-columns as it limits records.
+A few megabytes are encoded at a time, and each portion waits for room: `buffer.memory` limits
+columns as it does records.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class ColumnSender:
         if unknown := options.keys() - ColumnOptions.__annotations__.keys():
             raise TypeError(f"send_columns has no argument {', '.join(sorted(unknown))}")
         arguments.topic_name(topic)
-        # The user's function takes a single record, so columns have no advantage.
+        # The user's function takes single records, so columns offer no advantage.
         if self._intake.prepares or self._partitioner.is_custom:
             await self._send_each(_records(topic, values, keys, partition, timestamps_ms))
             return self._deliveries
         times = self._intake.wall_ms() if timestamps_ms is None else timestamps_ms
         rows = ColumnRows.of(values, keys, times, self._config.max_request_size)
         wanted = None if partition is None else given_partitions(partition, len(rows.times))
-        # Do this before queueing anything: if a partition does not exist, the whole call must fail.
+        # Check before queueing anything: if a partition does not exist, the whole call must fail.
         numbers = [] if wanted is None else np.unique(wanted).tolist()
         view = await self._intake.topic_with(topic, numbers)
         if wanted is None:
@@ -75,7 +75,7 @@ class ColumnSender:
         return self._deliveries
 
     async def _send_each(self, records: Iterator[ProducerRecord]) -> None:
-        """Send row by row, as the user's serializers, interceptors or partitioners require."""
+        """Send row by row, for the user's serializers, interceptors or partitioner."""
         found: dict[ProducerBatch, tuple[list[int], list[int]]] = {}
         for row, record in enumerate(records):
             delivery = await self._intake.send_record(record)

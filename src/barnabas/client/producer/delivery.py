@@ -1,7 +1,7 @@
-"""Provides the handle for a record that was sent but may not be acknowledged yet.
+"""Provides the handle for a record that was sent but perhaps not yet acknowledged.
 
-A record costs one small `Delivery` rather than a future, because all records of a batch share its
-outcome. A Delivery is used only on the producer's loop.
+A small `Delivery` per record replaces a future: all records of a batch share its outcome. A
+Delivery is used only on the producer's loop.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RecordMetadata(NamedTuple):
 class Delivery:
     """The outcome of one record. Await it to get the RecordMetadata or the error.
 
-    It has the methods of a future that make sense here.
+    It offers the methods of a future that apply to a record.
     """
 
     __slots__ = ("_error", "batch", "index", "timestamp_ms")
@@ -81,8 +81,7 @@ class Delivery:
         failure = self._place()[0].error
         if failure is None:  # the error belongs to another part of a split batch
             return None
-        # Return a separate copy, because each `raise` adds its frames to the raised object's
-        # traceback.
+        # Return a separate copy: each `raise` adds frames to the traceback of the raised object.
         try:
             return self._error
         except AttributeError:
@@ -90,7 +89,7 @@ class Delivery:
             return error
 
     def _place(self) -> tuple[ProducerBatch, int]:
-        """Return the batch that finally held the record, and the record's index there."""
+        """Return the batch that contained the record in the end, and its index in that batch."""
         batch = self.batch
         return batch.at(self.index) if batch.parts else (batch, self.index)
 
@@ -98,7 +97,7 @@ class Delivery:
         """Call `callback(self)` on the producer's loop once the outcome is known (PR-8).
 
         An exception from the callback is only logged. SystemExit and KeyboardInterrupt end the
-        loop, as they do in any callback of a loop.
+        loop, as in any loop callback.
         """
         arguments.callback(callback, "callback")
         self.batch.when_done(partial(call_back, callback, self))
@@ -123,8 +122,8 @@ class Delivery:
 def call_back(callback: Callable[[D], Any], delivery: D) -> None:
     """Call the user's callback; an exception that it raises is only logged.
 
-    Anything else, such as SystemExit, is raised by the loop instead of here, because further
-    callbacks of the batch must be called.
+    Anything else, such as SystemExit, is left to the loop to raise: the batch's other callbacks
+    must run.
     """
     try:
         callback(delivery)
@@ -137,7 +136,7 @@ def call_back(callback: Callable[[D], Any], delivery: D) -> None:
 def until_done(batch: ProducerBatch) -> asyncio.Future[None]:
     """Return a future of the running loop that completes when the batch has its outcome.
 
-    Raises ClientClosed on a loop other than the producer's, because it would never complete there.
+    Raises ClientClosed on a loop other than the producer's, where it would never complete.
     """
     batch.check_loop()
     waiter = asyncio.get_running_loop().create_future()
@@ -151,11 +150,11 @@ def until_done(batch: ProducerBatch) -> asyncio.Future[None]:
 
 
 async def wait_until_flushed(accumulator: Accumulator, wake: Callable[[], None]) -> None:
-    """Wait until every record accepted so far has its outcome; `wake` wakes the sender."""
+    """Wait for the outcome of every record accepted so far; `wake` wakes the sender."""
     accumulator.flushing += 1
     wake()
     try:
-        # Copy the list, because records accepted in the meantime are not waited for.
+        # Copy the list: records accepted in the meantime are not waited for.
         for batch in accumulator.unfinished_batches:
             if not batch.done:
                 await until_done(batch)

@@ -2,9 +2,9 @@
 
     ProducerRecord -- check --> CheckedRecord -- accept, or send, which waits --> Delivery
 
-This is the caller's side of a producer, beneath its public methods, and its slow path, which makes
-all decisions. Most records of a busy producer need no decision and take the fast path
-(`open_batches`). Any thread may call `check`; everything after it runs only on the loop.
+This is the caller's side of a producer, beneath its public methods: the slow path, which makes all
+decisions. Most records of a busy producer need none and take the fast path (`open_batches`). Any
+thread may call `check`; everything after it runs on the loop.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ class BufferMemory:
     ) -> None:
         self._accumulator = accumulator
         self._wake_sender = wake
-        self._check = check  # raises if nothing can be sent
+        self._check = check  # raises if sending is impossible
         self._changed = asyncio.Event()
         self.line = asyncio.Lock()
 
     def on_change(self) -> None:
-        """Check for room again, because a batch has its outcome or nothing more may be sent."""
+        """Check for room again: a batch has its outcome, or nothing more may be sent."""
         self._changed.set()
 
     async def wait(self, size_bytes: int) -> None:
@@ -76,8 +76,8 @@ class BufferMemory:
         self._accumulator.flushing += 1
         try:
             while not self._accumulator.has_room(size_bytes):
-                # While memory is full, a batch is sent immediately, whatever its linger.ms; see
-                # `Accumulator.ready`.
+                # With a full buffer, batches are sent immediately, regardless of linger.ms (see
+                # `Accumulator.ready`).
                 self._changed.clear()
                 self._wake_sender()
                 await self._changed.wait()
@@ -86,7 +86,7 @@ class BufferMemory:
             self._accumulator.flushing -= 1
 
     def full(self, topic: str, limit_ms: int) -> BufferFull:
-        """Return the error for a record that got no room in that time."""
+        """Return the error for a record that found no room in time."""
         return BufferFull(
             f"no room for a record for {topic} within {limit_ms} ms (max.block.ms): "
             f"{self._accumulator.used_bytes} bytes are waiting for brokers (buffer.memory)"
@@ -94,7 +94,7 @@ class BufferMemory:
 
 
 class Growth:
-    """Waits for partitions missing from the metadata, because the topic may just have grown."""
+    """Waits for partitions missing from the metadata: the topic may just have grown."""
 
     def __init__(self, metadata: Metadata, clock: Clock) -> None:
         self._metadata = metadata
@@ -118,8 +118,7 @@ class Growth:
             except Unreachable:  # the refresh is repeated with backoff
                 continue
             topic = view.topics.get(topic.name, topic)
-            # Any broker may have answered, and one that lags behind does not know the new partition
-            # yet.
+            # The broker that answered may lag behind and not yet know of the new partition.
             is_answered = self._clock.monotonic_ms() - began_ms >= _PATIENCE_MS
             if is_answered:
                 if len(self._absent) >= _MOST_REMEMBERED:
@@ -129,10 +128,10 @@ class Growth:
 
 
 class Preparation:
-    """Applies a producer's interceptors and then its serializers to each record (PR-1, PR-10)."""
+    """Applies a producer's interceptors, then its serializers, to each record (PR-1, PR-10)."""
 
     def __init__(self, config: ProducerConfig) -> None:
-        # Import this here: most producers start without it.
+        # Not imported at the top: most producers do not need it.
         from barnabas.client.interceptors import PRODUCER_METHODS, interceptor_classes
         from barnabas.client.serialization import serialize, serializer
 
@@ -152,7 +151,7 @@ class Preparation:
 
     def prepare(self, record: ProducerRecord) -> ProducerRecord:
         """Return the record with its key and value as bytes. Raises SerializationError."""
-        # Follow Kafka's order (PR-1): an interceptor sees the objects, not their bytes.
+        # Follow Kafka's order (PR-1): interceptors see objects, not their bytes.
         record = self._interceptors.on_send(record)
         topic, value, key = record[:3]
         if self._key is not None:
@@ -198,7 +197,7 @@ class Intake:
         self.accumulator.check_loop = self._cluster.metadata.check_loop
         self.transactions: Transactions | None = None
         if self.config.transactional_id:
-            # Import this here: most producers start without it.
+            # Not imported at the top: most producers do not need it.
             from barnabas.client.producer.transactions import Transactions
 
             self.transactions = Transactions(self._cluster, self.config, self.accumulator)
@@ -212,7 +211,7 @@ class Intake:
         self.open_batches = OpenBatches(cluster, config, self.accumulator, self.partitioner)
         self._wall_ms = self._clock.wall_ms
         self.preparation = _preparation(config)
-        # A record that joins an open batch needs no decision, not even about its size.
+        # Records that join an open batch need no decision, not even about their size.
         self._joins = self.preparation is None and config.batch_size <= config.max_request_size
         self.tasks.add_failure_listener(lambda error: self.memory.on_change())
         self.tasks.add_failure_listener(lambda error: self.open_batches.close())
@@ -228,7 +227,7 @@ class Intake:
         Raises the errors of `send`.
         """
         topic = self._cluster.metadata.view.topics.get(record.topic)
-        # Other records are already waiting for room, and this record must not overtake them.
+        # Other records are waiting for room, and must not be overtaken.
         if topic is None or self.memory.line.locked():
             return None
         if record.partition is not None and record.partition not in topic.partitions:
@@ -240,7 +239,7 @@ class Intake:
     def _leave(self, topic: str, size_bytes: int) -> None:
         """Make the partitioner end its stay at a full batch if no other record would fit.
 
-        Otherwise, another batch would be started there for one or two records.
+        Otherwise, another batch would be started for one or two records.
         """
         left_bytes = self.partitioner.stays_bytes(topic)
         if left_bytes <= size_bytes + HEADER_BYTES:
@@ -249,8 +248,8 @@ class Intake:
     def check(self, record: ProducerRecord) -> CheckedRecord:
         """Return the record to send, with copies of mutable fields (PR-1); callable in any thread.
 
-        Calls interceptors and serializers. Raises the errors of `send` if the record can never be
-        sent, or cannot be sent now.
+        Calls interceptors and serializers. Raises the errors of `send` if the record cannot be
+        sent, now or ever.
         """
         self.check_open()
         if self.preparation is not None and isinstance(record, ProducerRecord):
@@ -266,8 +265,7 @@ class Intake:
 
     def check_plain(self, topic: str, value: Any, key: Any) -> CheckedRecord | None:
         """Check a value and a key, as `check` does; return None if `check` must decide."""
-        # Leave anything that does not fit to `check`, which raises the errors; here, only
-        # acceptance is certain.
+        # This method only accepts. Leave any other record to `check`, which raises the errors.
         if not self._joins or not self.is_running or self.tasks.error is not None:
             return None
         if self.transactions is not None and not self.transactions.is_open:
@@ -305,8 +303,8 @@ class Intake:
             self.on_refused(error, record)
             raise
         if delivery.index == 0:
-            # This is a new batch, so let the sender run and send the previous one: otherwise, a
-            # caller that never waits would keep the sender from running until the buffer is full.
+            # After starting a new batch, let the sender run and send the previous one: a caller
+            # that never waits would keep it from running until the buffer is full.
             await asyncio.sleep(0)
         return delivery
 
@@ -327,7 +325,7 @@ class Intake:
         )
 
     def knows_topic(self, topic: str) -> bool:
-        """Return whether the topic's metadata is known; callable in any thread."""
+        """Return whether the topic's metadata is known; callable from any thread."""
         return topic in self._cluster.metadata.view.topics
 
     async def wait_for_topic(self, topic: str) -> None:
@@ -336,7 +334,7 @@ class Intake:
 
     @property
     def prepares(self) -> bool:
-        """Is true if the producer has interceptors or serializers, which process each record."""
+        """Whether interceptors or serializers process each record."""
         return self.preparation is not None
 
     async def topic(self, name: str) -> TopicView:
@@ -361,7 +359,7 @@ class Intake:
         return self._clock.monotonic_ms()
 
     def check_open(self) -> None:
-        """Raise an error unless a record can be sent now."""
+        """Raise an error unless records can be sent."""
         self.check_running()
         if self.transactions is not None:
             self.transactions.check_open()
@@ -374,7 +372,7 @@ class Intake:
     def on_refused(
         self, error: BarnabasError, record: ProducerRecord | CheckedRecord | None = None
     ) -> None:
-        """Note that a record is not sent, so an open transaction can only be aborted."""
+        """Record that a record is not sent: an open transaction can only be aborted."""
         if self.transactions is not None:
             self.transactions.on_refused(error)
         if self.preparation is not None and record is not None:
@@ -384,7 +382,7 @@ class Intake:
         partition = record.partition
         is_free = partition is None and record.key is None
         if is_free:
-            # Records may have joined without the partitioner, which decides by the bytes added.
+            # Records may have joined without the partitioner, which must count their bytes.
             batch = self.open_batches.count(record.topic)
             if batch and batch.size_bytes + record.size_bytes > self.config.batch_size:
                 self._leave(record.topic, record.size_bytes)
@@ -405,8 +403,8 @@ class Intake:
             self.partitioner.on_appended(record.topic, record.size_bytes)
         if self._may_keep_open():
             self.open_batches.keep(batch, is_free=is_free)
-        # While a growing batch waits for its linger.ms, the sender sleeps, so wake it only for a
-        # new batch or a full batch (PR-3).
+        # The sender sleeps while a growing batch waits for its linger.ms: wake it only for a new or
+        # a full batch (PR-3).
         if index == 0:
             self.watch(batch)
         elif batch.size_bytes >= self.config.batch_size:
@@ -419,15 +417,15 @@ class Intake:
     def _may_keep_open(self) -> bool:
         """Return whether a batch may be open.
 
-        It may be open only while every record would pass the checks that are skipped for records
-        that join.
+        Records that join skip checks, so a batch may be open only while every record would pass
+        them.
         """
         if not self._joins or not self.is_running or self.memory.line.locked():
             return False
         return self.transactions is None or self.transactions.is_open
 
     def watch(self, batch: ProducerBatch) -> None:
-        """Watch a new batch: its end frees memory, and a transaction depends on its outcome."""
+        """Watch a new batch: its outcome frees memory, and may decide a transaction."""
         batch.when_done(self.memory.on_change)
         self._cluster.metadata.on_use(batch.topic_partition.topic)
         if self.transactions is not None:
@@ -439,7 +437,7 @@ class Intake:
             raise unknown_partition(topic, partition)
 
     async def topic_with(self, name: str, partitions: Iterable[int]) -> TopicView:
-        """Return the topic's metadata with these partitions; waits for them as `send` does."""
+        """Return the topic's metadata; wait for these partitions as `send` does."""
         limit_ms = self.config.max_block_ms
         topic = await self.topic(name)
         try:
@@ -447,7 +445,7 @@ class Intake:
                 for partition in partitions:
                     topic = await self._growth.wait_for(topic, partition)
         except TimeoutError:
-            pass  # no broker has answered, so use the known metadata
+            pass  # no broker answered: use the known metadata
         for partition in partitions:
             self.check_partition(topic, partition)
         return topic
@@ -464,18 +462,17 @@ class Intake:
                 if record.partition is not None:
                     topic = await self._growth.wait_for(topic, record.partition)
                 async with self.memory.line:
-                    self.open_batches.close()  # no record may overtake those that are waiting
+                    self.open_batches.close()  # no record may overtake those waiting
                     await self.memory.wait(record.size_bytes)
                     return self._append(record, topic)
         except TimeoutError:
-            # The error depends on what took so long: waiting for the topic, the partition or buffer
-            # space.
+            # The error depends on what took so long: the topic, the partition or the buffer.
             if not self.knows_place(record) and self.knows_topic(record.topic):
                 topic = metadata.view.topics[record.topic]
                 raise unknown_partition(topic, record.partition) from None
             if self.knows_topic(record.topic):
                 raise self.memory.full(record.topic, limit_ms) from None
-            # Stop requesting the topic, so that a mistyped name is not looked up for five minutes.
+            # Stop requesting the topic: a mistyped name would be looked up for five minutes.
             last_said = metadata.view.topic_error(record.topic)
             metadata.forget(record.topic)
             raise last_said or Unreachable(
@@ -485,7 +482,7 @@ class Intake:
 
 
 def _preparation(config: ProducerConfig) -> Preparation | None:
-    """Return the interceptors and serializers, or None if there are none, as in most producers."""
+    """Return the interceptors and serializers; None if there are none, as in most producers."""
     given = (config.key_serializer, config.value_serializer, config.interceptor_classes)
     if all(each is None for each in given):
         return None

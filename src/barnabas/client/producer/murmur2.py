@@ -1,4 +1,4 @@
-"""Computes Kafka's murmur2, which maps keys to partitions in the same way in all Kafka clients.
+"""Computes Kafka's murmur2, by which all Kafka clients map keys to partitions.
 
 It is the 32-bit MurmurHash2 (as published by Austin Appleby) of the key's bytes, with Kafka's seed.
 """
@@ -13,7 +13,7 @@ _MASK = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """Return the hash as an unsigned 32-bit number; Java shows the same bits as a signed one."""
+    """Return the hash as an unsigned 32-bit number; Java treats the same bits as a signed one."""
     size = len(data)
     hashed = _SEED ^ size
     whole = size >> 2
@@ -22,8 +22,7 @@ def murmur2(data: bytes) -> int:
         word = (word ^ word >> 24) * _M & _MASK
         hashed = hashed * _M & _MASK ^ word
     tail = data[whole << 2 :]
-    # The algorithm switches over 3, 2 or 1 remaining bytes; together they form one little-endian
-    # number.
+    # The algorithm switches over 3, 2 or 1 remaining bytes, which form one little-endian number.
     if tail:
         hashed = (hashed ^ int.from_bytes(tail, "little")) * _M & _MASK
     hashed = (hashed ^ hashed >> 13) * _M & _MASK

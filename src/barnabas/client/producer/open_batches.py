@@ -1,17 +1,16 @@
-"""Implements the fast path, on which a record joins an open batch without any decision.
+"""Implements the fast path: a record joins an open batch without any decision.
 
     send --> join --> the open batch of its topic, or of its key's partition
                `--> None: to `Intake`, which decides, and may open the batch for those that follow
 
-A batch is opened when a decision appends a record to it, and stays open as long as the same
-decision applies to further records: for records without a key, until the partitioner leaves the
-partition; for those with a key, until `batch.size` is reached. New metadata, a change of a
-transaction's state, a full buffer or a failure closes all open batches, so that the decisions are
-made again. Open batches accept only bytes, without headers, timestamps or explicit partitions;
-everything else takes the slow path.
+A decision that appends a record to a batch opens it, for as long as the same decision would be made
+again: for records without a key, until the partitioner leaves the partition; for those with a key,
+until `batch.size` is reached. New metadata, a new transaction state, a full buffer or a failure
+closes all open batches, which forces new decisions. Open batches accept only bytes, without
+headers, timestamps or explicit partitions; everything else takes the slow path.
 
-Invariant: a batch closes before anything else for its partition is queued behind it (`limit_bytes`
-is then 0), so records that join stay in the partition's order.
+Invariant: a batch closes (`limit_bytes` becomes 0) before anything else for its partition is queued
+behind it, so joining records keep the partition's order.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class OpenBatches:
-    """The batches of a producer that records may join without a separate decision."""
+    """A producer's batches that records may join without a separate decision."""
 
     def __init__(
         self,
@@ -75,8 +74,7 @@ class OpenBatches:
         timestamp_ms = self._wall_ms()
         index = len(records.values)
         if key is not None:
-            # The key determines the partition, so the record does not count towards the
-            # partitioner's stay (PR-2).
+            # A record with a key does not count towards the partitioner's stay (PR-2).
             records.keys[index] = key
             batch.counted_bytes += added_bytes
         records.timestamps.append(timestamp_ms)
@@ -93,9 +91,9 @@ class OpenBatches:
     def keep(self, batch: ProducerBatch, *, is_free: bool) -> None:
         """Let more records join this batch; keyless ones only while the partitioner stays."""
         if not batch.limit_bytes:
-            return  # another batch is already queued behind it
+            return  # another batch is queued behind it
         topic, partition = batch.topic_partition
-        # A custom partitioner is called for each record, because only it knows where the next one
+        # A custom partitioner must be called for each record: only it can tell where the next one
         # goes.
         if not self._partitioner.is_custom:
             self._by_partition[topic, partition] = batch
@@ -103,11 +101,11 @@ class OpenBatches:
         if stays_bytes > 0:
             self._by_topic[topic] = batch
             batch.counted_bytes = batch.size_bytes
-            # A record that would exceed the stay needs a new decision and may go elsewhere.
+            # A record that would exceed the stay needs a new decision, which may move on.
             batch.limit_bytes = min(self._batch_size, batch.size_bytes + stays_bytes)
 
     def close(self) -> None:
-        """Prevent records from joining any batch until a new decision opens one."""
+        """Let no record join any batch until a new decision opens one."""
         self._by_partition.clear()
         for topic in list(self._by_topic):
             self.count(topic)

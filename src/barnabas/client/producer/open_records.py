@@ -1,7 +1,7 @@
-"""Keeps the records of an open batch unencoded, and encodes them together on sending.
+"""Keeps the records of an open batch unencoded, and encodes them together when sent.
 
-While the caller waits, a record costs only two appends. The encoded bytes equal those of
-`records.record.BatchBuilder`, with which the tests compare them.
+For the caller, a record costs only two appends. The tests compare the encoded bytes with those of
+`records.record.BatchBuilder`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from barnabas.records.varint import VARINTS
 
 _MOST_RECORDS: Final = 16_384  # offset deltas are cached up to this number
 _MOST_SIZES: Final = 4_096
-_FEWEST: Final = 8  # records per timestamp, on average; with fewer, the plain way is as fast
+_FEWEST: Final = 8  # average records per timestamp that pay off
 
 
 class OpenRecords:
@@ -66,17 +66,17 @@ class OpenRecords:
         return new_header(self.codec, len(times), base, last), body
 
     def _values_alone(self, base_ms: int) -> bytes | None:
-        """Return the encoded records if all have only values, as most do; otherwise, return None.
+        """Return the encoded records if all have only values, as most do; if not, return None.
 
         The bytes around the offset delta depend only on the time and on the value's size. Each
-        record's bytes begin with the end of the previous record, its header count of 0.
+        record's bytes begin with the last byte of the previous record, its header count of 0.
         """
         values, times, place = self.values, self.timestamps, 0
         if self.keys or self.headers or not 0 < len(values) <= _MOST_RECORDS or None in values:
             return None
         if len(set(times)) * _FEWEST > len(times) + _FEWEST:
             return None  # each distinct timestamp costs as much as several records
-        # Use powers of two: there are few of them, so cached values are reused.
+        # There are few powers of two, so cached values are reused.
         offsets = _offsets(1 << (len(values) - 1).bit_length())
         parts: list[bytes] = []
         for time_ms, same in groupby(times):
@@ -95,7 +95,7 @@ class OpenRecords:
                 parts += pieces
                 place = stop
         # Each head begins with the header count of the previous record. The first record has no
-        # predecessor, and the count of the last record is still missing.
+        # predecessor, and the count of the last is still missing.
         parts[0] = parts[0][1:]
         parts.append(b"\0")
         return b"".join(parts)

@@ -7,17 +7,17 @@ Pure. Invariants, which together give order without duplicates (PR-5, PR-6):
 - The first batch of an identity is sent alone: a broker accepts any first sequence from an unknown
   producer, so a batch behind a rejected one would be stored under a sequence that moves up.
 - After any failure no batch is taken until every batch in flight has been answered ("settling");
-  then the failed batches are retried first, in their order and with the same bytes. So a later
-  batch never overtakes an earlier batch that is retried.
+  then the failed batches are retried first, in their order and with the same bytes. A batch never
+  overtakes an earlier one that is retried.
 - A batch that the broker rejected for good was not appended, and neither was any batch behind it
   (the broker rejects gaps): the batches behind it move up in the sequence.
-- A batch that was given up in doubt leaves the partition unresolved (KIP-360): the batches behind
-  it, under their present sequences, show whether the leader has it. If one of them is stored or
-  known there, so is the doubtful batch. If all are rejected, or no such batch is left, the
-  sequences are lost. Until then no batch gets a sequence. (Sent immediately under another identity,
-  the batches behind it would be stored twice if only their responses were lost.)
-- For the same reason a batch older than an acknowledged batch is stored, even if the broker
-  answers that it is out of order: after loading a snapshot, it knows only a producer's last batch.
+- A batch given up in doubt leaves the partition unresolved (KIP-360): the batches behind it, under
+their present sequences, show whether the leader has it. If one of them is stored, so is the
+doubtful batch. If all are rejected, or none is left, the sequences are lost. Until then, no batch
+is assigned a sequence. (If they were sent immediately under another identity, batches of which only
+the responses were lost would be stored twice.)
+- For the same reason, a batch older than an acknowledged batch is stored, even if the broker
+rejects it as out of order: after loading a snapshot, it remembers only a producer's last batch.
 - A batch that is split leaves its place and its sequences to its parts (KIP-126).
 - Only this partition's sequences are lost: the other partitions keep the identity that their
   leaders know, under which a repeated batch is recognised.
@@ -54,7 +54,7 @@ class PartitionQueue:
         self.in_flight: list[ProducerBatch] = []  # oldest first
         self.identity = identity
         self.is_lost = False  # the next sequence is unknown
-        self.unresolved = -1  # number of the youngest batch given up in doubt; -1: no doubt is open
+        self.unresolved = -1  # number of the youngest batch given up in doubt; -1: none
         self.last_acknowledged = -1  # number of the youngest acknowledged batch of this identity
         self.next_sequence = 0
         self.not_before_ms = 0
@@ -62,11 +62,11 @@ class PartitionQueue:
 
     @property
     def is_known(self) -> bool:
-        """Is true once the partition's leader has stored a batch of this identity."""
+        """Whether the partition's leader has stored a batch of this identity."""
         return self.last_acknowledged >= 0
 
     def open_batch(self) -> ProducerBatch | None:
-        """Return the batch that more records may join, if there is one; it was never taken."""
+        """Return the batch that more records may join, if any; it was never taken."""
         if self.waiting:
             last = self.waiting[-1]
             if last.limit_bytes:
@@ -88,19 +88,19 @@ class PartitionQueue:
 
     @property
     def is_held(self) -> bool:
-        """Is true while the next batch must wait for responses to the batches in flight."""
+        """Whether the next batch must wait for responses to the batches in flight."""
         if self.settling:
             return True
         following = self.next_batch()
         # Assign no sequence number while it is unknown whether an earlier batch is stored.
         if self.unresolved >= 0 and following.base_sequence < 0:
             return True
-        # Later batches in flight may prove that the leader has this batch too.
+        # Later batches in flight may prove that the leader has this one.
         return bool(self.in_flight) and following.is_out_of_order
 
     @property
     def is_unresolvable(self) -> bool:
-        """Is true if no batch is left whose outcome could show that of the batch given up."""
+        """Whether no batch is left whose outcome could reveal that of the batch given up."""
         return self.unresolved >= 0 and not self.in_flight and not any(self._sent())
 
     def take(self, idempotent: bool) -> ProducerBatch:
@@ -120,7 +120,7 @@ class PartitionQueue:
         return batch
 
     def acknowledge(self, batch: ProducerBatch) -> None:
-        """Remove a stored batch; this also resolves any doubt about an earlier batch."""
+        """Remove a stored batch, which resolves any doubt about an earlier one."""
         self.last_acknowledged = max(self.last_acknowledged, batch.number)
         if self.last_acknowledged > self.unresolved:
             self.unresolved = -1
@@ -141,9 +141,9 @@ class PartitionQueue:
         return stored
 
     def put_back(self, batch: ProducerBatch, not_before_ms: int) -> None:
-        """Put the batch back in its old place, to be retried no earlier than `not_before_ms`."""
+        """Return the batch to its old place, to be retried no earlier than `not_before_ms`."""
         if not batch.is_out_of_order:
-            # Rejections count only if every sent batch is rejected, and this batch had another
+            # Rejections count only if every sent batch was rejected, and this one had another
             # error.
             self._forget_refusals()
         self.settling = True
@@ -160,8 +160,8 @@ class PartitionQueue:
         self._land(batch)
 
     def _insert(self, batch: ProducerBatch) -> None:
-        # Order by number: batches sent earlier come first, and the parts of a split batch have
-        # numbers in between.
+        # Order by number: batches sent earlier come first, and the parts of a split batch lie in
+        # between.
         place = 0
         for waiting in self.waiting:
             if batch.number < waiting.number:
@@ -180,7 +180,7 @@ class PartitionQueue:
         self._land(batch)
 
     def refuse(self, batch: ProducerBatch) -> None:
-        """Drop a batch when the broker has stored neither it nor any batch sent behind it."""
+        """Drop a batch: the broker has stored neither it nor any batch sent behind it."""
         self.settling = True
         if batch.base_sequence >= 0:
             # Its sequences become free. The batches in flight behind it also move up: the broker
@@ -231,6 +231,6 @@ class PartitionQueue:
 
     def _land(self, batch: ProducerBatch) -> None:
         self.in_flight.remove(batch)
-        # The last response has arrived, so retries can start, in order and before new batches.
+        # With the last response, retries can start, in order and before new batches.
         if not self.in_flight:
             self.settling = False

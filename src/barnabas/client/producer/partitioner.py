@@ -1,7 +1,7 @@
 """Chooses a record's partition (PR-2): by key, or by one of three rules if there is no key.
 
-Pure: entropy is passed in as `Random`. A partition is available if it has a leader. If no partition
-has one, any partition will do; the record then waits in the accumulator for a leader.
+Pure: entropy is passed in as `Random`. A partition is available if it has a leader. If none has
+one, any partition will do; the record waits in the accumulator for a leader.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Partitions(NamedTuple):
 
 
 class Keyless(Protocol):
-    """A rule that chooses partitions for records without a key."""
+    """A rule for choosing partitions for records without a key."""
 
     def choose(self, topic: str, partitions: Partitions) -> int: ...
 
@@ -65,7 +65,7 @@ class Sticky:
 
     def choose(self, topic: str, partitions: Partitions) -> int:
         stay = self._stays.get(topic)
-        # Most calls end here: unless there is new metadata, the partition still has its leader.
+        # The common case: without new metadata, the partition still has its leader.
         if (
             stay is not None
             and stay.sent_bytes < self._batch_size
@@ -75,7 +75,7 @@ class Sticky:
         candidates: Sequence[int] = partitions.candidates()
         if stay is not None and stay.partition in candidates:
             if stay.sent_bytes < self._batch_size:
-                # New metadata is not a reason to leave a batch half full.
+                # New metadata is no reason to leave a batch half full.
                 stay.generation = partitions.generation
                 return stay.partition
             if len(candidates) > 1:
@@ -97,7 +97,7 @@ class Sticky:
 
 
 class RoundRobin:
-    """Uses the next partition for each record, from a random one on (Kafka's default up to 2.3)."""
+    """Uses the next partition for each record, starting at random (Kafka's default up to 2.3)."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -106,14 +106,14 @@ class RoundRobin:
     def choose(self, topic: str, partitions: Partitions) -> int:
         turn = self._next.get(topic)
         if turn is None:
-            # Without this, the first records of all producers would go to partition 0.
+            # Otherwise, the first records of all producers would go to partition 0.
             turn = self._random.below(2**31)
         self._next[topic] = turn + 1
         candidates = partitions.candidates()
         return candidates[turn % len(candidates)]
 
     def on_appended(self, topic: str, size_bytes: int) -> None:
-        """Do nothing, because sizes do not matter here."""
+        """Do nothing, because sizes do not matter to this rule."""
 
     def stays_bytes(self, topic: str) -> int:
         return 0
@@ -135,7 +135,7 @@ class RandomUntilRefresh:
         return chosen
 
     def on_appended(self, topic: str, size_bytes: int) -> None:
-        """Do nothing, because sizes do not matter here."""
+        """Do nothing, because sizes do not matter to this rule."""
 
     def stays_bytes(self, topic: str) -> int:
         return _ANY_SIZE
@@ -163,7 +163,7 @@ class Partitioner:
         """Return the number of the partition for a record without an explicit partition."""
         if self._custom is not None:
             chosen = self._custom(topic, key, range(partitions.partition_count))
-            # Accept any int here, because the later error for a wrong number includes the topic.
+            # Accept any int: the later error for a wrong number includes the topic.
             chosen = whole_number(chosen, "partitioner", least=-INT64_MAX)
             if not 0 <= chosen < partitions.partition_count:
                 raise ValueError(

@@ -1,4 +1,4 @@
-"""Implements the producer, which accepts records and gives each of them one outcome.
+"""Implements the producer, which accepts records and reports one outcome for each.
 
     send -> partitioner -> accumulator -> (sender task) -> broker -> Delivery
 
@@ -46,7 +46,7 @@ class Producer:
     """Sends records to topics, within one event loop.
 
     It takes Kafka's options (see `ProducerConfig`) as keywords with underscores, as a mapping with
-    Kafka's names in place of the servers, or both. Text is converted, so a properties file can be
+    Kafka's names (in place of the servers), or both. Text is converted, so a properties file can be
     passed unchanged. An unknown or invalid option raises ConfigError.
 
     Use it as `async with Producer(...)`, or between `start` and `close`. If its loop ends before
@@ -84,11 +84,11 @@ class Producer:
         self.intake.is_running = True
 
     async def flush(self, timeout_ms: float | None = None) -> None:
-        """Wait until all records accepted so far have their outcomes, without raising their errors.
+        """Wait for the outcomes of all records accepted so far, without raising their errors.
 
         Args:
             timeout_ms: the longest time to wait; None: as long as it takes, which is
-                `delivery.timeout.ms` at most. Records not acknowledged by then stay queued.
+                `delivery.timeout.ms` at most. Unacknowledged records stay queued.
 
         Raises:
             TimeoutError: records are left after `timeout_ms`.
@@ -112,7 +112,7 @@ class Producer:
         Args:
             timeout_ms: the longest time to wait; None: as long as it takes, which for records that
                 cannot be sent is `delivery.timeout.ms`. Records without an outcome by then fail
-                with ClientClosed; records that were sent may nevertheless be stored.
+                with ClientClosed; those that were sent may still be stored.
 
         Raises:
             ClientFailed: as in `flush`.
@@ -121,7 +121,7 @@ class Producer:
             return
         limit_s = _seconds(timeout_ms)
         self._cluster.metadata.check_loop()
-        # From here on, no more records are accepted.
+        # No records are accepted from here on.
         self.intake.is_running = False
         self.intake.open_batches.close()
         try:
@@ -132,7 +132,7 @@ class Producer:
         except TimeoutError:
             self.intake.accumulator.fail_all(closed_too_early())
         finally:
-            # From here on, nothing is sent, so a record without an outcome can only get an error.
+            # Nothing is sent from here on: a record without an outcome can only fail.
             await self.intake.sender.close()
             await self._cluster.close()
             self.intake.accumulator.fail_waiting(
@@ -189,7 +189,7 @@ class Producer:
             self._let_go(self.intake.unfinished_count())
 
     def _let_go(self, lost: int) -> None:
-        """Warn that the loop ended, or the producer was dropped with it, before `close`."""
+        """Warn that the loop ended, perhaps dropping the producer, before `close`."""
         self._is_let_go = True
         say_lost(lost, repr(self))
         if self.intake.is_running:
@@ -208,8 +208,8 @@ class Producer:
 
         Begins a transaction (after `init_transactions`, if that was not called) and commits it at
         the end of the block. If the block raises or a record fails, aborts the transaction and
-        raises that error. If the commit or abort of an earlier block was not answered, it is
-        repeated first. Raises the errors of `begin_transaction` and `commit_transaction`.
+        raises that error. An unanswered commit or abort of an earlier block is repeated first.
+        Raises the errors of `begin_transaction` and `commit_transaction`.
         """
         transactions = self._required_transactions()
         from barnabas.client.producer.transaction_scope import TransactionScope
@@ -220,14 +220,13 @@ class Producer:
         """Take over the `transactional.id` (PR-7): once, before the first transaction.
 
         An older producer with the same id is fenced, and its open transaction is aborted.
-        Everything that it committed is visible when this method returns. Raises
-        InvalidTransactionTimeout, TransactionalIdAuthorizationFailed or, after `max.block.ms`, the
-        last transient error.
+        All of its commits are visible when this method returns. Raises InvalidTransactionTimeout,
+        TransactionalIdAuthorizationFailed or, after `max.block.ms`, the last transient error.
         """
         await self._required_transactions().init()
 
     def begin_transaction(self) -> None:
-        """Begin a transaction, which includes all records sent from now on.
+        """Begin a transaction of all records sent from now on.
 
         Raises InvalidTxnState.
         """
@@ -238,16 +237,16 @@ class Producer:
     ) -> None:
         """Commit a consumer group's offsets with the transaction (KIP-447).
 
-        `group` should be `Consumer.group_metadata()`, so that a member that the group has removed
-        is rejected; a plain group id skips this check. Raises the errors of `commit_transaction`,
-        or UnknownTopicOrPartition, after a second, if a partition does not exist.
+        `group` should be `Consumer.group_metadata()`, so that a member removed from the group is
+        rejected; a plain group id skips this check. Raises the errors of `commit_transaction`, or
+        UnknownTopicOrPartition, after a second, if a partition does not exist.
         """
         await self._required_transactions().send_offsets(offsets, group)
 
     async def commit_transaction(self) -> None:
         """Flush, then make the whole transaction visible atomically.
 
-        Raises the error of any of its records, or of the coordinator. ProducerFenced,
+        Raises the error of any record, or of the coordinator. ProducerFenced,
         TransactionalIdAuthorizationFailed and InvalidTxnState are final: close the producer. After
         Unreachable or a retriable error of the commit itself, call this method again. After any
         other error, call `abort_transaction`, then begin a new transaction.
@@ -274,7 +273,7 @@ class Producer:
     async def send(
         self, topic: str, value: Any, key: Any = None, **rest: Unpack[SendOptions]
     ) -> Delivery:
-        """Accept a record, and return once it is queued. Await the Delivery to get the outcome.
+        """Accept a record, and return once it is queued. Await the Delivery for the outcome.
 
         Args:
             topic: the topic's name.
@@ -289,13 +288,12 @@ class Producer:
             ValueError, TypeError: an argument is invalid; the message names it.
             SerializationError: a serializer cannot convert the key or value.
             MessageTooLarge: the record is larger than `max.request.size`.
-            UnknownPartition: the topic has no partition of that number, even after some seconds of
-                fresh metadata.
-            KafkaError: the topic has an error, such as UnknownTopicOrPartition.
-            BufferFull: there was no room in `buffer.memory` within `max.block.ms`.
-            Unreachable: no broker has described the topic within `max.block.ms`.
-            ClientClosed: the producer is not running, or runs on another event loop; in the latter
-                case, if the record joins an open batch, only awaiting the delivery raises this.
+            UnknownPartition: the topic has no partition with that number, even after some seconds
+            of metadata refreshes. KafkaError: the topic has an error, such as
+            UnknownTopicOrPartition. BufferFull: there was no room in `buffer.memory` within
+            `max.block.ms`. Unreachable: no broker has described the topic within `max.block.ms`.
+            ClientClosed: the producer is not running, or runs on another event loop; if, on another
+            loop, the record joins an open batch, only awaiting the delivery raises this.
 
         Example::
 
@@ -339,12 +337,12 @@ class Producer:
         """Accept records in order, each as `send` does, and stop at the first rejected record.
 
         Args:
-            records: any iterable of ProducerRecord; it is read as room allows.
-            on_delivery: called with a BatchDelivery on the producer's loop for each batch that has
+            records: any iterable of ProducerRecord; consumed as room allows. on_delivery: called
+            with a BatchDelivery on the producer's loop for each batch that has
                 its outcome, instead of a Delivery per record; this takes less memory and time.
 
         Returns the Deliveries in order; None with `on_delivery`. Raises the errors of `send`; the
-        records before the rejected record are sent.
+        records before the rejected one are sent.
 
         Example::
 
@@ -377,7 +375,7 @@ class Producer:
 
         Returns a BatchDelivery per batch, once all are queued. Batches have `batch.size` bytes; 256
         KiB or more is much faster than the default. With your own serializers, interceptors or
-        partitioner, this is as slow as `send_many`.
+        partitioner, it is as slow as `send_many`.
 
         Raises the errors of `send`, before any row is sent if the rows themselves are wrong;
         ConfigError if numpy is not installed.
@@ -398,8 +396,8 @@ class Producer:
     ) -> Delivery:
         """Queue a batch from `Consumer.fetch_batches`, and return its first record's Delivery.
 
-        Only its offsets, producer and sequences change. A batch that is too large for the topic
-        fails and is not split. Raises the errors of `send`, or CorruptData if it is not a batch or
+        Only its offsets, producer and sequences change. A batch too large for the topic fails
+        instead of being split. Raises the errors of `send`, or CorruptData if it is not a batch or
         fails its checksum.
         """
         self.intake.check_open()
@@ -429,11 +427,11 @@ class Producer:
         return list((await metadata.topic(topic, self._config.max_block_ms)).partitions)
 
     async def available_partitions_for(self, topic: str) -> list[int]:
-        """Return the numbers of the partitions that have a leader in the producer's metadata.
+        """Return the partitions that have a leader, according to the producer's metadata.
 
-        It may also be called between transactions. A broker is asked only if the producer does not
-        know the topic yet, so the call is cheap enough for each batch; a change of leader is
-        noticed at the next metadata refresh. Raises the errors of `send`.
+        Works between transactions, too. A broker is asked only about an unknown topic, so the call
+        is cheap enough for each batch; a new leader is noticed at the next metadata refresh. Raises
+        the errors of `send`.
 
         Example::
 
@@ -451,9 +449,9 @@ def _seconds(timeout_ms: float | None) -> float | None:
 
 
 def _as_new(batch: bytes) -> bytes:
-    """Return a stored batch as if never sent: without offsets, producer or transaction."""
-    # Another cluster's offsets and epoch mean nothing here, and its producer's sequences would be
-    # rejected; only the codec describes the unchanged bytes.
+    """Return a stored batch as a new one: without offsets, producer or transaction."""
+    # Another cluster's offsets and epoch are meaningless in this one, and its producer's sequences
+    # would be rejected; only the codec still describes the bytes.
     header = read_header(batch)
     if header.magic != 2 or header.is_control or header.size_bytes != len(batch):
         raise CorruptData(f"batch: {len(batch)} bytes are not one record batch of magic 2")

@@ -473,8 +473,8 @@ def _fail(waiters: Sequence[asyncio.Future[ClusterView]], error: BarnabasError) 
 
 
 def _no_brokers(failures: Mapping[str, str]) -> NoBrokersAvailable:
-    """Return the error for `failures`, which are keyed by address.
+    """Return the error for `failures`, keyed by address.
 
-    A known broker may also be one of the bootstrap servers.
+    A known broker may be a bootstrap server, too.
     """
     return NoBrokersAvailable(f"no broker could be reached: {'; '.join(failures.values())}")

@@ -15,16 +15,16 @@ _REPEAT_MS = 30_000
 
 
 class RetryLog:
-    """Remembers the failures of one kind of retry, by subject and cause."""
+    """Tracks the failures of one kind of retry, by subject and cause."""
 
     def __init__(self, patience_ms: int = 0) -> None:
-        """`patience_ms` is the time for which an error must persist before it is logged."""
+        """`patience_ms`: how long an error must persist before it is logged."""
         self._patience_ms = patience_ms
         self._began_ms: dict[Hashable, int] = {}
         self._logged_ms: dict[tuple[Hashable, type[BarnabasError]], int] = {}
 
     def is_news(self, who: Hashable, kind: type[BarnabasError], now_ms: int) -> bool:
-        """Return whether to log this failure, which then counts as logged."""
+        """Return whether to log this failure; if so, it counts as logged."""
         if now_ms - self._began_ms.setdefault(who, now_ms) < self._patience_ms:
             return False
         logged_ms = self._logged_ms.get((who, kind))
@@ -34,5 +34,5 @@ class RetryLog:
         return True
 
     def over(self, who: Hashable) -> None:
-        """Note that the errors of `who` are over; an intermittent error is not logged each time."""
+        """Record that `who` has recovered; an intermittent error is not logged each time."""
         self._began_ms.pop(who, None)

@@ -60,7 +60,7 @@ def serializer(given: object, option: str) -> Serializer | None:
             and returns bytes or None.
         option: the option's name, for errors.
 
-    Raises ConfigError for any other value, with the nearest name.
+    Raises ConfigError for any other value, suggesting the nearest name.
     """
     return _chosen(given, option, "Serializer", _serializers())
 
@@ -71,7 +71,7 @@ def deserializer(given: object, option: str) -> Deserializer | None:
 
 
 def serialize(function: Serializer, value: object, part: str, topic: str) -> bytes | None:
-    """Return the bytes of a record's `part` ("key" or "value"). Raises SerializationError."""
+    """Serialize a record's `part` ("key" or "value"). Raises SerializationError."""
     if value is None:
         return None
     try:
@@ -93,7 +93,7 @@ def serialize(function: Serializer, value: object, part: str, topic: str) -> byt
 
 
 def deserialize(function: Deserializer, data: bytes | None, part: str, place: str) -> Any:
-    """Return the value of a record's `part`; `place` identifies the record in errors."""
+    """Deserialize a record's `part`; `place` identifies the record in errors."""
     if data is None:
         return None
     try:
@@ -110,7 +110,7 @@ def _chosen(
 ) -> Callable[[Any], Any] | None:
     if callable(given) and not isinstance(given, type):
         return given
-    # A class is callable, but it would create an object for each value; an instance is required.
+    # An instance is required: calling a class would create an object for each value.
     if isinstance(given, type):
         raise ConfigError(f"{option}: {given.__name__} is a class; give an object that is callable")
     if not isinstance(given, str):
@@ -192,7 +192,7 @@ def uuid_deserializer(data: bytes) -> Any:
 
 
 def json_serializer(value: Any) -> bytes:
-    """Encode as JSON in UTF-8 without spaces; reject NaN and infinity, which JSON lacks."""
+    """Encode as compact JSON in UTF-8; reject NaN and infinity, which JSON lacks."""
     import json
 
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -211,7 +211,7 @@ def _whole_number(form: str, name: str) -> Serializer:
 
     def pack(value: Any) -> bytes:
         if isinstance(value, bool):
-            # bool is an int in Python, but a mistake here
+            # bool is an int in Python, but surely a mistake
             raise TypeError("it takes int, not bool")
         number = index(value)
         if not -limit <= number < limit:

@@ -1,8 +1,8 @@
-"""Supervises the tasks of a client. If a task fails due to a bug, the client fails visibly.
+"""Supervises a client's tasks. If a task fails due to a bug, the client fails visibly.
 
 A task handles expected errors itself. An unexpected error ends the task. It is logged once, and the
-listeners fail records without an outcome and waiting callers with the cause. The client is then
-unusable, and every call raises.
+listeners fail all waiting callers, and all records without an outcome, with the cause. The client
+becomes unusable: every call raises.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Tasks:
         return task
 
     def guard(self, name: str, function: Callable[P, None]) -> Callable[P, None]:
-        """Wrap a function that the loop calls, because the loop would only log its exceptions."""
+        """Wrap a function called by the loop, which would only log its exceptions."""
 
         def call(*args: P.args, **kwargs: P.kwargs) -> None:
             try:

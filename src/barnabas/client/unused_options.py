@@ -1,9 +1,9 @@
 """Handles the options of Kafka's Java clients that these clients do not need.
 
-A properties file written for Kafka can be passed unchanged: an option that only tunes something
-that these clients do differently is accepted with a warning. An option that would change behaviour
-on which a user relies, above all security, is rejected unless its value matches the behaviour of
-these clients.
+A properties file written for Kafka can be passed unchanged: an option that only tunes what these
+clients do differently is accepted with a warning. An option that would change behaviour on which a
+user relies, above all security, is rejected unless its value matches the behaviour of these
+clients.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ SECURITY_PREFIXES: Final = ("sasl_", "ssl_", "security_")
 
 
 def without_unused(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `options`, named with underscores, without those that are not needed here.
+    """Return `options`, named with underscores, without those that have no meaning.
 
-    Raises ConfigError if an option would change behaviour that is not supported.
+    Raises ConfigError if an option requires unsupported behaviour.
     """
     used, ignored = {}, []
     for name, value in options.items():
@@ -103,7 +103,7 @@ def without_unused(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check(name: str, value: Any) -> None:
-    # If unset, empty or Kafka's default, the option requires nothing that these clients do not do.
+    # Unset, empty or set to Kafka's default, the option requires nothing unsupported.
     given = "" if value is None else str(value).strip()
     if not given or given.lower() == _ONLY.get(name, "").lower():
         return

@@ -1,8 +1,8 @@
 """Maintains a client's view of brokers, topics and leaders, from Metadata responses. Pure.
 
 A view is never changed, only replaced; its generation grows by one with each response. If two
-responses disagree about a partition, the one with the higher leader epoch wins (KIP-320), because a
-broker that lags behind must not send clients back to a deposed leader.
+responses disagree about a partition, the higher leader epoch wins (KIP-320): a broker that lags
+behind must not send clients back to a deposed leader.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TopicView(NamedTuple):
     topic_id: bytes  # 16 bytes; zeros: unknown
     is_internal: bool
     partitions: Mapping[int, PartitionView]  # ascending
-    choice: Partitions  # the partitions as the partitioner needs them
+    choice: Partitions  # the partitions in the partitioner's form
 
 
 class ClusterView(NamedTuple):
@@ -69,7 +69,7 @@ class ClusterView(NamedTuple):
         return self._replace(topics=topics, errors=errors)
 
     def after(self, response: MetadataResponse) -> ClusterView:
-        """Return the view updated by a response; topics that it does not contain are unchanged."""
+        """Return the view updated by a response; topics not in the response are unchanged."""
         generation = self.generation + 1
         topics = dict(self.topics)
         errors = dict(self.errors)
@@ -112,7 +112,7 @@ def _topic_view(
             offline=tuple(partition.offline_replicas),
         )
         older = before.get(number)
-        # A broker older than KIP-320 sends -1, which is not an epoch, so use the later response.
+        # A broker that predates KIP-320 sends -1, which is no epoch, so use the later response.
         stale = older is not None and 0 <= view.leader_epoch < older.leader_epoch
         partitions[number] = older if older is not None and stale else view
     available = tuple(number for number, view in partitions.items() if view.leader >= 0)

@@ -6,8 +6,8 @@
         orders.send(b"one")
         assert orders.values() == [b"one"]
 
-The names below are public. They are loaded on first use, because every pytest run loads this
-package if it is installed.
+The names below are public. They are loaded on first use: once installed, this package is imported
+by every pytest run.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def __getattr__(name: str) -> Any:
-    # PEP 562: this is called for names that the module does not have yet.
+    # PEP 562: called for names that are not loaded yet.
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -357,7 +357,7 @@ class Accumulator:
     def _resolve(self, queue: PartitionQueue) -> None:
         """Drop the sequences if a batch was given up in doubt and no other batch can settle it.
 
-        Such a batch ends a transaction, whatever its outcome.
+        Such a batch always ends a transaction.
         """
         if queue.is_unresolvable or (queue.unresolved >= 0 and self.is_transactional):
             self._lose_sequences(queue)

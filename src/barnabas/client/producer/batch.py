@@ -82,7 +82,7 @@ SEQUENCE_LIMIT = 2**31  # sequences wrap to 0 after the largest int32
 NUMBER_STEP = 2**32
 """The distance between two batches' numbers.
 
-The parts of a split batch get the numbers in between.
+The parts of a split batch use the numbers in between.
 """
 
 NO_IDENTITY = Identity(-1, -1)

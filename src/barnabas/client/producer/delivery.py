@@ -134,7 +134,7 @@ def call_back(callback: Callable[[D], Any], delivery: D) -> None:
 
 
 def until_done(batch: ProducerBatch) -> asyncio.Future[None]:
-    """Return a future of the running loop that completes when the batch has its outcome.
+    """Return a future that completes when the batch has its outcome.
 
     Raises ClientClosed on a loop other than the producer's, where it would never complete.
     """

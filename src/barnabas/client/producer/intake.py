@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from barnabas.client.producer.transactions import Transactions
 
 _PATIENCE_MS: Final = 5_000
-"""The time after which a partition that brokers do not know is considered nonexistent.
+"""After this time, a partition unknown to the brokers counts as nonexistent.
 
-All brokers learn of new partitions much sooner, and `max.block.ms` is too long a wait for a wrong
+All brokers learn of new partitions much sooner, and `max.block.ms` is too long to wait for a wrong
 partition number.
 """
 # records with the same wrong partition number wait only once in this time
@@ -51,9 +51,9 @@ _new_tuple = tuple.__new__
 
 
 class BufferMemory:
-    """Grants room in `buffer.memory` to one record at a time, the one that holds `line`.
+    """Grants room in `buffer.memory` to one record at a time, the holder of the lock `line`.
 
-    Without this lock, small records could keep overtaking a large one.
+    Otherwise, small records could keep overtaking a large one.
     """
 
     def __init__(
@@ -180,9 +180,9 @@ class Preparation:
 
 
 class Intake:
-    """Accepts records, for the producer on its loop and for the threads of the blocking producer.
+    """Accepts records from the producer on its loop, and from the threads of a blocking producer.
 
-    It assembles the parts of a producer, which the methods of `Producer` use.
+    It assembles the parts of a producer, for use by the methods of `Producer`.
     """
 
     def __init__(self, cluster: Cluster, config: ProducerConfig) -> None:

@@ -51,8 +51,8 @@ class OpenBatches:
     def join(self, topic: str, value: Any, key: Any = None) -> Delivery | None:
         """Queue a record in a batch that is open for it, or return None if a decision is needed.
 
-        This does what `Intake` does to append a record. As much as possible is inlined, because it
-        is called for every record.
+        This duplicates what `Intake` does to append a record, and is inlined as far as possible: it
+        runs for every record.
         """
         try:
             batch = self._by_topic.get(topic) if key is None else self._for_key(topic, key)
@@ -89,7 +89,7 @@ class OpenBatches:
         return None
 
     def keep(self, batch: ProducerBatch, *, is_free: bool) -> None:
-        """Let more records join this batch; keyless ones only while the partitioner stays."""
+        """Let more records join this batch; keyless ones, only while the partitioner stays."""
         if not batch.limit_bytes:
             return  # another batch is queued behind it
         topic, partition = batch.topic_partition

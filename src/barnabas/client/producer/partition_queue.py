@@ -74,9 +74,9 @@ class PartitionQueue:
         return None
 
     def next_batch(self) -> ProducerBatch:
-        """The oldest batch that may be sent next.
+        """The oldest batch that may be sent.
 
-        A batch rejected as out of order waits until all batches sent behind it are also rejected,
+        A batch rejected as out of order waits until all batches sent behind it are rejected, too,
         or one of them is acknowledged.
         """
         first = self.waiting[0]
@@ -198,7 +198,7 @@ class PartitionQueue:
         return not any(other.number < batch.number for other in (*self.in_flight, *self.waiting))
 
     def is_out_of_step(self, batch: ProducerBatch) -> bool:
-        """Return whether all sent batches were rejected as out of order, this batch last.
+        """Return whether all sent batches were rejected as out of order, this one last.
 
         As long as a batch is unanswered, its response may show that the leader has them all.
         """

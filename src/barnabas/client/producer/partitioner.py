@@ -52,10 +52,9 @@ class _Stay:
 
 
 class Sticky:
-    """Stays with a random available partition for `batch.size` bytes, so that batches become full.
+    """Stays with a random available partition for `batch.size` bytes, so that batches fill up.
 
-    Counting bytes instead of batches keeps a slow broker from getting more than its share
-    (KIP-794).
+    Because bytes are counted, not batches, a slow broker receives no more than its share (KIP-794).
     """
 
     def __init__(self, random: Random, batch_size: int) -> None:

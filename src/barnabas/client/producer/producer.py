@@ -142,10 +142,10 @@ class Producer:
                 self.intake.preparation.close()
 
     def purge(self) -> int:
-        """Fail every record that is not in flight with RecordsPurged, and return their number.
+        """Fail all records that are not in flight with RecordsPurged, and return their number.
 
-        Batches in flight, which were sent but not answered yet, still get their outcome. An open
-        transaction that loses records this way can only be aborted.
+        Batches in flight, sent but not yet answered, await their outcome. An open transaction that
+        loses records this way can only be aborted.
         """
         self.intake.check_running()
         error = RecordsPurged("the record was not sent: purge() was called before")
@@ -154,7 +154,7 @@ class Producer:
     def statistics(self) -> dict[str, float]:
         """Return figures about the producer's work and contents, by name, with units in the names.
 
-        Names in `_total` count since the start. The call is cheap, because nothing is counted per
+        Names in `_total` are counts since the start. The call is cheap: nothing is counted per
         record.
         """
         accumulator = self.intake.accumulator
@@ -254,10 +254,9 @@ class Producer:
         await self._required_transactions().commit()
 
     async def abort_transaction(self) -> None:
-        """Undo the transaction, so that read_committed consumers never see it.
+        """Undo the transaction: read_committed consumers never see it.
 
-        Records that were not sent fail with TransactionAborted. Raises the errors of
-        `commit_transaction`.
+        Unsent records fail with TransactionAborted. Raises the errors of `commit_transaction`.
         """
         await self._required_transactions().abort()
 
@@ -417,9 +416,9 @@ class Producer:
         return Delivery(made, 0, read_header(encoded).base_timestamp)
 
     async def partitions_for(self, topic: str) -> list[int]:
-        """Return the numbers of a topic's partitions, as a broker reports them now.
+        """Ask a broker for a topic's partition numbers.
 
-        It may also be called between transactions. Raises the errors of `send`.
+        Works between transactions, too. Raises the errors of `send`.
         """
         self.intake.check_running()
         metadata = self._cluster.metadata

@@ -6,9 +6,8 @@ A request has at most one batch per partition. Nothing is awaited between taking
 their request, so each connection carries requests in the order of their sequences. While a broker
 is unknown or unreachable, its batches wait in the accumulator until `delivery.timeout.ms`.
 
-If a program ends its loop without `close`, it cancels this task with all other tasks, as
-`asyncio.run` does. Accepted records are then sent within a time limit, and a line on stderr reports
-how many remain.
+A program that ends its loop without `close` cancels this task like all others, as `asyncio.run`
+does. Accepted records are then sent within a time limit; a line on stderr reports how many remain.
 """
 
 from __future__ import annotations
@@ -68,14 +67,14 @@ _log = logging.getLogger(__name__)
 _LOWEST_PRODUCE = 3  # lower versions use older record formats
 _HIGHEST_PRODUCE = 11  # 12 and above belong to version 2 of transactions (KIP-890)
 _REQUEST_OVERHEAD_BYTES = 512
-_LAST_S = 5.0  # the time for sending the remaining records when the loop ends
+_LAST_S = 5.0  # time to send the remaining records when the loop ends
 _STALE_METADATA = (NotLeaderOrFollower, UnknownTopicOrPartition)
 
 Flight = list[ProducerBatch]
 
 
 class Sender:
-    """Runs the only task that sends, so that batches of a partition are sent in order."""
+    """Runs the only task that sends, which keeps each partition's batches in order."""
 
     def __init__(
         self,
@@ -128,7 +127,7 @@ class Sender:
             raise
 
     async def _send_last(self) -> None:
-        """Send the remaining batches because the loop is ending; fail and count those left over."""
+        """Send the remaining batches as the loop ends; fail and count those left over."""
         accumulator = self._accumulator
         acknowledged = accumulator.statistics.acknowledged_records
         owed = acknowledged + sum(batch.record_count for batch in accumulator.unfinished_batches)
@@ -151,15 +150,15 @@ class Sender:
             now_ms = self._clock.monotonic_ms()
             expired = self._accumulator.expire(now_ms)
             if expired:
-                # Log only one line, however many records expire together, because each record's
-                # error describes its own batch.
+                # Log a single line, however many records expire together: each record's error
+                # describes its own batch.
                 _log.warning("%s", expired[0].error)
             if self._accumulator.needs_producer_id and not await self._identify():
                 continue
             next_ms = self._send_ready(now_ms)
             timer = None
             if next_ms is not None:
-                # This is twice as fast as asyncio.timeout, and it runs for each batch.
+                # Twice as fast as asyncio.timeout, and this runs for each batch.
                 timer = loop.call_later(max(next_ms - now_ms, 1) / 1000, self.wake)
             await self._wake.wait()
             if timer is not None:
@@ -177,8 +176,7 @@ class Sender:
             await self._wake.wait()
             return False
         if accumulator.in_flight_count or not accumulator.unfinished_batches:
-            # Responses in transit belong to the old identity, and if there are no records, no
-            # identity is needed.
+            # Responses in transit belong to the old identity; without records, none is needed.
             await self._wake.wait()
             return False
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
@@ -187,8 +185,7 @@ class Sender:
             check(answer.error_code, "asking for a producer id")
         except (Unreachable, KafkaError) as error:
             if isinstance(error, KafkaError) and not error.retriable:
-                # For example, CLUSTER_AUTHORIZATION_FAILED means that no record can be sent with
-                # idempotence.
+                # CLUSTER_AUTHORIZATION_FAILED, for example: no record can be sent with idempotence.
                 accumulator.fail_waiting(error)
                 return False
             if self._no_id.is_news("producer id", type(error), self._clock.monotonic_ms()):
@@ -212,8 +209,8 @@ class Sender:
 
     def _send_ready(self, now_ms: int) -> int | None:
         """Send all batches that can be sent now, and return the latest time to check again."""
-        # A request contains one batch per partition, and a broker accepts several requests at a
-        # time, so repeat until no broker accepts another request.
+        # A request contains one batch per partition, but a broker accepts several requests at a
+        # time: repeat until no broker accepts another.
         while True:
             ready = self._accumulator.ready(now_ms)
             by_node = self._by_leader(ready.queues)
@@ -256,7 +253,7 @@ class Sender:
         size_bytes = _REQUEST_OVERHEAD_BYTES
         for queue in queues:
             size_bytes += queue.next_batch().size_bytes
-            # Send the first batch regardless of its size; otherwise, it would never be sent.
+            # Send the first batch regardless of its size, or it would never be sent.
             if flight and size_bytes > self._config.max_request_size:
                 break
             flight.append(self._accumulator.take(queue))
@@ -274,8 +271,8 @@ class Sender:
                     "later"
                 )
             if self._config.acks == 0:
-                # No response will arrive (PR-4), so records that were written count as sent,
-                # without an offset.
+                # No response will arrive (PR-4): records count as sent once written, without an
+                # offset.
                 channel.send_unanswered(PRODUCE, request, version)
                 for batch in flight:
                     self._accumulator.acknowledge(batch, -1, -1)
@@ -319,7 +316,7 @@ class Sender:
             try:
                 await self._cluster.pool.channel(node)
             except AUTHENTICATION_ERRORS as error:
-                # The credentials are the same for all brokers, so no waiting record can be sent.
+                # All brokers receive the same credentials, so no waiting record can be sent.
                 self._accumulator.fail_waiting(error)
             except BarnabasError as error:
                 _log.info("%s", error)
@@ -353,8 +350,8 @@ class Sender:
         }
         for batch in flight:
             outcome = outcomes.get(batch.topic_partition)
-            # A broker that omits a partition violates the protocol. Retry its batch; otherwise, it
-            # would stay in flight until the end of the program.
+            # A broker that omits a partition violates the protocol. Retry the batch, or it would
+            # stay in flight until the program ends.
             if outcome is None:
                 self._on_failure(
                     [batch], NetworkException(f"no answer for {batch.topic_partition}")
@@ -364,8 +361,8 @@ class Sender:
 
     def _settle(self, batch: ProducerBatch, outcome: PartitionProduceResponse) -> None:
         code = outcome.error_code
-        # A duplicate has been in the log since an attempt whose response was lost (PR-6). If the
-        # broker does not return its offset, report the offset as unknown.
+        # A duplicate was stored by an attempt whose response was lost (PR-6). If the broker does
+        # not return its offset, report it as unknown.
         if code in (0, DuplicateSequenceNumber.code):
             offset = outcome.base_offset if code == 0 else -1
             self._accumulator.acknowledge(batch, offset, outcome.log_append_time_ms)
@@ -374,7 +371,7 @@ class Sender:
         self._on_failure([batch], broker_error(code, subject, outcome.error_message))
 
     def _on_failure(self, flight: Flight, error: BarnabasError) -> None:
-        """Hand back the batches of a failed attempt, which are retried after a backoff or fail."""
+        """Hand back the batches of a failed attempt, to be retried after a backoff or failed."""
         # After any failure, the leader may have changed (PR-9).
         self._cluster.metadata.request_refresh()
         now_ms = self._clock.monotonic_ms()
@@ -393,8 +390,8 @@ class Sender:
     def _warn(self, again: Flight, error: BarnabasError, now_ms: int) -> None:
         """Log why these batches are retried."""
         if isinstance(error, _STALE_METADATA):
-            # A broker is briefly behind after a topic is created or a leader changes; only a second
-            # failure means trouble.
+            # A broker briefly lags behind when a topic is created or a leader changes; only a
+            # second failure means trouble.
             again = [batch for batch in again if batch.attempts > 1]
         names = [batch.topic_partition for batch in again]
         fresh = [name for name in names if self._retries.is_news(name, type(error), now_ms)]

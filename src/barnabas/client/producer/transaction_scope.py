@@ -1,7 +1,7 @@
-"""Provides a transaction as a block, committed at the end or aborted if the block raises.
+"""Provides a transaction as a block, committed at the end, or aborted if the block raises.
 
-If the commit or abort at the end of a block was not answered within `max.block.ms`, it is repeated
-when the next block is entered, because the coordinator may have decided it.
+A commit or abort not answered within `max.block.ms` is repeated when the next block is entered: the
+coordinator may have decided it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class TransactionScope:
     async def __aenter__(self) -> None:
         state = self._transactions.state
         # Finish the previous block first. The coordinator may have decided an unanswered commit or
-        # abort, so only the same call may be repeated.
+        # abort: only the same call may be repeated.
         if state is State.UNINITIALIZED:
             await self._transactions.init()
         elif state is State.COMMITTING:
@@ -45,8 +45,7 @@ class TransactionScope:
             if self._transactions.state is State.FAILED:
                 await self._abort_after(failure)
             if self._transactions.state is State.COMMITTING:
-                # It is unknown whether the transaction was committed or aborted, so resent records
-                # could be stored twice.
+                # The transaction's outcome is unknown, so resent records could be stored twice.
                 failure.add_note(
                     "the commit is not finished: the next transaction block, or a call of "
                     "commit_transaction, finishes it first; do not send these records again"
@@ -57,7 +56,7 @@ class TransactionScope:
             raise
 
     async def _abort_after(self, error: BaseException) -> None:
-        """Abort if there is anything to abort; a failure is only noted on `error`."""
+        """Abort any open transaction; a failure is only noted on `error`."""
         if self._transactions.state not in (State.OPEN, State.FAILED):
             return
         try:

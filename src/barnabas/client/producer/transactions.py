@@ -8,8 +8,8 @@
 
 Invariant: a transaction commits only if every one of its records is acknowledged. If a commit or
 abort is not answered, the state remains COMMITTING or ABORTING. The same call may be repeated, but
-not the other one, because the coordinator may have decided. No request of one transaction takes
-effect in the next one, because after an unanswered request the producer gets a new epoch first.
+not the other: the coordinator may have decided. No request takes effect in a later transaction:
+after an unanswered one, the producer first obtains a new epoch.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ _log = logging.getLogger(__name__)
 _HIGHEST_ADD_PARTITIONS = 3  # higher versions are used between brokers
 # from this version, InitProducerId can raise the epoch of a given producer (KIP-360)
 _BUMP_FROM = 3
-# While the previous transaction's markers are being written, which takes a few milliseconds, retry
-# quickly: a producer of many small transactions should not lose a hundred milliseconds each time.
+# The previous transaction's markers are written within a few milliseconds. Retry quickly: many
+# small transactions should not lose a hundred milliseconds each.
 _CONCURRENT_FIRST_MS, _CONCURRENT_MOST_MS = 2, 50
 
-# The time after which a partition that a group's coordinator does not know is reported as unknown.
-# The Java client retries for max.block.ms, which is useless for a deleted topic.
+# After this time, a partition unknown to the group's coordinator is reported. The Java client
+# retries for max.block.ms, which is useless for a deleted topic.
 _UNKNOWN_TOPIC_MS = 1_000
 
 _FATAL: Final = (
@@ -120,7 +120,7 @@ class State(Enum):
 
 
 class Transactions:
-    """Performs a producer's transactions by requests to both kinds of coordinators."""
+    """Performs a producer's transactions, through both kinds of coordinators."""
 
     def __init__(self, cluster: Cluster, config: ProducerConfig, accumulator: Accumulator) -> None:
         self._cluster = cluster
@@ -130,7 +130,7 @@ class Transactions:
         self._accumulator = accumulator
         self._coordinators = CoordinatorFinder(cluster, TRANSACTION)
         self._groups = CoordinatorFinder(cluster, GROUP)
-        # notifies the sender that there is something to do
+        # notifies the sender of work
         self.on_change: Callable[[], None] = lambda: None
         self._forget()
         # notifies the producer that records can no longer be added
@@ -140,11 +140,11 @@ class Transactions:
         self._error: BarnabasError | None = None  # the reason for FAILED or FENCED
 
     def _forget(self) -> None:
-        """Reset everything that belongs to one transaction, so that none is open."""
+        """Reset the state of the current transaction: none is open."""
         # partitions that are part of the transaction
         self._partitions: dict[TopicPartition, None] = {}
         self._wanted: dict[TopicPartition, None] = {}  # partitions still to be added
-        self._is_begun = False  # the coordinator has confirmed that the transaction has begun
+        self._is_begun = False  # the coordinator has confirmed the begin
         self._may_be_begun = False  # ... or may have begun it without confirming
         self._needs_bump = False
         self._error = None
@@ -165,7 +165,7 @@ class Transactions:
     # ---- the user's calls ----
 
     async def init(self) -> None:
-        """Get an identity, which fences older producers and aborts their transaction."""
+        """Obtain an identity, which fences older producers and aborts their transaction."""
         self._check_call(State.UNINITIALIZED)
         try:
             await self._identify()
@@ -184,14 +184,13 @@ class Transactions:
         """Wait for all records, then commit. Raises any error that requires an abort."""
         self._check_call(State.OPEN, State.COMMITTING)
         await self._flush()
-        # If a record has failed in the meantime, only an abort is possible, and this raises the
-        # error.
+        # If a record has failed, only an abort is possible, and this raises the error.
         self._expect(State.OPEN, State.COMMITTING)
         self.state = State.COMMITTING
         await self._end(is_commit=True)
 
     async def abort(self) -> None:
-        """Drop unsent records, and abort. Raises an error if the abort has to be repeated."""
+        """Drop unsent records, and abort. Raises an error if the abort must be repeated."""
         self._check_call(State.OPEN, State.FAILED, State.ABORTING)
         self.state = State.ABORTING
         await self._stop_adding()
@@ -211,8 +210,8 @@ class Transactions:
         if not wanted:
             return
         try:
-            # First add the group's partition to the transaction, so that the offsets get its
-            # marker; then write the offsets at the group's own coordinator (KIP-98).
+            # Add the group's partition to the transaction first, so that the marker covers the
+            # offsets; then write the offsets at the group's own coordinator (KIP-98).
             await self._persist(lambda: self._add_offsets(who.group_id))
             unknown_until_ms = self._clock.monotonic_ms() + _UNKNOWN_TOPIC_MS
             unknown = await self._persist(
@@ -224,7 +223,7 @@ class Transactions:
             self._raise_judged(error)
 
     def check_open(self) -> None:
-        """Raise an error unless a record can be sent now."""
+        """Raise an error unless records can be sent."""
         self._expect(State.OPEN)
 
     # ---- partitions, as records arrive ----
@@ -234,7 +233,7 @@ class Transactions:
         return topic_partition in self._partitions
 
     def track(self, topic_partition: TopicPartition, batch: ProducerBatch) -> None:
-        """Track a new batch for this partition, because the transaction depends on its outcome."""
+        """Track a new batch for this partition: the transaction depends on its outcome."""
         batch.when_done(lambda: self._on_batch_done(batch))
         if topic_partition in self._partitions or topic_partition in self._wanted:
             return
@@ -272,7 +271,7 @@ class Transactions:
             while self._wanted:
                 adding = dict(self._wanted)
                 await self._persist(partial(self._add_partitions, adding))
-                # Partitions that arrive in the meantime are added together by the next request.
+                # The next request adds all partitions that arrive in the meantime.
                 for each in adding:
                     del self._wanted[each]
                 self._partitions |= adding
@@ -294,8 +293,8 @@ class Transactions:
             ],
         )
         channel = await self._coordinators.channel(self._id)
-        # After an unanswered request, the coordinator may have begun the transaction, so its end is
-        # requested in either case.
+        # After an unanswered request, the coordinator may have begun the transaction, so it must be
+        # ended in any case.
         in_doubt, self._may_be_begun = self._may_be_begun, True
         asking = exchange(
             channel,
@@ -322,7 +321,7 @@ class Transactions:
     # ---- one exchange each ----
 
     async def _identify(self) -> None:
-        """Get an identity or, if there is one already, its next epoch."""
+        """Obtain an identity, or the next epoch of the present one."""
 
         async def attempt() -> InitProducerIdResponse:
             channel = await self._coordinators.channel(self._id)
@@ -330,8 +329,8 @@ class Transactions:
                 transactional_id=self._id,
                 transaction_timeout_ms=self._config.transaction_timeout_ms,
             )
-            # Because the producer sends its current identity, it is rejected if it has since been
-            # fenced, instead of fencing its successor in turn (KIP-360).
+            # By sending its current identity, a fenced producer is rejected instead of fencing its
+            # successor in turn (KIP-360).
             if channel.version(INIT_PRODUCER_ID) >= _BUMP_FROM:
                 request.producer_id = self._accumulator.producer_id
                 request.producer_epoch = self._accumulator.producer_epoch
@@ -367,8 +366,8 @@ class Transactions:
     ) -> list[TopicPartition]:
         """Make one attempt, and return the partitions that are still unknown at `unknown_until_ms`.
 
-        Before that time, unknown partitions raise an error instead, because a coordinator may not
-        have learned of a new topic yet.
+        Before that time, unknown partitions raise an error: the coordinator may not have learned of
+        a new topic yet.
         """
         request = TxnOffsetCommitRequest(
             transactional_id=self._id,
@@ -408,7 +407,7 @@ class Transactions:
             self._check(answer.error_code)
 
         try:
-            # Without a partition and without offsets, the coordinator knows of no transaction.
+            # Without partitions or offsets, no transaction exists at the coordinator.
             if self._is_begun or self._may_be_begun:
                 await self._persist(attempt)
                 self._is_begun = self._may_be_begun = False
@@ -425,7 +424,7 @@ class Transactions:
         self.state = State.READY
 
     async def _never_late(self, asking: Awaitable[T]) -> T:
-        """Get a new epoch after an unanswered request, because that request may arrive late.
+        """Obtain a new epoch after an unanswered request, which may arrive late.
 
         A late EndTxn would end the next transaction too early, and late offsets would be part of
         it.
@@ -465,7 +464,7 @@ class Transactions:
         self._accumulator.fail_waiting(error)
 
     def _check_call(self, *states: State) -> None:
-        """Raise unless the state is one of these and the loop is the producer's."""
+        """Raise unless the state is one of these and this is the producer's loop."""
         self._cluster.metadata.check_loop()
         self._expect(*states)
 
@@ -491,7 +490,7 @@ class Transactions:
             try:
                 return await attempt()
             except ConcurrentTransactions:
-                # This is not a failure, so it does not lengthen the backoff after failures.
+                # Not a failure, so it does not lengthen the backoff after failures.
                 pause_ms = min(_CONCURRENT_FIRST_MS << concurrent, _CONCURRENT_MOST_MS)
                 concurrent = min(concurrent + 1, 10)
                 if self._clock.monotonic_ms() + pause_ms >= deadline_ms:
@@ -512,8 +511,7 @@ class Transactions:
 
     async def close(self) -> None:
         """Try to abort an open transaction; otherwise, the coordinator aborts it at its timeout."""
-        # Leave a transaction alone while it is being committed: the coordinator may have decided
-        # it.
+        # Leave a committing transaction alone: the coordinator may have decided it.
         if self.state in (State.OPEN, State.FAILED, State.ABORTING):
             try:
                 await self.abort()

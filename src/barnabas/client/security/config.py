@@ -11,7 +11,7 @@ from barnabas.security.protocol import SecurityProtocol
 if TYPE_CHECKING:
     from barnabas.security.tls_settings import TlsSettings
 
-_BROKERS_CRL = "barnabas.ssl.crl.location"  # defined here, so that modules for TLS are not loaded
+_BROKERS_CRL = "barnabas.ssl.crl.location"  # defined here to avoid loading TLS modules
 _SECRET = ("password", "jaas", "keystore_key", "secret")
 
 
@@ -54,8 +54,7 @@ class SecurityConfig(NamedTuple):
         given: dict[str, Any] = {}
         for name in cls._fields:
             if name.startswith("ssl_"):
-                # Kafka has no option for revoked certificates, so the broker's option has our
-                # prefix.
+                # Kafka has no option for revoked certificates, so the broker's has our prefix.
                 own = name == "ssl_crl_location"
                 value = value_of(_BROKERS_CRL if own else name.replace("_", "."))
                 text = ",".join(value) if isinstance(value, list) else value
@@ -69,13 +68,12 @@ class SecurityConfig(NamedTuple):
     def check(self) -> None:
         """Raise ConfigError unless the options are consistent."""
         if self.protocol.uses_sasl:
-            # Import this here so that a client without SASL does not load it.
+            # Not imported at the top, because clients without SASL do not need it.
             from barnabas.client.security.login import check_login
 
             check_login(self)
             return
-        # SASL options without SASL are an error, because the user believes that the client
-        # authenticates.
+        # SASL options without SASL are an error: the user believes that the client authenticates.
         for name, value in zip(self._fields, self, strict=True):
             is_tuning = name.startswith("sasl_login_refresh_")
             if name.startswith("sasl_") and not is_tuning and value != self._field_defaults[name]:
@@ -94,7 +92,7 @@ class SecurityConfig(NamedTuple):
         return TlsSettings(**{name: own[name] for name in fields})
 
     def __repr__(self) -> str:
-        """Return the options as text, without secrets, so that they can be logged."""
+        """Return the options as text for logs, without secrets."""
         shown = ", ".join(
             f"{name}={'[hidden]' if is_secret(name) else repr(value)}"
             for name, value in zip(self._fields, self, strict=True)
@@ -134,5 +132,5 @@ class SecurityOptions(TypedDict, total=False):
 
 
 def is_secret(name: str) -> bool:
-    """Return whether an option's value must never be shown."""
+    """Return whether an option's value is secret."""
     return any(word in name for word in _SECRET)

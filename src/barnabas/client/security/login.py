@@ -52,7 +52,7 @@ _HANDSHAKE_VERSION: Final = 1
 
 
 def check_login(config: SecurityConfig) -> None:
-    """Raise ConfigError unless the options name a mechanism and have credentials for it."""
+    """Raise ConfigError unless the options name a mechanism and provide credentials for it."""
     mechanism = config.sasl_mechanism
     if mechanism not in MECHANISMS:
         hint = " (Kerberos)" if mechanism == "GSSAPI" else ""
@@ -69,10 +69,10 @@ def check_login(config: SecurityConfig) -> None:
 async def log_in(broker: object, config: SecurityConfig, authenticate: int, ask: Ask) -> int:
     """Authenticate a new connection, or reauthenticate an old one (KIP-368).
 
-    Returns the session's lifetime in milliseconds, or 0 if it has no end.
+    Returns the session's lifetime in milliseconds, or 0 if it never ends.
 
-    `broker` is the broker's name in errors; `authenticate` is the version of SaslAuthenticate.
-    Raises the errors in the module's docstring, or those of `ask`.
+    `broker` names the broker in errors; `authenticate` is the version of SaslAuthenticate. Raises
+    the errors in the module's docstring, or those of `ask`.
     """
     mechanism = config.sasl_mechanism
     exchange = await _exchange(config)
@@ -90,8 +90,8 @@ async def log_in(broker: object, config: SecurityConfig, authenticate: int, ask:
         )
     if hello.error_code:
         raise error_for_code(hello.error_code)(f"{broker} refused the SASL handshake")
-    # Exchange as many messages as the mechanism needs: one round for PLAIN, two for SCRAM. The last
-    # response contains the session's lifetime (KIP-368).
+    # The number of rounds depends on the mechanism: one for PLAIN, two for SCRAM. The last response
+    # contains the session's lifetime (KIP-368).
     message: bytes | None = exchange.first()
     lifetime_ms = 0
     while message is not None:
@@ -175,7 +175,7 @@ def _token_provider(config: SecurityConfig) -> Callable[[], Any]:
 
 def _endpoint(config: SecurityConfig, options: Mapping[str, str]) -> TokenEndpoint:
     """Return the token endpoint that the options describe. Raises ConfigError."""
-    # Import this here so that other mechanisms do not load it.
+    # Not imported at the top, because other mechanisms do not need it.
     from barnabas.security.token_endpoint import Refresh, grant_of, token_endpoint
 
     refresh = Refresh(
@@ -188,10 +188,9 @@ def _endpoint(config: SecurityConfig, options: Mapping[str, str]) -> TokenEndpoi
 
 
 async def _token(provider: Callable[[], Any]) -> str:
-    """Return a fresh token; a plain function runs in a thread, because it may call a server.
+    """Return a fresh token; a plain function runs in a thread, because it may block.
 
-    Raises ConnectionLost if the provider fails, because its server may have recovered by the next
-    attempt.
+    If the provider fails, raises ConnectionLost, which is retriable: its server may recover.
     """
     try:
         if inspect.iscoroutinefunction(provider):

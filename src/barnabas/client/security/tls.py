@@ -17,7 +17,7 @@ from barnabas.security.tls_settings import TlsSettings
 
 _log = logging.getLogger(__name__)
 
-_CLIENTS_KEPT = 16  # number of clients with different settings that are kept per process
+_CLIENTS_KEPT = 16  # clients with different settings kept per process
 
 
 class ClientTls:
@@ -26,21 +26,21 @@ class ClientTls:
     __slots__ = ("_context", "_seen", "_settings")
 
     def __init__(self, settings: TlsSettings) -> None:
-        """Load the files. Raises ConfigError, which contains the setting's name."""
+        """Load the files. Raises ConfigError with the name of the setting."""
         self._settings = settings
         self._seen = stamps_of(settings.files)
         self._context = client_context(settings)
 
     @property
     def context(self) -> ssl.SSLContext:
-        """The current context, which is recreated if a file has changed.
+        """The current context, recreated if a file has changed.
 
         If that fails, the failure is logged and the old context stays in use.
         """
         stamps = stamps_of(self._settings.files)
         if stamps != self._seen:
-            # Record the new state before the attempt, so that unusable files are logged once and
-            # not for each connection until they change again.
+            # Record the new state before the attempt: unusable files are then logged once, not for
+            # each connection.
             self._seen = stamps
             try:
                 self._context = client_context(self._settings)
@@ -51,7 +51,7 @@ class ClientTls:
 
 @lru_cache(maxsize=_CLIENTS_KEPT)
 def client_tls(settings: TlsSettings) -> ClientTls:
-    """Return the same object for equal settings, because reading a truststore is slow."""
+    """Return one object for equal settings, because loading a truststore is slow."""
     return ClientTls(settings)
 
 

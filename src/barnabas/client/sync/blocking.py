@@ -1,7 +1,7 @@
 """Provides the base class of the blocking clients, which run a client's loop in a separate thread.
 
-Nothing on that loop refers to the blocking client. If the program drops it, it is therefore
-collected, and its `Farewell` finishes its work.
+Nothing on that loop refers to the blocking client: if dropped, it is collected, and its `Farewell`
+finishes its work.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ T = TypeVar("T", bound=type)
 
 
 def documented_by(core: type) -> Callable[[T], T]:
-    """Decorate a class so that methods without a docstring get that of the same method of `core`.
+    """Decorate a class: methods without a docstring inherit that of the same method of `core`.
 
-    The only difference is that the examples lose their `await`.
+    Only the `await` in examples is removed.
     """
 
     def decorate(blocking: T) -> T:
@@ -39,7 +39,7 @@ def documented_by(core: type) -> Callable[[T], T]:
 
 
 class BlockingClient(Generic[C]):
-    """Provides the start, `close` and the context manager of all three blocking clients."""
+    """Starts, closes and provides the context manager of all three blocking clients."""
 
     def __init__(self, client: C) -> None:
         self._client: C = client
@@ -82,9 +82,9 @@ class BlockingClient(Generic[C]):
 
 
 async def _close(client: Producer | Consumer | Admin) -> int:
-    """Close a dropped client on its loop, and return 0, because no records are lost."""
+    """Close a dropped client on its loop, and return 0: no records are lost."""
     if isinstance(client, Consumer):
-        await client.close(autocommit=False)  # the last polled records may not have been processed
+        await client.close(autocommit=False)  # the last polled records may be unprocessed
     else:
         await client.close()
     return 0

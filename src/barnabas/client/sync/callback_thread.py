@@ -1,9 +1,9 @@
-"""Runs the thread in which a blocking producer calls callbacks.
+"""Runs the thread in which a blocking producer calls its callbacks.
 
     loop thread: outcome --> queue --> callback thread: callback(delivery)
 
-In this thread, a callback may do whatever the user's own threads may do, such as send, wait for
-results or flush. On the loop, a callback that waits would wait for itself. Callbacks are called one
+In this thread, a callback may do anything that a user's thread may do, such as send, wait for
+results or flush. On the loop, a waiting callback would wait for itself. Callbacks are called one
 after another, in the order of `put`. If a callback raises anything other than an Exception, such as
 SystemExit, it is passed to `on_raised`, and the next callback is called.
 """
@@ -18,16 +18,16 @@ from collections.abc import Callable
 _MOST_WAITING = 10_000
 """The maximum number of due callbacks.
 
-A thread that adds more waits until some have been called.
+A thread that adds more has to wait until some have been called.
 """
 
 
 _AT_ONCE = 100
-"""The number of callbacks taken under one lock; locking for each would cost as much as a call."""
+"""The number of callbacks taken under one lock; to lock for each would cost as much as a call."""
 
 
 class CallbackThread:
-    """Makes callbacks in a thread, which starts before the first callback and ends with `close`."""
+    """Calls callbacks in a thread, started for the first callback and ended by `close`."""
 
     def __init__(self, name: str, on_raised: Callable[[BaseException], None]) -> None:
         self._name = name
@@ -41,34 +41,34 @@ class CallbackThread:
 
     @property
     def is_current(self) -> bool:
-        """Is true if the caller is a callback."""
+        """Whether the caller is a callback."""
         return threading.current_thread() is self._thread
 
     def put(self, call: Callable[[], None]) -> None:
         """Queue `call` for this thread, without blocking; callable in any thread.
 
-        After `close`, the thread no longer exists, so `call` is called in the caller's thread.
+        After `close`, the thread is gone, and `call` runs in the caller's thread.
         """
         with self._changed:
             is_late = self._is_closed
             if not is_late:
                 self._calls.append(call)
                 self._put_count += 1
-                # If other callbacks are due, the thread is already awake.
+                # If other callbacks are due, the thread is awake.
                 if len(self._calls) == 1:
                     self._changed.notify_all()
         if is_late:
             call()
 
     def start(self) -> None:
-        """Start the thread if it is not running; at interpreter exit no thread can be started."""
+        """Start the thread if it is not running; at interpreter exit, no thread can be started."""
         with self._changed:
             if self._thread is None and not self._is_closed:
                 self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
                 self._thread.start()
 
     def wait_for_room(self, timeout_s: float) -> bool:
-        """Wait for room for a call, and return whether there is room. A callback never waits."""
+        """Wait for room for a call; return whether there is room. Callbacks never wait."""
         # A callback that waited for room would wait for itself.
         if self._thread is None:
             self.start()
@@ -81,7 +81,7 @@ class CallbackThread:
         return self._put_count - self._called_count < _MOST_WAITING
 
     def flush(self) -> None:
-        """Return once all callbacks queued earlier have been called; in a callback, return now."""
+        """Wait until all callbacks queued so far have been called; in a callback, do nothing."""
         if self.is_current:
             return
         with self._changed:
@@ -125,15 +125,15 @@ class CallbackThread:
     def _call_some(self) -> bool:
         """Wait for calls, and make some; return False at the end.
 
-        This is a separate function, because a waiting thread must not keep a reference to the last
-        call, and thereby to the producer.
+        A separate function, because a waiting thread must not keep a reference to the last call,
+        and thus to the producer.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._calls or self._is_closed)
             count = min(len(self._calls), _AT_ONCE)
             calls = [self._calls.popleft() for _ in range(count)]
         for call in calls:
-            # Do not hold the lock here: a callback may send, and so queue the next callback.
+            # Do not hold the lock: a callback may send, and thus queue another callback.
             try:
                 call()
             except BaseException as error:  # raised by the user's code, for its caller

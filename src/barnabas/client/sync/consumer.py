@@ -37,7 +37,7 @@ Method = Callable[Concatenate["SyncConsumer", P], T]
 
 
 def _alone(method: Method[P, T]) -> Method[P, T]:
-    """Reject a second thread while one is inside; the same thread may re-enter from a listener."""
+    """Reject a second thread while one is inside; a listener may re-enter in the same thread."""
 
     @wraps(method)
     def call(self: SyncConsumer, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -63,7 +63,7 @@ class SyncConsumer(BlockingClient[Consumer]):
             for record in consumer:
                 print(record.value)
 
-    Another thread may only call `close`, which ends the poll or the iteration under way.
+    Another thread may only call `close`, which ends the current poll or iteration.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class SyncConsumer(BlockingClient[Consumer]):
     def close(self, *, autocommit: bool = True) -> None:
         """Commit, leave and disconnect, like `Consumer.close`. Any thread may call this method.
 
-        It ends a poll or an iteration of the reading thread.
+        It ends any poll or iteration in the reading thread.
         """
         arguments.flag(autocommit, "autocommit")
         if not self._use.acquire(blocking=False):
@@ -273,13 +273,13 @@ class SyncConsumer(BlockingClient[Consumer]):
         """Iterate over all records until the consumer is closed: `for record in consumer`.
 
         A record counts as processed when the next record is requested, as in `Consumer`; another
-        thread can end the iteration with `close`.
+        thread may end the iteration with `close`.
         """
         return self
 
     @_alone
     def __next__(self) -> ConsumerRecord:
-        # The loop changes a chunk in use only during a poll, and no poll is running now.
+        # The loop changes a chunk in use only during a poll, and none is running.
         record = self._client.next_buffered()
         if record is not None:
             return record

@@ -56,11 +56,11 @@ class SyncDelivery:
     def add_done_callback(self, callback: Callable[[SyncDelivery], Any]) -> None:
         """Call `callback(self)` in the callback thread once the outcome is known (PR-8).
 
-        There, the callback may send, wait for results and flush. An exception that it raises is
-        only logged; SystemExit and the like are raised by the next `flush`, `close` or other call
-        that waits. The callbacks of a partition's records are called in the order of the records;
-        `flush` and `close` wait for them. Raises BufferFull if ten thousand other callbacks have
-        been due for `max.block.ms`.
+        In that thread, the callback may send, wait for results and flush. Its exceptions are only
+        logged; SystemExit and the like are raised by the next `flush`, `close` or other waiting
+        call. The callbacks of a partition's records are called in the order of the records; `flush`
+        and `close` wait for them. Raises BufferFull if ten thousand callbacks have been due for
+        `max.block.ms`.
         """
         self._producer.call_when_done(self, arguments.callback(callback, "callback"))
 
@@ -80,7 +80,7 @@ class SyncDelivery:
     # ---- on the loop ----
 
     def settle(self, delivery: Delivery | None, error: BaseException | None) -> None:
-        """Record that the record was queued, or the error with which it was rejected."""
+        """Store the record's Delivery, or the error with which it was rejected."""
         self.delivery = delivery
         self.error = error
         if self.on_delivery is not None:
@@ -90,7 +90,7 @@ class SyncDelivery:
             call()
 
     def when_done(self, call: Callable[[], None]) -> None:
-        """Call `call` once the outcome is known, or now if it already is."""
+        """Call `call` once the outcome is known, immediately if it is."""
         if self.delivery is not None:
             self.delivery.batch.when_done(call)
         elif self.error is not None:

@@ -3,9 +3,9 @@
     dropped: __del__ (any thread, even the loop's) --> begin         nothing waits
     exit:    atexit (main thread, the loop still runs) --> begin, then wait
 
-A forked child of `multiprocessing` ends with `os._exit`, which skips atexit, so its finalizers are
-used instead. Accepted records are flushed within a time limit; a line on stderr counts those not
-acknowledged.
+A forked child of `multiprocessing` ends with `os._exit`, which skips atexit; there,
+multiprocessing's own finalizers are used. Accepted records are flushed within a time limit; a line
+on stderr counts those not acknowledged.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Finish = Callable[[], Coroutine[Any, Any, int]]
 
 
 class Farewell:
-    """Ends a client exactly once, without referring to the blocking client itself."""
+    """Ends a client exactly once, without a reference to the blocking client itself."""
 
     def __init__(self, name: str, thread: LoopThread, finish: Finish) -> None:
         self._name = name
@@ -48,11 +48,11 @@ class Farewell:
 
     @property
     def is_due(self) -> bool:
-        """Is true while the client runs in this process and nothing is ending it yet."""
+        """Whether the client runs in this process and nothing has begun to end it."""
         return not self._is_begun and self._thread.is_own and self._thread.is_alive
 
     def cancel(self) -> None:
-        """Unregister the work at the end of the program, because the client was closed."""
+        """Unregister the exit handlers, because the client was closed."""
         self._unregister()
 
     def begin(self) -> None:
@@ -96,15 +96,14 @@ class Farewell:
 
 def _at_end_of_child(call: Callable[[], None]) -> Callable[[], object]:
     """Register a call at the end of a `multiprocessing` child, and return its cancel function."""
-    # Do this only if the program has loaded `multiprocessing`, so that a client alone does not
-    # import it.
+    # Only for programs that have loaded `multiprocessing`: a client should not import it.
     process = sys.modules.get("multiprocessing.process")
     if process is None or process.parent_process() is None:
         return lambda: None
     from multiprocessing.util import Finalize
 
     def end() -> None:
-        # As at interpreter exit, wait for threads that are still sending first.
+        # As at interpreter exit, first wait for threads that are still sending.
         for thread in threading.enumerate():
             if not thread.daemon and thread is not threading.current_thread():
                 thread.join()

@@ -1,13 +1,12 @@
-"""Passes records from the threads that send them to the loop of the producer.
+"""Passes records from the sending threads to the producer's loop.
 
     send (any thread) --> outbox --> drain (loop) --> producer
                                         `--> line of a topic not known yet --> producer
                                              (or without the record's partition, as far as is known)
 
-Records are passed on in bulk: the first record put into an empty outbox wakes the loop, and later
-records are only added. The order within each topic is preserved. A topic that is not known yet has
-a separate line, so that it does not delay other records. Every queued record gets an outcome: a
-Delivery or an error.
+Records are passed on in bulk: only the first record put into an empty outbox wakes the loop. The
+order within each topic is preserved. An unknown topic has a separate line, so that it does not
+delay other records. Every queued record has an outcome: a Delivery or an error.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from barnabas.shielded import again, shielded
 
 _MOST_BYTES = 1_048_576  # limit for the outbox, and for each line, above which `put` blocks
 _MOST_LINES = 10_000
-_MOST_AT_ONCE = 100  # records passed on before the sender gets a turn
+_MOST_AT_ONCE = 100  # records passed on per turn of the sender
 
 
 class Loop(Protocol):
@@ -40,7 +39,7 @@ class Loop(Protocol):
 
 
 class _Line:
-    """The waiting records of a topic that is not known yet."""
+    """The waiting records of an unknown topic."""
 
     __slots__ = ("deliveries", "size_bytes")
 
@@ -50,7 +49,7 @@ class _Line:
 
 
 class Outbox:
-    """Accepts records in any thread, and passes them in order to the producer on its loop."""
+    """Accepts records in any thread, and passes them on, in order, to the producer on its loop."""
 
     def __init__(self, intake: Intake, thread: Loop) -> None:
         self._intake = intake
@@ -87,7 +86,7 @@ class Outbox:
             self._waiting.append(delivery)
             self._waiting_bytes += record.size_bytes
             is_first, self._is_drained = self._is_drained, False
-        # Waking the loop is a system call, so do it once for all records until the next drain.
+        # To wake the loop is a system call, so do it once per drain.
         if is_first:
             self._thread.call_soon(self._start_drain)
 
@@ -104,7 +103,7 @@ class Outbox:
         return is_crowded or self._line_bytes > self._most_line_bytes
 
     def _wait_for_room(self, record: CheckedRecord) -> None:
-        self._thread.check()  # the loop itself cannot wait for the drain
+        self._thread.check()  # the loop cannot wait for its own drain
         there_is = self._changed.wait_for(
             lambda: self._is_closed or not self._is_crowded(record), self._max_block_ms / 1000
         )
@@ -115,7 +114,7 @@ class Outbox:
             )
 
     def count(self) -> int:
-        """Return the number of records that are neither handed to the producer nor failed."""
+        """Return the number of records neither handed to the producer nor failed."""
         with self._lock:
             lines = sum(len(line.deliveries) for line in self._lines.values())
             return len(self._waiting) + len(self._passing) + lines
@@ -129,7 +128,7 @@ class Outbox:
     # ---- on the loop ----
 
     async def wait_until_drained(self) -> None:
-        """Wait until every record queued so far has been handed to the producer or has failed."""
+        """Wait until each record queued so far has been handed to the producer or has failed."""
         if self._waiting:
             # the thread that queued the first record may not have started it yet
             self._start_drain()
@@ -165,8 +164,8 @@ class Outbox:
     def _passes_now(self) -> bool:
         """Pass a few records on immediately if none must wait; return whether all were passed on.
 
-        A separate task would take three turns of the loop for each record of a slow sender, and in
-        each of them the other threads would get Python's lock.
+        For each record of a slow sender, a separate task would take three turns of the loop, each
+        yielding Python's lock to other threads.
         """
         left = self._passing
         left.extend(self._take())
@@ -181,9 +180,8 @@ class Outbox:
         return not left
 
     def _is_accepted(self, delivery: SyncDelivery) -> bool:
-        """Give the record its batch or an error, or return False if the record has to wait."""
-        # Queue the record behind the records of its topic that are waiting in a line, so that it
-        # does not overtake them.
+        """Assign the record to a batch, or fail it; return False if it has to wait."""
+        # Queue the record behind any waiting records of its topic, which it must not overtake.
         if delivery.record.topic in self._serving:
             return False
         try:
@@ -204,8 +202,8 @@ class Outbox:
                     delivery = left.popleft()
                     if not self._joins(delivery):
                         await self._pass_on(delivery)
-                # A caller that waits for the records taken so far is done; records queued since
-                # then get the next turn.
+                # A caller waiting for the records taken so far is done; records queued since then
+                # come next.
                 self._passed.set_result(None)
                 self._passed = asyncio.get_running_loop().create_future()
         except Exception as error:
@@ -241,7 +239,7 @@ class Outbox:
         topic = delivery.record.topic
         if self._intake.knows_place(delivery.record):
             serving = self._serving.get(topic)
-            if serving is not None:  # its line must be sent first, as room becomes free
+            if serving is not None:  # its line must be sent first
                 await asyncio.gather(shielded(serving), return_exceptions=True)
             await self._send(delivery)
             return
@@ -268,7 +266,7 @@ class Outbox:
             while line.deliveries:
                 await self._send(line.deliveries.popleft())
         finally:
-            # Do this even if the task is cancelled, because every queued record gets an outcome.
+            # Even if the task is cancelled, every queued record must have an outcome.
             _settle_all(line.deliveries, ClientClosed("the producer was closed before that"))
             with self._changed:
                 self._line_bytes -= line.size_bytes

@@ -3,9 +3,9 @@
     your thread: producer.send(...) --> outbox --.            .--> result()
     loop thread:                                  `--> Producer -'
 
-Each client has a separate loop in a daemon thread. Two threads that both need the interpreter may
+Each client has a separate loop in a daemon thread. Two threads competing for the interpreter may
 wait five milliseconds for each other, so records are passed on in bulk (see `outbox`). Callbacks
-have a separate thread (see `callback_thread`).
+run in a third thread (see `callback_thread`).
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ __all__ = ["SyncAdmin", "SyncConsumer", "SyncDelivery", "SyncProducer"]
 
 _log = logging.getLogger(__name__)
 
-_CHUNK_BYTES = 1_048_576  # the bytes that `send_many` hands over in one call
+_CHUNK_BYTES = 1_048_576  # bytes per handover by `send_many`
 
 
 @documented_by(Producer)
 class SyncProducer(BlockingClient[Producer]):
-    """A `Producer` for threads; several may share it. `send` does not wait for the broker.
+    """A `Producer` for threads, which may share it. `send` does not wait for the broker.
 
     It takes the options of `Producer`, in the same forms. The constructor connects, and raises
     NoBrokersAvailable if that fails.
@@ -98,8 +98,8 @@ class SyncProducer(BlockingClient[Producer]):
             ValueError, TypeError: an invalid argument, which the message names.
             SerializationError: a serializer cannot convert key or value.
             MessageTooLarge: more than `max.request.size`.
-            BufferFull: there was no room within `max.block.ms`.
-            ClientClosed: the producer is closed.
+            BufferFull: there was no room in time (`max.block.ms`). ClientClosed: the producer is
+            closed.
 
         Any other error is the outcome of the SyncDelivery.
 
@@ -138,15 +138,15 @@ class SyncProducer(BlockingClient[Producer]):
     def send_many(
         self, records: Iterable[ProducerRecord], on_delivery: OnDelivery | None = None
     ) -> list[Delivery] | None:
-        """Hand over many records, in order, and return when all are queued.
+        """Hand over many records in order, and return when all are queued.
 
         Args:
-            records: any iterable of ProducerRecord; it is read as room allows.
-            on_delivery: called with a BatchDelivery on a thread for callbacks, for each batch that
+            records: any iterable of ProducerRecord; consumed as room allows. on_delivery: called
+            with a BatchDelivery on a thread for callbacks, for each batch that
                 has its outcome, instead of a Delivery per record, which takes less memory and time.
 
-        Returns the Deliveries, or None with `on_delivery`. Their results are available after
-        `flush`; until then, only `done()` is. A rejected record raises, as in `send`; the records
+        Returns the Deliveries, or None with `on_delivery`. Until `flush`, only their `done()` is
+        available; after it, their results are. A rejected record raises, as in `send`; the records
         before it are sent.
         """
         self._thread.check()
@@ -188,7 +188,7 @@ class SyncProducer(BlockingClient[Producer]):
         return self._thread.run(self._send_columns(topic, values, keys, rest))
 
     def _on_thread(self, on_delivery: Any) -> Callable[[Any], None]:
-        """Wrap the callback so that the loop passes it to the callback thread."""
+        """Wrap a callback: the loop will pass it to the callback thread."""
         arguments.callback(on_delivery, "on_delivery")
         callbacks = self._callbacks
         callbacks.start()
@@ -209,10 +209,10 @@ class SyncProducer(BlockingClient[Producer]):
         return self._thread.run(self._client.available_partitions_for(topic))
 
     def flush(self, timeout_ms: float | None = None) -> None:
-        """Return once everything sent so far has its outcome and callbacks have been called.
+        """Wait for the outcomes of everything sent so far, and for its callbacks.
 
-        Arguments and errors are those of `Producer.flush`; the time limit excludes the callbacks.
-        In a callback, this does not wait for callbacks.
+        Arguments and errors are as for `Producer.flush`; the time limit excludes the callbacks. A
+        callback may call this, but then it waits for no callbacks.
         """
         self._thread.run(self._flush(timeout_ms))
         self._callbacks.flush()
@@ -249,7 +249,7 @@ class SyncProducer(BlockingClient[Producer]):
         self._thread.run(self._end(scope, None))
 
     def __dir__(self) -> list[str]:
-        # The methods that the user calls, without those that deliveries call.
+        # The methods for users, without those that deliveries call.
         return [name for name in vars(Producer) if name != "start" and not name.startswith("_")]
 
     def __repr__(self) -> str:
@@ -275,15 +275,14 @@ class SyncProducer(BlockingClient[Producer]):
     def close(self, timeout_ms: float | None = None) -> None:
         """Flush, then disconnect; an open transaction is aborted. Further calls do nothing.
 
-        Arguments and errors are those of `Producer.close`. In a forked process, there is nothing to
+        Arguments and errors are as for `Producer.close`. In a forked process, there is nothing to
         close.
         """
         if not self._thread.is_own:
             return
         if timeout_ms is not None:
             arguments.duration(timeout_ms, "timeout_ms")
-        # First accept no more records, then give the queued records an outcome, and finally end the
-        # thread.
+        # Stop accepting records, settle the queued ones, then end the thread.
         self._outbox.refuse()
         try:
             self._thread.run(_close(self._client, self._outbox, timeout_ms))
@@ -401,8 +400,8 @@ async def _close(producer: Producer, outbox: Outbox, timeout_ms: float | None) -
 
 
 async def _finish(producer: Producer, outbox: Outbox, callbacks: CallbackThread) -> int:
-    """Close a dropped producer, and return the number of records that were not acknowledged."""
-    # Records acknowledged earlier do not count, nor do those acknowledged from here on.
+    """Close a dropped producer, and return the number of unacknowledged records."""
+    # Neither records acknowledged earlier nor those acknowledged from here on count as lost.
     outbox.refuse()
     owed = outbox.count() + producer.intake.unfinished_count()
     before = producer.intake.acknowledged_count()

@@ -1,10 +1,10 @@
-"""Runs the loop's callbacks, mainly rebalance listeners, in the thread that waits for it.
+"""Runs the loop's callbacks, mainly rebalance listeners, in the thread that waits for the loop.
 
     user's thread: poll() -> waits ---- listener ---- waits -> records
     loop thread:            work -> call, await it ^ -> work
 
 A listener may therefore use its consumer, as in Kafka's client; on the loop's own thread, it would
-wait for itself indefinitely.
+wait for itself forever.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Calls = SimpleQueue[Callable[[], None] | None]
 
 
 class UserThread:
-    """Represents a thread that runs its callbacks while it waits for work on the loop."""
+    """A thread that runs callbacks while it waits for work on the loop."""
 
     def __init__(self, thread: LoopThread) -> None:
         self._thread = thread
@@ -32,8 +32,8 @@ class UserThread:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` on the loop, like `LoopThread.run`, but run callbacks while waiting."""
-        # A listener may call the consumer, which then waits here again. Each wait has a separate
-        # queue, and calls go to the outer wait again afterwards.
+        # A listener may call the consumer, which waits in this method again. Each wait has its own
+        # queue; after the inner one, calls go to the outer one again.
         calls: _Calls = SimpleQueue()
         outer, self._calls = self._calls, calls
         try:
@@ -53,7 +53,7 @@ class UserThread:
         return self._thread.result(future)
 
     async def call(self, function: Callable[[], Any]) -> None:
-        """Call `function` in the user's thread, from the loop. Raises what it raises."""
+        """Call `function` in the user's thread, from the loop, and raise what it raises."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
 
@@ -78,7 +78,7 @@ class UserThread:
 
 
 class ListenerThere(RebalanceListener):
-    """Wraps a listener so that its methods are called in the user's thread."""
+    """Wraps a listener to call its methods in the user's thread."""
 
     def __init__(self, listener: RebalanceListener, thread: UserThread) -> None:
         self._listener = listener

@@ -510,7 +510,7 @@ class Transactions:
             await asyncio.sleep(pause_ms / 1000)
 
     async def close(self) -> None:
-        """Try to abort an open transaction; otherwise, the coordinator aborts it at its timeout."""
+        """Try to abort an open transaction; otherwise, the coordinator will, at its timeout."""
         # Leave a committing transaction alone: the coordinator may have decided it.
         if self.state in (State.OPEN, State.FAILED, State.ABORTING):
             try:

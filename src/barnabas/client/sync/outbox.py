@@ -287,7 +287,7 @@ class Outbox:
 
 
 def _refuse(delivery: SyncDelivery, error: BaseException) -> None:
-    """Fail the record with this error; the next call also raises a partitioner's SystemExit."""
+    """Fail the record with this error; the next call raises a partitioner's SystemExit, too."""
     delivery.settle(None, error)
     if not isinstance(error, Exception):
         raise_on_loop(error)

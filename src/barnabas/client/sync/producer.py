@@ -57,9 +57,8 @@ class SyncProducer(BlockingClient[Producer]):
     It takes the options of `Producer`, in the same forms. The constructor connects, and raises
     NoBrokersAvailable if that fails.
 
-    Close it after use. A producer that is dropped or still open at the end of the program is
-    flushed for at most ten seconds; a line on stderr counts the records that were not acknowledged
-    by then.
+    Close it after use. A producer that is dropped, or open when the program ends, is flushed for at
+    most ten seconds; a line on stderr counts the records that remain unacknowledged.
 
     Example::
 
@@ -321,7 +320,7 @@ class SyncProducer(BlockingClient[Producer]):
             )
 
     def call_at_end(self, delivery: SyncDelivery, callback: Callable[[SyncDelivery], Any]) -> None:
-        """Arrange for `callback` to be called once the outcome of a record is known.
+        """Arrange for `callback` to be called once a record's outcome is known.
 
         On the loop.
         """

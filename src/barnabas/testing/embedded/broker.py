@@ -5,7 +5,7 @@
         orders.send(b"one")
         assert orders.values() == [b"one"]
 
-`async with` works too. The broker has its own thread and event loop or, with `process=True`, its
+`async with` works, too. The broker has its own thread and event loop or, with `process=True`, its
 own process. Several brokers may run at the same time. They share no module-level state, and no
 signal handler is set.
 """
@@ -35,18 +35,16 @@ class Broker(EmbeddedLife):
 
     `data_dir`: the log directory; None creates a temporary directory that is removed at `close` and
     at the end of the `with` block, unless `config` sets `log.dirs`.
-    `port`: 0 selects a free port. `config`: Kafka's broker configs, by name, as text, numbers or
-    booleans.
-    `production_defaults`: use Kafka's defaults, and leave log levels unchanged. Otherwise, the
-    defaults suit tests: no wait before a group's first rebalance, one partition for each internal
-    topic, and no log messages below WARNING.
-    `process`: run in a separate process, for tests that keep a core busy, and for `kill`. That
-    process ends when this one does, however this one ends.
-    `snapshot`: start with a copy of this state (see `snapshot`).
+    `port`: 0 selects a free port. `config`: Kafka's broker configs by name, as text, numbers or
+    booleans. `production_defaults`: use Kafka's defaults, and leave log levels unchanged.
+    Otherwise, the defaults suit tests: no wait before a group's first rebalance, one partition for
+    each internal topic, and no log messages below WARNING. `process`: run in a separate process,
+    for tests that keep a core busy, and for `kill`. That process ends when this one does, in
+    whatever way. `snapshot`: start with a copy of this state (see `snapshot`).
 
-    `start` raises ConfigError or OSError with one line that says what to do. A stopped broker may
-    be restarted, on the same port and with the same data. `close` removes a temporary directory, so
-    the next start is empty. A broker that cannot continue stops by itself, and `stop` then raises
+    `start` raises ConfigError or OSError, with a one-line remedy. A stopped broker may be
+    restarted, on the same port and with the same data. `close` removes a temporary directory, so
+    the next start is empty. A broker that cannot continue stops by itself; `stop` then raises
     OSError with the reason.
     """
 
@@ -59,12 +57,12 @@ class Broker(EmbeddedLife):
     ) -> None:
         self._config = texts(config)
         self._log_dirs = self._config.get("log.dirs", "")
-        # Both settings specify a directory, so it is unclear which one is meant.
+        # Both specify a directory, and it is unclear which is meant.
         if data_dir is not None and self._log_dirs:
             raise ConfigError(
                 f"data_dir={data_dir} and log.dirs={self._log_dirs}: give one of the two"
             )
-        # With several log directories, the first one identifies the broker.
+        # The first of several log directories identifies the broker.
         given = data_dir or self._log_dirs.split(",")[0].strip()
         super().__init__("broker", Path(given) if given else None, **options)
         self._port = port
@@ -75,9 +73,9 @@ class Broker(EmbeddedLife):
 
     @property
     def faults(self) -> Faults:
-        """The faults of this broker, which are set by rules. See `barnabas.testing.faults`."""
+        """This broker's faults, which are set by rules. See `barnabas.testing.faults`."""
         if self._faults is None:
-            # Most brokers never use faults, so these modules are loaded on first use.
+            # Loaded on first use, because most brokers never need faults.
             if self._is_process:
                 from barnabas.testing.faults.distant_faults import DistantBrokerFaults
 
@@ -86,8 +84,7 @@ class Broker(EmbeddedLife):
             from barnabas.testing.faults.broker_faults import Faults
 
             self._faults = Faults(self._call)
-            # This attaches the faults to a running broker; `_start` does so for one that starts
-            # later.
+            # Attach the faults to a running broker; one that is not running does so in `_start`.
             if self._server is not None:
                 self._faults.attach(self._server)
         return self._faults
@@ -133,7 +130,7 @@ class Broker(EmbeddedLife):
 
     @property
     def server(self) -> Server:
-        """The running server; use it only on the broker's loop."""
+        """The running server, for use on the broker's loop only."""
         if self._server is None:
             raise self._is_not_running()
         return self._server
@@ -177,7 +174,7 @@ class Broker(EmbeddedLife):
             "broker.id": "0",
             **listener(self._secured, self._port),
             "log.dirs": str(self.data_dir),
-            # Later entries override earlier ones, so a test's own configs are last.
+            # Later entries override earlier ones, so the test's own configs come last.
             **({} if self._production_defaults else defaults_for_tests(1)),
             **self._config,
         }
@@ -190,7 +187,7 @@ class Broker(EmbeddedLife):
         # A broker without a usable log directory stops by itself, as in Kafka (KIP-112).
         server.failure.add_done_callback(lambda _: stopping.set())
         self._server = server
-        # The port is kept for the next start, so that connected clients find the broker again.
+        # Keep the port for the next start: connected clients must find the broker again.
         self._port = server.port
         self._ended = asyncio.get_running_loop().create_task(_end(server, stopping))
         if self._faults is not None:
@@ -199,18 +196,18 @@ class Broker(EmbeddedLife):
     async def _stop(self) -> None:
         server, self._server = self._server, None
         if server is None:
-            return  # its start failed, so there is nothing to stop
+            return  # the start failed: nothing to stop
         if self._faults is not None:
             self._faults.detach(server.broker_id)
         assert self._stopping is not None and self._ended is not None
         self._stopping.set()
         await self._ended
-        # The broker has failed, which a test must not mistake for a clean stop.
+        # The broker has failed; a test must not mistake this for a clean stop.
         if server.failure is not None and server.failure.done():
             raise OSError(server.failure.result())
 
 
 async def _end(server: Server, stopping: asyncio.Event) -> None:
-    """Stop the server when requested, or when it cannot continue."""
+    """Stop the server on request, or when it cannot continue."""
     await stopping.wait()
     await server.stop()

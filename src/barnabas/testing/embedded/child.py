@@ -38,8 +38,7 @@ class _Calls:
     def answer(self, call: list[Any]) -> dict[str, Any]:
         try:
             return {"value": self._call(*call)}
-        # The constructor and the methods may raise these errors; a bug ends the process with a
-        # traceback.
+        # The constructor and the methods may raise these; a bug ends the process with a traceback.
         except (BarnabasError, OSError) as error:
             return {"error": str(error), "kind": type(error).__name__}
 
@@ -64,12 +63,12 @@ class _Calls:
         self.made = _KINDS[kind](**options)
 
     def _control(self, made: Broker | Cluster) -> int:
-        """Return the port of the HTTP server for faults. It starts at the first call, and has its
-        own loop so that it responds even while a broker is paused.
+        """Return the port of the HTTP server for faults. It is started by the first call, and has
+        its own loop, to respond even while a broker is paused.
         """
-        # This server runs until the process ends, even if brokers in it stop and start.
+        # The server runs until the process ends, even if brokers stop and start.
         if self._control_port is None:
-            # Most processes never use faults, so this is loaded on first use.
+            # Loaded on first use, because most processes never need faults.
             from barnabas.testing.faults.control import FaultControl
 
             control = FaultControl(0)
@@ -95,8 +94,8 @@ def main() -> int:
 
 
 def _watch(parent: int) -> None:
-    """Exit when the parent has exited, because another of its children may keep the pipe open."""
-    # An orphaned process gets a new parent, which this loop detects within half a second.
+    """Exit when the parent has exited: another of its children may keep the pipe open."""
+    # An orphaned process has a new parent; detect this within half a second.
     while os.getppid() == parent:
         threading.Event().wait(1 / _LOOKS_PER_S)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -1,8 +1,8 @@
-"""Runs a broker in a separate process, as seen from its parent.
+"""The parent's side of a broker that runs in a separate process.
 
 Calls are sent to `child` over a pipe, with one line in each direction. The process ends when its
-parent does, however the parent ends: the pipe closes or, if another process keeps it open, the
-child notices that its parent has exited.
+parent does, in whatever way: the pipe closes or, if another process keeps it open, the child
+notices that its parent has exited.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.clock import SystemClock
 from barnabas.errors import ConfigError
 
 _SOURCES: Final = Path(__file__).parents[3]
-# This is last on the path, in case only the parent knows where this package is.
+# Last on the path, in case only the parent could import this package.
 _PROGRAM: Final = f"""\
 import sys
 sys.path.append({str(_SOURCES)!r})
@@ -43,7 +43,7 @@ class ChildProcess:
     def __init__(self, kind: str, arguments: dict[str, Any], patience_s: float) -> None:
         self._patience_s = patience_s
         self._process = subprocess.Popen(
-            # With -P, a directory called barnabas in the test's working directory does not hide the
+            # Without -P, a directory called barnabas in the working directory would hide the
             # package.
             [sys.executable, "-P", "-c", _PROGRAM],
             stdin=subprocess.PIPE,
@@ -62,7 +62,7 @@ class ChildProcess:
         return self._process.pid
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method in the process, and return its result or raise its error."""
+        """Call a method in the process; return its result or raise its error."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps([method, *arguments]).encode() + b"\n")
@@ -70,12 +70,12 @@ class ChildProcess:
             raise self._has_ended() from None
         answer = json.loads(self._line(method))
         if "error" in answer:
-            # The class is looked up by its name, because an exception cannot be sent as JSON.
+            # Look the class up by its name: JSON cannot carry exceptions.
             raise _ERRORS.get(answer["kind"], OSError)(answer["error"])
         return answer["value"]
 
     def suspend(self) -> None:
-        """Stop the process's threads with SIGSTOP, until `go_on` is called."""
+        """Stop the process with SIGSTOP, until `go_on` is called."""
         self._process.send_signal(signal.SIGSTOP)
         if sys.platform != "darwin":
             # The signal has been sent, but a thread on another processor may still be running.
@@ -86,12 +86,12 @@ class ChildProcess:
         self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End the process, as `kill -9` does, without flushing data or notifying clients."""
+        """Kill the process, as with `kill -9`, without flushing data or notifying clients."""
         self._process.kill()
         self.end()
 
     def end(self) -> None:
-        """End the process by closing its pipe, or by force if that takes too long."""
+        """End the process by closing its pipe; if that takes too long, by force."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
         try:
@@ -102,7 +102,7 @@ class ChildProcess:
         self._process.stdout.close()
 
     def _line(self, method: str) -> bytes:
-        """Read the next line that the process prints. Raises TimeoutError or OSError."""
+        """Read the next line from the process. Raises TimeoutError or OSError."""
         assert self._process.stdout is not None
         clock = SystemClock()
         deadline_ms = clock.monotonic_ms() + self._patience_s * 1000
@@ -110,7 +110,7 @@ class ChildProcess:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._unread:
                 left_s = (deadline_ms - clock.monotonic_ms()) / 1000
-                # A plain read would block if the child hangs.
+                # A plain read would block if the child hung.
                 if left_s <= 0 or not selector.select(left_s):
                     raise TimeoutError(
                         f"the broker's process {self.pid} did not {method} within "

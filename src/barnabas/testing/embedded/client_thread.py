@@ -1,4 +1,4 @@
-"""Runs a handle's own clients in a thread: an admin, and a producer once one is needed."""
+"""Runs a handle's own clients in a thread: an admin and, once needed, a producer."""
 
 from __future__ import annotations
 
@@ -22,16 +22,14 @@ _CLIENT_ID: Final = "barnabas-testing"
 _GRACE_S: Final = 1.0
 _ATTEMPT_MS: Final = 500
 _REQUEST_MS: Final = 1000
-"""The timeout for a request to one broker. If that broker is paused, another one is asked
-afterwards."""
+"""The timeout for a request to one broker. If that broker is paused, another is asked next."""
 
 
 class ClientThread:
-    """Owns a thread with clients, which starts at the first use, and again at the first use after
-    `close`.
+    """A thread with clients, started on first use, and again on first use after `close`.
 
-    `bootstrap_servers` and `options` (for every client) are called whenever a client is created,
-    because a cluster's addresses may change.
+    `bootstrap_servers` and `options` (for every client) are called for each new client, because a
+    cluster's addresses may change.
     """
 
     def __init__(
@@ -46,8 +44,7 @@ class ClientThread:
         self._starting = asyncio.Lock()
 
     def run(self, work: Callable[[], Awaitable[T]], what: str, timeout_s: float) -> T:
-        """Return the result of `work`, which is repeated after transient errors. Raises
-        WaitTimeout.
+        """Run `work`, repeat it after transient errors, and return its result. Raises WaitTimeout.
 
         An unknown topic is an immediate error. Call `wait_for_topic` first if a topic is still to
         be created.
@@ -56,7 +53,7 @@ class ClientThread:
         async def look() -> Sight[T | UnknownTopicOrPartition]:
             try:
                 return Sight(await work(), True, "")
-            # Kafka considers this retriable, but a test that mistypes a name should not wait.
+            # Retriable in Kafka, but a test with a mistyped name should not wait.
             except UnknownTopicOrPartition as error:
                 return Sight(error, True, "")
 
@@ -66,23 +63,23 @@ class ClientThread:
         return result
 
     def run_once(self, work: Coroutine[Any, Any, T], what: str, timeout_s: float) -> T:
-        """Return the result of `work`, which must not be repeated. Raises TimeoutError."""
+        """Run `work` just once, and return its result. Raises TimeoutError."""
         return self._open().run(_in_time(work, what, timeout_s))
 
     def wait(self, look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeout_s: float) -> T:
-        """Wait until the state is reached, as `wait_until` does, but always with a deadline."""
+        """Wait for a state, as `wait_until` does, but always with a deadline."""
         arguments.duration(timeout_s, "timeout_s")
         try:
             return self._open().run(wait_until(look, wanted, timeout_s))
         except WaitTimeout as late:
-            # Frames of the loop's thread are left out, because they say nothing about the test.
+            # Leave out frames of the loop's thread, which tell nothing about the test.
             raise late.with_traceback(None) from None
 
     def close(self) -> None:
         with self._lock:
             thread, self._thread = self._thread, None
-            # A forked process has this object but not the thread, and must not close its parent's
-            # clients.
+            # A forked process inherits this object but not the thread, and must not close its
+            # parent's clients.
             if thread is None or not thread.is_own:
                 return
             try:
@@ -102,15 +99,14 @@ class ClientThread:
     # ---- methods that run on the loop ----
 
     async def admin(self) -> Admin:
-        """Return the admin. Raises NoBrokersAvailable; the next call then tries again."""
+        """Return the admin. Raises NoBrokersAvailable, after which the next call tries again."""
         async with self._starting:
             if self._admin is None:
                 admin = Admin(
                     self.bootstrap_servers(),
                     **self.options(),
                     client_id=_CLIENT_ID,
-                    # With short timeouts, a waiting caller can retry, and can report what went
-                    # wrong.
+                    # Short timeouts let a waiting caller retry, and report what went wrong.
                     default_api_timeout_ms=_ATTEMPT_MS,
                     request_timeout_ms=_REQUEST_MS,
                 )
@@ -136,15 +132,15 @@ class ClientThread:
             return self._producer
 
     async def look_at(self, topic: str) -> None:
-        """Refresh the producer's metadata for a topic. A recreated topic may have fewer partitions,
-        and records for the missing ones would wait.
+        """Refresh the producer's metadata for a topic. A recreated topic may have fewer partitions;
+        records for the missing ones would wait.
         """
         if self._producer is not None:
             await self._producer.partitions_for(topic)
 
     async def _close(self) -> None:
         if self._producer is not None:
-            # All records were awaited, so only those that timed out may be left.
+            # All records were awaited; at most, those that timed out are left.
             try:
                 async with asyncio.timeout(_GRACE_S):
                     await self._producer.close()

@@ -6,8 +6,8 @@ move replicas.
 
 All brokers run on one loop in one thread or, with `own_threads=True`, on one loop each. They share
 one metadata tree, each with its own session, and connect to each other with sockets, like brokers
-on several machines. This shows how a cluster behaves, not how fast it is. Start processes
-(`barnabas cluster start`) to test speed or `kill -9`.
+on several machines. This shows how a cluster behaves, not how fast it runs. To test speed or `kill
+-9`, start processes (`barnabas cluster start`).
 """
 
 from __future__ import annotations
@@ -41,21 +41,20 @@ _METADATA = "metadata"
 
 
 class Cluster(EmbeddedLife):
-    """Runs `brokers` brokers, with the ids 1, 2, ..., on free ports of 127.0.0.1.
+    """Runs `brokers` brokers (ids 1, 2, ...) on free ports of 127.0.0.1.
 
     `data_dir`: contains a directory for each broker and one for the metadata; None creates a
     temporary directory that is removed at `close` and at the end of the `with` block.
     `config`: Kafka's broker configs by name, for all brokers, as text, numbers or booleans;
     `broker_config`: additional configs for single brokers, by broker id
     (`{1: {"broker.rack": "east"}}`). If `config` contains `barnabas.metrics.port`, broker 1 uses
-    that port, and the other brokers use the ports after it.
-    `own_threads`: run each broker in its own thread, so that one of them can be paused.
-    `production_defaults`, `process` (one process for all brokers) and `snapshot` have the same
-    meaning as for a `Broker`. An internal topic has one partition for each broker, unless
-    `production_defaults` is true.
+    that port, and the others use the following ports. `own_threads`: run each broker in its own
+    thread, so that it can be paused alone. `production_defaults`, `process` (one process for all
+    brokers) and `snapshot` are as for a `Broker`. An internal topic has one partition per broker,
+    unless `production_defaults` is true.
 
-    `start` raises ConfigError or OSError with one line that says what to do. A stopped cluster may
-    be restarted, on the same ports and with the same data, until `close`.
+    `start` raises ConfigError or OSError, with a one-line remedy. A stopped cluster may be
+    restarted, on the same ports and with the same data, until `close`.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class Cluster(EmbeddedLife):
         self._broker_config = {
             broker_id: texts(own) for broker_id, own in (broker_config or {}).items()
         }
-        # A config for a broker that does not exist would be silently lost.
+        # A config for a nonexistent broker would be silently lost.
         strangers = sorted(self._broker_config.keys() - set(self.broker_ids))
         if strangers:
             raise ConfigError(
@@ -105,8 +104,8 @@ class Cluster(EmbeddedLife):
         self._change("start_broker", broker_id)
 
     def _change(self, method: str, broker_id: int) -> None:
-        """Call the method in the thread, without holding the lock, because a stopping broker may
-        wait until another one has stopped.
+        """Call the method in the thread without holding the lock: a stopping broker may wait for
+        another to stop.
         """
         if not self._is_process:
             works = {
@@ -123,8 +122,7 @@ class Cluster(EmbeddedLife):
             self._take_ports(child.call(method, broker_id))
 
     def kill_broker(self, broker_id: int) -> None:
-        """Stop one broker, as `kill -9` does, without handing over anything; its next start
-        recovers.
+        """Stop one broker abruptly, as `kill -9` does; its next start recovers.
         """
         self._change("kill_broker", broker_id)
 
@@ -132,8 +130,8 @@ class Cluster(EmbeddedLife):
         """Freeze one broker, as with SIGSTOP, until `resume`, the end of a `with` block, or its
         stop. `Broker.pause` describes the effect.
 
-        Its metadata session ends after `zookeeper.session.timeout.ms`, and the broker starts a new
-        session when it resumes. Raises ConfigError unless the broker is running in its own thread.
+        Its metadata session ends after `zookeeper.session.timeout.ms`; on resuming, the broker
+        starts a new one. Raises ConfigError unless the broker is running in its own thread.
         """
         # The child process contains the broker and its thread.
         if self._own_threads(broker_id) is None:
@@ -154,9 +152,9 @@ class Cluster(EmbeddedLife):
 
     @property
     def faults(self) -> ClusterFaults:
-        """The faults of this cluster, which are set by rules. See `barnabas.testing.faults`."""
+        """This cluster's faults, which are set by rules. See `barnabas.testing.faults`."""
         if self._faults is None:
-            # Most clusters never use faults, so these modules are loaded on first use.
+            # Loaded on first use, because most clusters never need faults.
             if self._is_process:
                 from barnabas.testing.faults.distant_faults import DistantClusterFaults
 
@@ -172,8 +170,8 @@ class Cluster(EmbeddedLife):
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses of the running brokers for Kafka clients: `127.0.0.1:PORT,...`, or those of
-        the first listeners.
+        """The running brokers' addresses for Kafka clients: `127.0.0.1:PORT,...`, or those of the
+        first listeners.
         """
         if not self.is_running:
             raise self._is_not_running()
@@ -184,12 +182,12 @@ class Cluster(EmbeddedLife):
 
     @property
     def running_broker_ids(self) -> list[int]:
-        """The ids of the running brokers, in the order in which they started."""
+        """The ids of the running brokers, in starting order."""
         return list(self._running)
 
     @property
     def store(self) -> EmbeddedStore:
-        """The metadata of all brokers; use it only on the cluster's loop."""
+        """The metadata of all brokers, for use on the cluster's loop only."""
         if self._store is None:
             raise self._is_not_running()
         return self._store
@@ -208,7 +206,7 @@ class Cluster(EmbeddedLife):
         return server
 
     def session(self, broker_id: int) -> EmbeddedSession:
-        """Return a running broker's metadata session; use it only on the cluster's loop."""
+        """Return a running broker's metadata session, for use on the cluster's loop only."""
         self.server(broker_id)
         return self._sessions[broker_id]
 
@@ -222,8 +220,7 @@ class Cluster(EmbeddedLife):
     # ---- internal methods ----
 
     def _own_threads(self, broker_id: int) -> OwnThreads | None:
-        """Return the threads of brokers that can be paused, or None if the child process has
-        them."""
+        """Return the threads of brokers that can be paused; None if they are in a child process."""
         if self._threads is None:
             raise ConfigError(
                 f"broker {broker_id} cannot be paused: all brokers of this cluster share one "
@@ -235,8 +232,7 @@ class Cluster(EmbeddedLife):
     def _pause_here(self, broker_id: int) -> None:
         assert self._threads is not None
         server, session = self.server(broker_id), self.session(broker_id)
-        # This is done in the caller's thread, because the metadata's loop must not wait for a busy
-        # broker.
+        # Wait in the caller's thread: the metadata's loop must not wait for a busy broker.
         pause = self._threads.stop(broker_id)
         timeout_ms = server.config.int("zookeeper.session.timeout.ms")
         self.thread.call(partial(self._threads.on_stopped, broker_id, pause, session, timeout_ms))
@@ -252,7 +248,7 @@ class Cluster(EmbeddedLife):
         own = dict(self._broker_config)
         for number, port in self._ports.items():
             given = {**listeners, **own.get(number, {})}
-            # Start the child on the same ports, because clients already have the addresses.
+            # Start the child on the same ports, because clients have the addresses.
             own[number] = with_port({**listener(self._secured, port), **given}, port)
         return {
             "brokers": len(self.broker_ids),
@@ -263,7 +259,7 @@ class Cluster(EmbeddedLife):
         }
 
     def _ports_taken(self) -> list[tuple[int, int]]:
-        """Return the running brokers' ids and ports, in the order in which they started."""
+        """Return the running brokers' ids and ports, in starting order."""
         return [(broker_id, self._ports[broker_id]) for broker_id in self._running]
 
     def _take_ports(self, ports: Sequence[tuple[int, int]]) -> None:
@@ -273,20 +269,19 @@ class Cluster(EmbeddedLife):
     # ---- methods that run on the loop ----
 
     async def _start(self) -> None:
-        """Start all brokers, and return once each of them is ready and knows all other brokers."""
+        """Start all brokers, and wait until each is ready and has discovered all others."""
         directory = self.data_dir / _METADATA
         directory.mkdir(parents=True, exist_ok=True)
         self._running = []
-        # Temporary metadata need not survive this process, so it is written only when the cluster
-        # stops.
+        # Temporary metadata need not survive this process: write it only when the cluster stops.
         is_new = self._directory.is_temporary and not any(directory.iterdir())
         self._unwritten = directory if is_new else None
         self._store = EmbeddedStore() if is_new else EmbeddedStore.open(directory)
         for broker_id in self.broker_ids:
             await self._start_broker(broker_id)
         for broker_id, server in self._servers.items():
-            # Otherwise, a test's first request might reach a broker that knows only some of the
-            # other brokers.
+            # Otherwise, a test's first request might reach a broker that has not discovered all
+            # others.
             await self._on_loop(broker_id, server.knows_brokers(self.broker_ids))
 
     async def _start_broker(self, broker_id: int) -> None:
@@ -302,7 +297,7 @@ class Cluster(EmbeddedLife):
         try:
             await self._on_loop(broker_id, server.start())
         except BaseException:
-            # The thread was created before the start, so it must end if the start fails.
+            # End the thread, which was created before the failed start.
             await self._end_thread(broker_id)
             raise
         self._sessions[broker_id] = session
@@ -330,7 +325,7 @@ class Cluster(EmbeddedLife):
         if broker_id not in self._running:
             raise ConfigError(f"broker {broker_id} is not running")
         self._running.remove(broker_id)
-        # A paused broker cannot stop, so it is resumed first.
+        # A paused broker cannot stop, so resume it first.
         if self._threads is not None:
             self._threads.go_on(broker_id)
         if self._faults is not None:
@@ -376,8 +371,7 @@ class Cluster(EmbeddedLife):
         for broker_id, server in self._servers.items():
             if self._threads is not None:
                 self._threads.go_on(broker_id)
-            # All brokers are notified before the first one stops, so that no leadership is moved
-            # needlessly.
+            # Notify all brokers before the first one stops: no leadership need be moved.
             await self._on_loop(broker_id, server.ends_with_all())
         for broker_id in reversed(self.broker_ids):
             if broker_id in self._servers:
@@ -385,7 +379,7 @@ class Cluster(EmbeddedLife):
                 await self._end_server(broker_id, stop)
         if self._store is not None:
             await self._store.close()
-            # `close` removes the directory next, so the tree need not be written.
+            # If `close` is about to remove the directory, the tree need not be written.
             if self._unwritten is not None and not self._is_closing:
                 _write(self._store, self._unwritten)
             self._store = None

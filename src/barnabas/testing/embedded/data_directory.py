@@ -1,12 +1,12 @@
 """Provides the directory for an embedded broker's data, which is either given or temporary.
 
 A temporary directory is removed by `remove` or, at the latest, when its owner is garbage-collected
-or the process ends, so that a broker that was not closed leaves nothing behind. A forked process
-never removes its parent's directory.
+or the process ends: even a broker that was not closed leaves nothing behind. A forked process never
+removes its parent's directory.
 
-The files in a temporary directory need not survive a power failure, so they are not synced. Written
-data still survives the end of the process, however it ends. On a busy disk, the syncs during a
-broker's start and stop would take ten times as long as everything else.
+Files in a temporary directory need not survive a power failure, so they are not synced. (Written
+data does survive the end of the process, even a kill.) On a busy disk, the syncs at a broker's
+start and stop would take ten times as long as everything else.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class DataDirectory:
         return self._given is None
 
     def make(self) -> Path:
-        """Return the directory; if it is temporary, create it unless it exists."""
+        """Return the directory, creating a temporary one if necessary."""
         if self._given is not None:
             return self._given
         if self._temporary is None:
             self._temporary = Path(tempfile.mkdtemp(prefix="barnabas-"))
-            # This runs when the owner is garbage-collected, and when the interpreter exits.
+            # Runs when the owner is garbage-collected, or the interpreter exits.
             self._removal = weakref.finalize(self, _remove, self._temporary, os.getpid())
         return self._temporary
 
@@ -57,7 +57,7 @@ class DataDirectory:
 
 
 class UnsyncedFiles(OsFiles):
-    """Gives access to the system's files without `fsync`, for temporary data."""
+    """The system's files without `fsync`, for temporary data."""
 
     __slots__ = ()
 
@@ -69,6 +69,6 @@ class UnsyncedFiles(OsFiles):
 
 
 def _remove(directory: Path, process_id: int) -> None:
-    # A forked process inherits the finalizer but does not own the directory.
+    # A forked process inherits the finalizer, but must not remove the directory.
     if os.getpid() == process_id:
         shutil.rmtree(directory, ignore_errors=True)

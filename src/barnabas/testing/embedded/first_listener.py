@@ -17,7 +17,7 @@ _HOSTS: Final[Mapping[str, str]] = {
     "localhost": _THIS_MACHINE,
     "::": "[::1]",
 }
-"""Maps the addresses that mean "all addresses" to ones that a client on this machine can use."""
+"""Maps addresses that mean "all addresses" to ones that a client on this machine can use."""
 
 
 def address(config: Mapping[str, str], port: int) -> str:
@@ -30,7 +30,7 @@ def with_port(properties: Mapping[str, str], port: int) -> dict[str, str]:
     text = properties[_LISTENERS]
     first, comma, others = text.partition(",")
     name, colon, number = first.rpartition(":")
-    # A port chosen by the test is kept.
+    # Keep a port chosen by the test.
     if number.strip() != "0":
         return dict(properties)
     return {**properties, _LISTENERS: f"{name}{colon}{port}{comma}{others}"}

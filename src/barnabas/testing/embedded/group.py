@@ -27,7 +27,7 @@ __tracebackhide__ = is_wait_timeout
 READ_COMMITTED: Final = "read_committed"
 _LEVELS: Final = (READ_COMMITTED, "read_uncommitted")
 _COUNTED: Final = 1000
-"""How many records beyond the requested lag a wait counts."""
+"""How far beyond the requested lag a wait counts records."""
 
 Lags = dict[tuple[TopicPartition, Span], int]
 """The number of records in ranges that have already been counted."""
@@ -36,10 +36,9 @@ STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty", "Dead"
 
 
 class Group:
-    """Represents a group of a running broker, returned by `broker.group(name)`. The group need not
-    exist.
+    """A group of a running broker, returned by `broker.group(name)`. The group need not exist.
 
-    Every method blocks for at most `timeout_s` seconds and may be called by any thread.
+    Every method blocks for at most `timeout_s` seconds and may be called in any thread.
     """
 
     def __init__(self, name: str, clients: ClientThread) -> None:
@@ -64,11 +63,10 @@ class Group:
         return self._clients.run(self._offsets, f"the offsets of group {self.name!r}", timeout_s)
 
     def lag(self, timeout_s: float = TIMEOUT_S, *, isolation_level: str = READ_COMMITTED) -> int:
-        """Return how many records the group has not committed yet, in all partitions with committed
-        offsets.
+        """Return the number of records not yet committed, in all partitions with committed offsets.
 
         Records are counted, not offsets: transaction markers and compacted records do not count.
-        Records in aborted and open transactions do not count either, unless `isolation_level` is
+        Nor do records in aborted and open transactions, unless `isolation_level` is
         "read_uncommitted".
         """
         return sum(self.lag_by_partition(timeout_s, isolation_level=isolation_level).values())
@@ -90,8 +88,8 @@ class Group:
         isolation_level: str = READ_COMMITTED,
         timeout_s: float = TIMEOUT_S,
     ) -> GroupDescription:
-        """Return the group's description once all given conditions are true at the same time.
-        Raises WaitTimeout.
+        """Return the group's description once all given conditions are true at once. Raises
+        WaitTimeout.
 
         `state`: one of Kafka's states, such as "Stable"; `members`: their number; `lag`: at most
         this many records, as the method `lag` counts them, and at least one committed offset.
@@ -109,13 +107,12 @@ class Group:
             holds &= members is None or len(described.members) == members
             seen = f"state {described.state}, {counted(len(described.members), 'member')}"
             if lag is not None:
-                # Counting requires reading, so a group that is far behind is not counted to the
-                # end.
+                # To count is to read, so stop counting for a group that is far behind.
                 most = lag + _COUNTED
                 lags = await self._lag(level, most, known)
                 behind = sum(lags.values())
-                # Without a committed offset, there is no real lag, and a lag of 0 would be reached
-                # too early.
+                # Without a committed offset, the lag is meaningless, and 0 would be reached too
+                # early.
                 holds &= bool(lags) and behind <= lag
                 seen += f", lag {behind}" if lags else ", no committed offsets"
                 seen += " or more" if behind >= most else ""
@@ -154,7 +151,7 @@ class Group:
         unknown = {
             name: span
             for name, span in spans.items()
-            # A range is counted only once, even if the wait checks repeatedly.
+            # Count a range only once, however often the wait checks.
             if span.begin < span.end and (name, span) not in known
         }
         if unknown:
@@ -163,7 +160,7 @@ class Group:
                 **self._clients.options(),
                 isolation_level=isolation_level,
                 allow_auto_create_topics=False,
-                auto_offset_reset="earliest",  # records before the log's start no longer exist
+                auto_offset_reset="earliest",  # the position may be before the log's start
             ) as consumer:
                 found = await record_offsets(consumer, unknown, most)
             known |= {(name, unknown[name]): len(each) for name, each in found.items()}

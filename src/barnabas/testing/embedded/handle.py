@@ -1,4 +1,4 @@
-"""Gives access to a broker's topics, groups, clients and waits, wherever the broker runs.
+"""Provides a broker's topics, groups, clients and waits, wherever the broker runs.
 
 topic = broker.topic("orders", partitions=3)
 with broker.producer() as producer, broker.consumer("orders", group_id="g") as consumer:
@@ -69,13 +69,13 @@ class BrokerHandle(ABC):
         *,
         timeout_s: float = TIMEOUT_S,
     ) -> Topic:
-        """Return the topic with this name, and create it if it does not exist.
+        """Return the topic with this name, creating it if it does not exist.
 
-        The broker's defaults apply if `partitions` or `replication_factor` is not given. If the
-        topic exists with different numbers, this raises ValueError. `config`: the configs of a new
-        topic, by Kafka's names. For thousands of partitions, the timeout is extended by the time
-        that a slow disk needs for their logs. Raises InvalidTopicName, InvalidReplicationFactor,
-        InvalidConfig or WaitTimeout.
+        `partitions` and `replication_factor` default to the broker's own defaults. If the topic
+        exists with different numbers, this raises ValueError. `config`: the configs of a new topic,
+        by Kafka's names. For thousands of partitions, the timeout allows for a slow disk, which has
+        to create their logs. Raises InvalidTopicName, InvalidReplicationFactor, InvalidConfig or
+        WaitTimeout.
         """
         from barnabas.testing.embedded.topic_creation import WantedTopic, open_topic
 
@@ -83,7 +83,7 @@ class BrokerHandle(ABC):
         return open_topic(wanted, self._clients(), timeout_s)
 
     def topics(self, *, timeout_s: float = TIMEOUT_S) -> list[str]:
-        """Return the names of all topics except the internal topics, sorted."""
+        """Return the names of all topics except internal ones, sorted."""
         clients = self._clients()
 
         async def list_topics() -> list[str]:
@@ -100,8 +100,8 @@ class BrokerHandle(ABC):
     # ---- clients ----
 
     def producer(self, **options: Unpack[ProducerOptions]) -> SyncProducer:
-        """Create a producer for this broker. Close it when you are done; otherwise, the broker's
-        `close` closes it."""
+        """Create a producer for this broker. Close it after use, or leave that to the broker's
+        `close`."""
         from barnabas.client.sync.producer import SyncProducer
 
         return self._note(
@@ -109,13 +109,12 @@ class BrokerHandle(ABC):
         )
 
     def consumer(self, *topics: str, **options: Unpack[ConsumerOptions]) -> SyncConsumer:
-        """Create a consumer of these topics, from their first record unless `auto_offset_reset` is
-        given.
+        """Create a consumer of these topics, starting at the first record unless
+        `auto_offset_reset` is given.
 
         With `group_id`, the consumer subscribes to them; otherwise, all their current partitions
-        are assigned to it. Unless a session or heartbeat time is given, it notices within a quarter
-        of a second that another member has joined. Close it when you are done; otherwise, the
-        broker's `close` closes it.
+        are assigned to it. Unless a session or heartbeat time is given, it notices new members
+        within a quarter of a second. Close it after use, or leave that to the broker's `close`.
         """
         from barnabas.client.sync.producer import SyncConsumer
         from barnabas.types import TopicPartition
@@ -141,15 +140,15 @@ class BrokerHandle(ABC):
                     for topic in topics
                     for number in consumer.partitions_for(topic)
                 )
-        # The caller never receives the consumer and so cannot close it.
+        # The caller never receives the consumer, and cannot close it.
         except BaseException:
             consumer.close()
             raise
         return consumer
 
     def admin(self, **options: Unpack[ClientOptions]) -> SyncAdmin:
-        """Create an admin client for this broker. Close it when you are done; otherwise, the
-        broker's `close` closes it."""
+        """Create an admin client for this broker. Close it after use, or leave that to the broker's
+        `close`."""
         from barnabas.client.sync.producer import SyncAdmin
 
         return self._note(
@@ -177,7 +176,7 @@ class BrokerHandle(ABC):
     ) -> Topic:
         """Return the topic once it exists and each partition has a leader. Raises WaitTimeout.
 
-        `partitions`: the number of partitions that it must have. Nothing is created.
+        `partitions`: the required number of partitions. Nothing is created.
         """
         from barnabas.testing.embedded.topic_creation import wait_for_topic
 
@@ -190,7 +189,7 @@ class BrokerHandle(ABC):
     def wait_for_isr(
         self, topic: str, partition: int, isr: Iterable[int], *, timeout_s: float = TIMEOUT_S
     ) -> None:
-        """Return once exactly these brokers are in sync: see `Topic.wait_for_isr`."""
+        """Wait until exactly these brokers are in sync: see `Topic.wait_for_isr`."""
         self._topic(topic).wait_for_isr(partition, isr, timeout_s=timeout_s)
 
     def wait_for_leader(
@@ -225,17 +224,16 @@ class BrokerHandle(ABC):
             return self._client_thread
 
     def _hang_up(self) -> None:
-        """Close the clients that topics and groups use; the next use reopens them."""
+        """Close the clients used by topics and groups; the next use reopens them."""
         with self._clients_lock:
             if self._client_thread is not None:
                 self._client_thread.close()
 
     def _close_handed_out(self) -> None:
-        """Close the clients that were returned to callers and are still open. This takes a few
-        seconds at most.
+        """Close any clients that callers have left open. This takes a few seconds at most.
 
         Records that no broker accepts keep a producer open until `delivery.timeout.ms`, and a
-        rebalance listener that does not return keeps its consumer open.
+        rebalance listener that hangs keeps its consumer open.
         """
         closing = []
         handed_out = list(self._handed_out.items())
@@ -243,8 +241,8 @@ class BrokerHandle(ABC):
         for client, place in handed_out:
             name = f"{client!r}, created at {place},"
             close = partial(_close, client, name)
-            # Daemon threads close them in parallel, so that a hanging client delays neither the
-            # others nor the end of the process.
+            # Close them in parallel, in daemon threads: a hanging client delays neither the others
+            # nor the end of the process.
             thread = threading.Thread(target=close, name="barnabas-close", daemon=True)
             thread.start()
             closing.append((thread, name))
@@ -268,8 +266,7 @@ def _close(client: SyncProducer | SyncConsumer | SyncAdmin, name: str) -> None:
 
 
 def _place_of_caller() -> str:
-    """Return FILE:LINE of the caller outside this package; for a fixture, this is the test's own
-    line.
+    """Return FILE:LINE of the caller outside this package; for a fixture, the test's own line.
     """
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("barnabas."):

@@ -1,10 +1,10 @@
-"""Implements the life cycle of the embedded `Broker` and `Cluster`: their directory, their thread
-or process, start and stop.
+"""Implements the life cycle of the embedded `Broker` and `Cluster`: directory, thread or process,
+start and stop.
 
     start -> stop -> start -> ... -> close
 
-Port and data survive `stop`. `close`, which is called at the end of a `with` block, also removes a
-temporary directory and closes the clients that were returned to callers. A later start is empty.
+Port and data survive `stop`. `close`, called at the end of a `with` block, also removes a temporary
+directory (the next start is empty) and closes the clients handed to callers.
 
 Invariant: the thread or process exists only between `start` and `stop`, even if one of these fails.
 """
@@ -45,15 +45,13 @@ _PATIENCE_S: Final = 60.0
 
 
 class LifeOptions(TypedDict, total=False):
-    """Lists the options of every embedded broker and cluster.
+    """The options of every embedded broker and cluster.
 
-    `production_defaults`: use Kafka's defaults and leave log levels unchanged, instead of using
-    settings that suit tests.
-    `process`: run in a separate process, which ends with this one.
-    `snapshot`: start with a copy of this snapshot, or of the one at this path.
-    `secure`: use TLS, authentication and ACLs. A path stands for a directory with certificates and
-    passwords, which are created if missing. `client_settings` returns the settings that a client
-    needs.
+    `production_defaults`: use Kafka's defaults and leave log levels unchanged, instead of settings
+    that suit tests. `process`: run in a separate process, which ends with this one. `snapshot`:
+    start with a copy of this snapshot (or its path). `secure`: use TLS, authentication and ACLs. A
+    path names a directory of certificates and passwords, created if missing. `client_settings`
+    returns the settings that a client needs.
     """
 
     production_defaults: bool
@@ -65,13 +63,13 @@ class LifeOptions(TypedDict, total=False):
 class EmbeddedLife(BrokerHandle):
     """Starts and stops the brokers that a subclass runs.
 
-    `noun`: its name in messages. `given_dir`: None creates a temporary directory. Any thread may
-    call `start` and `stop`.
+    `noun`: the word for it in messages. `given_dir`: None creates a temporary directory. Any thread
+    may call `start` and `stop`.
     """
 
     def __init__(self, noun: str, given_dir: Path | None, **options: Unpack[LifeOptions]) -> None:
         super().__init__()
-        # Without this check, **options would accept a misspelt argument.
+        # Otherwise, **options would accept a misspelt argument.
         for name in options.keys() - LifeOptions.__annotations__.keys():
             raise TypeError(f"{name}: {type(self).__name__} has no such argument")
         self._noun = noun
@@ -83,10 +81,10 @@ class EmbeddedLife(BrokerHandle):
         self._secured = None if where is False else Secured(where)
         self._life = threading.RLock()
         self._quiet = QuietLog()
-        self._is_closing = False  # then temporary data need not be kept
+        self._is_closing = False  # temporary data need not be kept
         self._thread: LoopThread | None = None
         self._child: ChildProcess | None = None
-        self._pause: Pause | None = None  # a pause of everything that runs here
+        self._pause: Pause | None = None  # a pause of all brokers
         self._distant: DistantFaults | None = None  # the faults of the child, if used
 
     # ---- starting and stopping ----
@@ -96,7 +94,7 @@ class EmbeddedLife(BrokerHandle):
         with self._life:
             if self.is_running:
                 raise ConfigError(f"this {self._noun} is already running")
-            # A directory created for a failed start is removed; an existing one is kept.
+            # Remove a directory created for a failed start; keep an existing one.
             is_new = self._directory.path is None
             try:
                 self._begin_data()
@@ -114,16 +112,16 @@ class EmbeddedLife(BrokerHandle):
     def stop(self) -> None:
         """Stop cleanly; do nothing if not running. Port and data are kept for the next start.
 
-        Raises OSError with the reason if the broker or cluster stopped because it could not
-        continue.
+        Raises OSError with the reason if the broker or cluster could not continue and stopped by
+        itself.
         """
         with self._life:
             if not self.is_running:
                 return
-            # A paused broker cannot stop, and this call would wait for it.
+            # Resume first: a paused broker cannot stop, and this call would wait for it.
             self._go_on()
             try:
-                # Clients are closed first, because without a broker they would only retry.
+                # Close clients first: without a broker, they would only retry.
                 self._hang_up()
                 if self._distant is not None:
                     self._distant.end()
@@ -135,8 +133,7 @@ class EmbeddedLife(BrokerHandle):
                 self._end()
 
     def close(self) -> None:
-        """Stop, close the clients that were returned to callers, and remove a temporary
-        directory."""
+        """Stop, close the clients handed to callers, and remove any temporary directory."""
         with self._life:
             self._is_closing = True
             try:
@@ -161,7 +158,7 @@ class EmbeddedLife(BrokerHandle):
                     "process=True"
                 )
             self._hang_up()
-            # A paused process does not respond, so the latest counts are lost.
+            # A paused process does not respond, and its latest counts are lost.
             if self._distant is not None and self._pause is None:
                 self._distant.end()
             child, self._child = self._child, None
@@ -180,10 +177,10 @@ class EmbeddedLife(BrokerHandle):
         self.close()
 
     async def __aenter__(self) -> Self:
-        """Start, as with `with`, but without blocking the caller's loop."""
+        """Start as in a plain `with`, but without blocking the caller's loop."""
         try:
             await _in_a_thread(self.start)
-        # A start cannot be interrupted halfway, so it is undone afterwards.
+        # A start cannot be interrupted halfway, so let it finish and undo it.
         except asyncio.CancelledError:
             await _in_a_thread(self.close)
             raise
@@ -202,9 +199,9 @@ class EmbeddedLife(BrokerHandle):
     def snapshot(self, path: str | os.PathLike[str] | None = None) -> Snapshot:
         """Save the whole state: records, offsets, groups, transactions, topics and configs.
 
-        `path`: a new directory for the snapshot; None stands for a temporary directory. A running
-        broker is stopped for the copy and restarted on its port. This takes about 30 ms, and
-        clients reconnect automatically. Raises ConfigError or OSError.
+        `path`: a new directory for the snapshot; None: a temporary one. A running broker is stopped
+        for the copy and restarted on its port. This takes about 30 ms; clients reconnect
+        automatically. Raises ConfigError or OSError.
         """
         from barnabas.testing.embedded.snapshot import Snapshot
 
@@ -214,7 +211,7 @@ class EmbeddedLife(BrokerHandle):
             return self._while_stopped(lambda: Snapshot.take(source, self._kind, where))
 
     def restore(self, snapshot: Snapshot | str | os.PathLike[str]) -> None:
-        """Replace the whole state with that of a snapshot. A running broker is restarted.
+        """Replace the whole state with a snapshot's. A running broker is restarted.
 
         Raises ConfigError for a snapshot of another kind, without changing anything.
         """
@@ -231,7 +228,7 @@ class EmbeddedLife(BrokerHandle):
         """Return the settings with which a client connects. If security is on, it connects as
         `admin`.
 
-        `library`: the library whose setting names are used: "barnabas", "java", "confluent-kafka",
+        `library`: determines the setting names: "barnabas", "java", "confluent-kafka",
         "kafka-python" or "aiokafka".
 
             confluent_kafka.Producer(broker.client_settings("confluent-kafka"))
@@ -260,7 +257,7 @@ class EmbeddedLife(BrokerHandle):
 
     @property
     def thread(self) -> LoopThread:
-        """The thread, with its loop, of everything that runs here. Raises ConfigError if nothing is
+        """The thread, with its loop, of the broker or cluster. Raises ConfigError if nothing is
         running.
         """
         if self._thread is None:
@@ -269,8 +266,7 @@ class EmbeddedLife(BrokerHandle):
 
     @property
     def pid(self) -> int:
-        """The id of the process of the broker or cluster: this process or, with `process=True`,
-        another one."""
+        """The broker's or cluster's process id: this process or, with `process=True`, another."""
         if self._child is not None:
             return self._child.pid
         if self._thread is None:
@@ -289,13 +285,13 @@ class EmbeddedLife(BrokerHandle):
     # ---- internal methods ----
 
     def _go_on(self) -> None:
-        """End a pause of everything that runs here; do nothing if there is none."""
+        """End any pause of the whole broker or cluster."""
         pause, self._pause = self._pause, None
         if pause is not None:
             pause.resume()
 
     def _begin_data(self) -> None:
-        """Prepare the directory, and restore the snapshot with which to start."""
+        """Prepare the directory, and restore any snapshot to start with."""
         if self._first_state is None:
             self._directory.make()
             return
@@ -303,16 +299,15 @@ class EmbeddedLife(BrokerHandle):
 
         is_new = self._directory.path is None
         directory = self._directory.make()
-        # A snapshot may replace data only if the user has asked for it.
+        # A snapshot may replace data only at the user's request.
         if not is_new and directory.is_dir() and any(directory.iterdir()):
             if self._directory.is_temporary:
-                return  # a later start continues with its data
+                return  # continue with the previous data
             raise ConfigError(
                 f"snapshot: data_dir={directory} has data: give an empty one, or call restore()"
             )
         open_snapshot(self._first_state).restore_to(directory, self._kind)
-        # A directory given by the user keeps its data, so later starts do not restore the snapshot
-        # again.
+        # The data of a user's directory is kept: later starts do not restore the snapshot again.
         if not self._directory.is_temporary:
             self._first_state = None
 
@@ -323,7 +318,7 @@ class EmbeddedLife(BrokerHandle):
         try:
             self._thread.run(self._in_time(self._start(), "start"))
         except BaseException:
-            # The first error is more helpful than an error in the stop that follows.
+            # The first error tells more than any error in the stop that follows.
             with suppress(OSError):
                 self._thread.run(self._in_time(self._stop(), "stop"))
             raise
@@ -344,7 +339,7 @@ class EmbeddedLife(BrokerHandle):
         with self._life:
             if self._child is None:
                 return None
-            # A paused child cannot respond, so the call would wait until its timeout.
+            # A paused child cannot respond: the call would time out.
             if self._pause is not None:
                 raise ConfigError(
                     f"faults: process {self._child.pid} is paused and accepts none; resume() it"
@@ -370,7 +365,7 @@ class EmbeddedLife(BrokerHandle):
         self._quiet.end()
 
     def answer(self, method: str, *arguments: Any) -> Any:
-        """Execute the parent's call on the broker in this process, for `process=True`."""
+        """Execute a call from the parent on the broker in this process, for `process=True`."""
         getattr(self, method)(*arguments)
         return self._ports_taken()
 
@@ -380,7 +375,7 @@ class EmbeddedLife(BrokerHandle):
         try:
             return work()
         finally:
-            # A broker that was running before the call is restarted even after a failed copy.
+            # Restart a broker that was running, even after a failed copy.
             if was_running:
                 self.start()
 
@@ -403,8 +398,8 @@ class EmbeddedLife(BrokerHandle):
             ) from None
 
     def _seams(self) -> Seams:
-        """Return the system's seams, but with files that are not synced if the data is temporary.
-        `faults` may replace them.
+        """Return the system's seams, without syncing files if the data is temporary. `faults` may
+        replace them.
         """
         is_short_lived = self._directory.is_temporary and not self._production_defaults
         return interposed_seams(UnsyncedFiles() if is_short_lived else OsFiles())
@@ -412,7 +407,7 @@ class EmbeddedLife(BrokerHandle):
     def _config_of(self, properties: Mapping[str, str]) -> BrokerConfig:
         config = BrokerConfig(properties)
         if self._directory.is_temporary or not self._production_defaults:
-            # The caller chose the directory and need not be warned that it is temporary.
+            # The caller chose this directory, and needs no warning that it is temporary.
             config.warnings = [w for w in config.warnings if str(self._directory.path) not in w]
         return config
 
@@ -425,8 +420,8 @@ class EmbeddedLife(BrokerHandle):
 
     @abstractmethod
     def _arguments(self) -> dict[str, Any]:
-        """Return the arguments for creating the same broker or cluster in another process, with
-        this directory and these ports.
+        """Return the arguments to create the same broker or cluster in another process, with this
+        directory and these ports.
         """
 
     @abstractmethod
@@ -445,12 +440,12 @@ class EmbeddedLife(BrokerHandle):
 
     @abstractmethod
     async def _stop(self) -> None:
-        """Stop, on the loop, what `_start` has started."""
+        """Stop, on the loop, whatever `_start` has started."""
 
 
 async def _in_a_thread(call: Callable[[], object]) -> None:
-    """Call a function in a thread, without blocking this loop. A caller that is cancelled still
-    waits for the end of the call.
+    """Call a function in a thread, without blocking this loop. Even a cancelled caller waits for
+    the end of the call.
     """
     work = asyncio.ensure_future(asyncio.to_thread(call))
     cancelled: asyncio.CancelledError | None = None

@@ -1,4 +1,4 @@
-"""Gives each broker of an embedded cluster its own thread and loop, so that it can be paused."""
+"""Runs each broker of an embedded cluster in its own thread and loop, so that it can be paused."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ T = TypeVar("T")
 
 
 class _Standstill:
-    """Represents a paused broker, whose session ends if the pause takes too long. Use it on the
-    metadata's loop.
+    """A paused broker, whose session ends if the pause takes too long. Use it on the metadata's
+    loop.
     """
 
     def __init__(self, pause: ThreadPause, session: EmbeddedSession, timeout_ms: int) -> None:
@@ -30,8 +30,7 @@ class _Standstill:
     def end(self) -> None:
         """Start a new session if the old one has ended, and only then resume the broker."""
         self._expiry.cancel()
-        # The broker starts a new session, like a client that reconnects after its session has
-        # expired.
+        # Start a new session, like a client that reconnects after its session has expired.
         if self._has_expired and self._session.session_state is SessionState.EXPIRED:
             self._session.reconnect()
         self._pause.resume()
@@ -66,7 +65,7 @@ class OwnThreads:
 
     async def end(self, broker_id: int) -> None:
         thread = self._threads.pop(broker_id)
-        # Stopping joins the thread, which must not block this loop, because the broker's last calls
+        # To stop the thread is to join it, which must not block this loop: the broker's last calls
         # run here.
         await asyncio.get_running_loop().run_in_executor(None, thread.stop)
 

@@ -1,7 +1,7 @@
 """Freezes a broker, as with SIGSTOP: connections stay open, but requests are not answered.
 
-Data that reaches the broker's sockets waits in the kernel's buffers, and its timers are late when
-it resumes. Work that it awaits in threads, such as a sync, may finish during the pause.
+Data that reaches the broker's sockets waits in the kernel's buffers, and timers due during the
+pause fire late. Work in other threads, such as a sync, may finish during the pause.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BEGINS_WITHIN_S: Final = 10.0
 
 
 class Pause(ABC):
-    """Represents a pause, which lasts from construction until `resume`."""
+    """A pause, which lasts from construction until `resume`."""
 
     @abstractmethod
     def resume(self) -> None:
@@ -40,9 +40,9 @@ class ThreadPause(Pause):
     def __init__(self, thread: LoopThread) -> None:
         self._stands = threading.Event()
         self._ends = threading.Event()
-        # A callback that does not return blocks the loop, and thus everything in the broker.
+        # A callback that does not return blocks the loop, and with it the whole broker.
         thread.call_soon(self._block)
-        # The loop has not run the callback yet; this lets the callback return immediately.
+        # The loop has not run the callback yet; let it return immediately.
         if not self._stands.wait(_BEGINS_WITHIN_S):
             self._ends.set()
             raise TimeoutError(f"the broker could not be paused within {_BEGINS_WITHIN_S:g} s")
@@ -71,7 +71,7 @@ class ProcessPause(Pause):
 
 
 class Paused:
-    """Is returned by `pause`; the end of its `with` block resumes the broker."""
+    """The result of `pause`; the end of its `with` block resumes the broker."""
 
     def __init__(self, resume: Callable[[], None]) -> None:
         self._resume = resume

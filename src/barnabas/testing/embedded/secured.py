@@ -18,8 +18,8 @@ _NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class Secured:
-    """Creates certificates, users and settings, and keeps them in the directory `where`, or in a
-    temporary one if `where` is True."""
+    """Creates certificates, users and settings, and keeps them in the directory `where` (True: a
+    temporary one)."""
 
     def __init__(self, where: bool | str | os.PathLike[str]) -> None:
         self._directory = DataDirectory(None if isinstance(where, bool) else Path(where))
@@ -27,7 +27,7 @@ class Secured:
 
     @property
     def setup(self) -> SecureSetup:
-        """Return the setup; the first use creates missing files. Raises ConfigError or OSError."""
+        """Return the setup, creating missing files on first use. Raises ConfigError or OSError."""
         if self._setup is None:
             from barnabas.broker.security.secure_setup import prepare  # rarely needed
 
@@ -35,8 +35,8 @@ class Secured:
         return self._setup
 
     def remove(self) -> None:
-        """Remove a temporary directory; the next use creates everything again."""
-        # A directory given by the user is kept, so that its certificates are reused.
+        """Remove any temporary directory; the next use creates everything again."""
+        # Keep a user's directory, whose certificates will be reused.
         if self._directory.is_temporary:
             self._setup = None
         self._directory.remove()
@@ -58,8 +58,8 @@ def listener(secured: Secured | None, port: int) -> dict[str, str]:
 def client_settings(
     secured: Secured | None, bootstrap_servers: str, library: str
 ) -> Mapping[str, Any]:
-    """Return the settings with which a client of `library` connects, under the library's own names.
-    Raises ConfigError for an unknown library.
+    """Return the settings for a client of `library`, under the library's own names. Raises
+    ConfigError for an unknown library.
     """
     if library not in _SERVERS:
         raise ConfigError(f"library={library!r}: not one of {', '.join(_SERVERS)}")
@@ -74,4 +74,4 @@ _SERVERS: Final = {
     "kafka-python": "bootstrap_servers",
     "aiokafka": "bootstrap_servers",
 }
-"""The name of each library's setting for the addresses."""
+"""Each library's name for the address setting."""

@@ -1,10 +1,10 @@
 """Converts broker configs that a program passes, and defines the defaults of embedded brokers.
 
 By default, only warnings and errors are logged. Loggers are shared by the whole process, so only
-the loggers of the broker's parts are changed, and only if no level is set:
+the broker's own are changed, and only if no level is set:
 `logging.getLogger("barnabas").setLevel("INFO")` before the start takes precedence. The broker that
-set the levels restores them. If several brokers run at the same time, this is the first one, and
-the others may log more once it has stopped.
+set the levels restores them. Of several concurrent brokers, this is the first; the others may log
+more once it has stopped.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ LOGGERS: Final = tuple(
 )
 
 Setting = str | int | float | bool | os.PathLike[str]
-"""The types that a program may pass as a broker config's value."""
+"""The types accepted as a broker config's value."""
 
 
 def texts(config: Mapping[str, Setting] | None) -> dict[str, str]:
-    """Return configs as text, as in a properties file. Raises ConfigError for a value that no file
-    could contain.
+    """Return configs as text, as in a properties file. Raises ConfigError for a value that a file
+    could not contain.
     """
     return {name: _text(name, value) for name, value in (config or {}).items()}
 
@@ -49,7 +49,7 @@ def defaults_for_tests(brokers: int) -> dict[str, str]:
 
 
 def _text(name: str, value: Setting) -> str:
-    # This is checked first, because a bool is an int in Python.
+    # Check bool first: a bool is an int in Python.
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int | float):
@@ -60,13 +60,13 @@ def _text(name: str, value: Setting) -> str:
 
 
 class QuietLog:
-    """Raises the level of these loggers to WARNING from `begin` to `end`."""
+    """Sets these loggers to WARNING, from `begin` to `end`."""
 
     def __init__(self) -> None:
         self._changed: list[logging.Logger] = []
 
     def begin(self) -> None:
-        # A level that the program has chosen is kept.
+        # Keep a level chosen by the program.
         if logging.getLogger("barnabas").level != logging.NOTSET:
             return
         for logger in map(logging.getLogger, LOGGERS):
@@ -75,7 +75,7 @@ class QuietLog:
                 self._changed.append(logger)
 
     def end(self) -> None:
-        """Restore the levels, except those that the program has changed in the meantime."""
+        """Restore the levels, except those changed by the program in the meantime."""
         while self._changed:
             logger = self._changed.pop()
             if logger.level == logging.WARNING:

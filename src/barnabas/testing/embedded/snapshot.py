@@ -7,7 +7,7 @@
     with barnabas.Broker(snapshot=snapshot) as broker:
         ...
 
-Each restore creates a separate copy, so tests that change the data do not affect each other.
+Each restore makes a separate copy: tests that change the data do not affect one another.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from barnabas.testing.embedded.data_directory import DataDirectory
 _DATA: Final = "data"
 _DESCRIPTION: Final = "snapshot.json"
 _FORMAT: Final = 1
-# Lock files belong to the running process and are not copied.
+# Lock files belong to the running process, so do not copy them.
 _LEFT_OUT: Final = (".lock",)
 
 
 class SnapshotKind(NamedTuple):
-    """Identifies the kind of a snapshot, which can be restored only into the same kind."""
+    """The kind of a snapshot, which can be restored only into the same kind."""
 
     noun: str  # "broker" or "cluster"
     brokers: int
@@ -43,11 +43,11 @@ class SnapshotKind(NamedTuple):
 
 
 class Snapshot:
-    """Represents the snapshot that `Broker.snapshot(path)` has saved in the directory `path`.
+    """A snapshot that `Broker.snapshot(path)` has saved in the directory `path`.
 
-    Restores do not change it, and it may be kept from one test run to the next. A snapshot taken
-    without a path is temporary: it is removed by `delete`, at the end of its `with` block, or at
-    the latest when the process ends. Raises ConfigError if there is no snapshot.
+    Restores do not change it, and it may be kept from one test run to the next. A snapshot without
+    a path is temporary: it is removed by `delete`, by the end of its `with` block or, at the
+    latest, when the process ends. Raises ConfigError if there is no snapshot.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -69,7 +69,7 @@ class Snapshot:
         """Copy a directory that is not in use. `path` must not exist or must be empty."""
         directory = DataDirectory(path)
         into = directory.make()
-        # The snapshot's files could not be distinguished from other files.
+        # Existing files would become part of the snapshot.
         if into.is_dir() and any(into.iterdir()):
             raise ConfigError(f"path={into} is not empty; a snapshot needs a directory of its own")
         _copy(data_dir, into / _DATA)
@@ -81,12 +81,12 @@ class Snapshot:
         return taken
 
     def restore_to(self, directory: Path, kind: SnapshotKind) -> None:
-        """Replace the contents of `directory`, which must not be in use, with a copy, either
-        completely or not at all.
+        """Replace the contents of `directory`, which must not be in use, with a copy, all or
+        nothing.
         """
         if kind != self.kind:
             raise ConfigError(f"snapshot: {self.path} is of a {self.kind}, this is a {kind}")
-        # Copying comes before renaming, so that the old state is kept if the disk is full.
+        # Copy before renaming: if the disk is full, the old state is kept.
         fresh = directory.with_name(f"{directory.name}.restoring")
         shutil.rmtree(fresh, ignore_errors=True)
         try:
@@ -98,7 +98,7 @@ class Snapshot:
             shutil.rmtree(fresh, ignore_errors=True)
 
     def delete(self) -> None:
-        """Remove a temporary snapshot; keep one with a given path."""
+        """Remove a temporary snapshot; keep one at a given path."""
         self._directory.remove()
 
     def __enter__(self) -> Self:

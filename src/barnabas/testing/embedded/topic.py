@@ -1,4 +1,4 @@
-"""Represents a topic in tests, with methods to write, read and wait in one line.
+"""A topic for tests, with methods to write, read and wait in one line.
 
 orders = broker.topic("orders", partitions=3)
 orders.send(b"one", key=b"anna")
@@ -38,23 +38,23 @@ _POLL_MS: Final = 100
 _SHOWN_BYTES: Final = 60
 
 Range = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
-"""The first and the end offset of each partition."""
+"""The first and end offsets of each partition."""
 
 
 _Pair = tuple[bytes | None, bytes | None]  # value and key, as in `send`
 
 
 class GivenRecord(TypedDict, total=False):
-    """Describes a record with a key, for `Topic.send_many`."""
+    """A record with a key, for `Topic.send_many`."""
 
     value: bytes | str | None
     key: bytes | str | None
 
 
 class Topic:
-    """Represents a topic of a running broker, returned by `broker.topic(name)`.
+    """A topic of a running broker, returned by `broker.topic(name)`.
 
-    Every method blocks for at most `timeout_s` seconds and may be called by any thread.
+    Every method blocks for at most `timeout_s` seconds and may be called in any thread.
     """
 
     def __init__(self, name: str, clients: ClientThread) -> None:
@@ -115,11 +115,11 @@ class Topic:
     def records(
         self, *, isolation_level: str = READ_UNCOMMITTED, timeout_s: float = TIMEOUT_S
     ) -> list[ConsumerRecord]:
-        """Return all records that the topic has now, sorted by partition and offset.
+        """Return all records of the topic, sorted by partition and offset.
 
-        `isolation_level`: with "read_committed", only the records up to the first open transaction,
-        without aborted ones. Raises UnknownTopicOrPartition or WaitTimeout, or ValueError for more
-        than a million records; use a consumer for that many.
+        `isolation_level`: "read_committed" omits aborted records, and stops at the first open
+        transaction. Raises UnknownTopicOrPartition or WaitTimeout, or ValueError for more than a
+        million records; use a consumer for that many.
         """
         work = partial(self._records, isolation_level)
         return self._clients.run(work, f"the records of topic {self.name!r}", timeout_s)
@@ -144,9 +144,8 @@ class Topic:
 
         async def look() -> Sight[list[ConsumerRecord]]:
             between = await self._range(isolation_level)
-            # Records are read not repeatedly, but only when there may be enough, or when no more
-            # arrive. The offsets give an upper bound, because markers and compacted records also
-            # have offsets.
+            # Do not read on every check, but only when there may be enough records, or no more
+            # arrive. Offsets are an upper bound: markers and compacted records also take offsets.
             if _length(between) < count and looked != [between]:
                 looked[:] = [between]
                 return Sight([], False, counted(_length(between), "record"))
@@ -166,7 +165,7 @@ class Topic:
         other_than: int | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> int:
-        """Return the id of the partition's leader once it has one. Raises WaitTimeout.
+        """Wait for a leader of the partition, and return its id. Raises WaitTimeout.
 
         `leader`: wait for this broker; `other_than`: wait for any broker other than this one, for
         example after it was stopped.
@@ -187,7 +186,7 @@ class Topic:
     def wait_for_isr(
         self, partition: int, isr: Iterable[int], *, timeout_s: float = TIMEOUT_S
     ) -> None:
-        """Return once exactly these brokers are in sync, in any order. Raises WaitTimeout."""
+        """Wait until exactly these brokers are in sync, in any order. Raises WaitTimeout."""
         members = sorted(arguments.iterator(isr, "isr"))
 
         async def look() -> Sight[None]:
@@ -243,8 +242,7 @@ class Topic:
                 consumer.seek(name, begins[name])
             while unread:
                 for record in await consumer.poll(_POLL_MS):
-                    # Records that arrive during the read are left out, because the range was
-                    # determined earlier.
+                    # Leave out records that arrived during the read, beyond the range.
                     if record.offset < ends[TopicPartition(record.topic, record.partition)]:
                         found.append(record)
                 if len(found) > _MOST_RECORDS:
@@ -252,15 +250,15 @@ class Topic:
                         f"topic {self.name!r} has more than {_MOST_RECORDS} records: read them "
                         "with a consumer"
                     )
-                # The position is compared, because the offsets of markers and compacted records
-                # have no record.
+                # Compare the position: at the offset of a marker or a compacted record, there is no
+                # record.
                 for name in list(unread):
                     if await consumer.position(name) >= unread[name]:
                         del unread[name]
         return sorted(found, key=lambda record: (record.partition, record.offset))
 
     async def _range(self, isolation_level: str) -> Range:
-        """Return the first and the end offset of each partition."""
+        """Return the first and end offsets of each partition."""
         described = await self._describe()
         names = [TopicPartition(self.name, each.partition) for each in described.partitions]
         admin = await self._clients.admin()
@@ -305,7 +303,7 @@ def _data(value: object, argument: str) -> bytes | None:
 
 
 def _seen(records: Sequence[ConsumerRecord]) -> str:
-    """Describe how many records there are, in which partitions, and the last record."""
+    """Describe the number of records, their partitions, and the last record."""
     if not records:
         return "no records"
     counts: dict[int, int] = {}

@@ -33,9 +33,9 @@ class WantedTopic(NamedTuple):
 def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> Topic:
     """Return the topic, and create it if it does not exist.
 
-    Raises ValueError if it exists with different properties. A request does not wait until
-    thousands of partitions have their logs. When it is repeated, the topic already exists, although
-    no broker knows it yet.
+    Raises ValueError if it exists with different properties. A request may time out before
+    thousands of partitions have their logs. The repeated request finds that the topic exists, even
+    before any broker reports it.
     """
     _check(wanted)
 
@@ -43,7 +43,7 @@ def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> 
         admin = await clients.admin()
         try:
             await admin.create_topics([_new(wanted)])
-        # Another test, or an earlier attempt whose response was lost, has created it.
+        # Created by another test, or by an earlier attempt whose response was lost.
         except TopicAlreadyExists:
             return False
         return True
@@ -53,10 +53,10 @@ def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> 
         return found
 
     is_new = clients.run(create, f"the creation of topic {wanted.name!r}", timeout_s)
-    # Each log is forced to disk, and becomes visible only when all logs of its request exist.
+    # Each log is forced to disk, and none becomes visible before all logs of the request exist.
     patience_s = timeout_s * max(1, (wanted.partitions or 1) / _PARTITIONS_IN_TIME)
     topic = wait_for_topic(wanted.name, None, clients, patience_s)
-    # A topic that has just been created has the requested properties.
+    # A newly created topic has the requested properties.
     if not is_new:
         _compare(wanted, clients.run(describe, f"topic {wanted.name!r}", timeout_s))
     return topic
@@ -65,7 +65,7 @@ def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> 
 def wait_for_topic(
     name: str, partitions: int | None, clients: ClientThread, timeout_s: float
 ) -> Topic:
-    """Return the topic once it exists and each partition has a leader.
+    """Wait until the topic exists and each partition has a leader, and return it.
 
     Raises WaitTimeout if no replica or leader is added for `timeout_s`.
     """
@@ -101,7 +101,7 @@ def wait_for_topic(
 
 
 async def _logs(admin: Admin, name: str) -> int:
-    """Return the number of a topic's replicas that are known to have been created."""
+    """Return how many of a topic's replicas are known to have been created."""
     try:
         described = await admin.describe_log_dirs()
     except (KafkaError, Unreachable):

@@ -1,4 +1,4 @@
-"""Waits for a state of a broker by checking repeatedly until the state is reached or time is up."""
+"""Waits for a broker's state by checking repeatedly until it is reached or time is up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_PAUSE_S = 0.1
 
 
 class WaitTimeout(AssertionError):
-    """Raised if a wait timed out; the message says what was found instead."""
+    """Raised if a wait timed out; the message states what was found instead."""
 
 
 WaitTimeout.__module__ = "barnabas.testing"  # the module under which it is documented
@@ -32,7 +32,7 @@ def is_wait_timeout(failure: Any) -> bool:
 
 
 class Sight(NamedTuple, Generic[T]):
-    """Holds the result of one check."""
+    """The result of one check."""
 
     value: T
     holds: bool  # whether the condition is true
@@ -41,7 +41,7 @@ class Sight(NamedTuple, Generic[T]):
 
 
 async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeout_s: float) -> T:
-    """Return the value of the first check that finds the wanted state.
+    """Check repeatedly for the wanted state, and return the value of the first check that finds it.
 
     `wanted` describes the state, as in "topic 't' with 3 records". If a broker cannot be reached,
     or responds with a transient error, the check is repeated. Raises WaitTimeout after `timeout_s`
@@ -55,7 +55,7 @@ async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeo
                 try:
                     sight = await look()
                 except (Unreachable, KafkaError) as error:
-                    # The next check would fail in the same way.
+                    # Another check would fail in the same way.
                     if isinstance(error, KafkaError) and not error.retriable:
                         raise
                     seen = str(error)
@@ -63,13 +63,12 @@ async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeo
                     if sight.holds:
                         return sight.value
                     seen = sight.seen
-                    # There is progress, so the timeout starts again: a slow disk must not fail a
-                    # test.
+                    # Progress restarts the timeout: a slow disk must not fail a test.
                     if sight.progress is not None and sight.progress != progress:
                         progress = sight.progress
                         limit.reschedule(asyncio.get_running_loop().time() + timeout_s)
                 await asyncio.sleep(pause_s)
-                # Most states are reached within milliseconds; for other states, a busy loop is not
+                # Most states are reached within milliseconds; for the rest, a busy loop is not
                 # worthwhile.
                 pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
     except TimeoutError:

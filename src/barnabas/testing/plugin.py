@@ -5,8 +5,8 @@
         barnabas_topic.wait_for_records(1)
 
 Each test that uses a broker gets a new one, which takes a few milliseconds. To share a broker
-between tests, use the ini option `barnabas_scope` or the fixtures with a scope in their names.
-Every pytest-xdist worker has its own brokers. Only pytest is imported before a fixture is used.
+between tests, set the ini option `barnabas_scope`, or use a fixture with a scope in its name. Every
+pytest-xdist worker has its own brokers. Nothing but pytest is imported before a fixture is used.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
-    # A misspelt scope causes an error at the start, not at the first test with a fixture.
+    # Report a misspelt scope at the start, not in the first test with a fixture.
     _scope("barnabas_broker", config)
 
 
@@ -58,8 +58,7 @@ def _scope(fixture_name: str, config: pytest.Config) -> Scope:
 
 @pytest.fixture(scope="session")
 def barnabas_config() -> Mapping[str, Any]:
-    """Return broker configs for every fixture. Override this fixture in a conftest.py to set
-    some."""
+    """Return broker configs for every fixture. To set some, override this in a conftest.py."""
     return {}
 
 
@@ -138,8 +137,8 @@ def barnabas_consumer(barnabas_broker: Broker, barnabas_topic: Topic) -> Iterato
 
 
 def _topic_name(test: str, existing: Iterable[str]) -> str:
-    """Return a name that is based on the test's and that no topic has. Kafka rejects a name that
-    differs from another only in . and _.
+    """Return an unused topic name based on the test's name. Kafka rejects a name that differs from
+    another only in . and _.
     """
     wanted = re.sub(r"[^a-zA-Z0-9._-]+", "-", test).strip("-.")[:_NAME_LIMIT] or "test"
     taken = {name.replace(".", "_") for name in existing}
@@ -165,7 +164,7 @@ def _cluster(request: pytest.FixtureRequest, config: Mapping[str, Any]) -> Itera
 
 
 def _arguments(request: pytest.FixtureRequest, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of the marker nearest to the fixture's test, module or session."""
+    """Return the arguments of the marker closest to the fixture's test, module or session."""
     marker = request.node.get_closest_marker("barnabas")
     if marker is not None and marker.args:
         raise ValueError(
@@ -173,5 +172,5 @@ def _arguments(request: pytest.FixtureRequest, config: Mapping[str, Any]) -> dic
             "config={...}"
         )
     arguments = {} if marker is None else dict(marker.kwargs)
-    # The marker's configs are added to the fixture's, and override them.
+    # The marker's configs are merged into the fixture's, and take precedence.
     return {**arguments, "config": {**config, **(arguments.get("config") or {})}}

@@ -1,5 +1,4 @@
-"""Reads from, writes to and waits for a broker or cluster that runs elsewhere, like an embedded
-one.
+"""Gives tests a handle on a broker or cluster that runs elsewhere, like that of an embedded one.
 
 with RemoteBroker("localhost:9092") as broker:
     broker.topic("orders").wait_for_records(3)
@@ -15,7 +14,7 @@ from barnabas.testing.embedded.handle import BrokerHandle
 
 
 class RemoteBroker(BrokerHandle):
-    """Represents a Barnabas or Kafka broker at `bootstrap_servers`; it connects on first use.
+    """A Barnabas or Kafka broker at `bootstrap_servers`; connects on first use.
 
     Raises ConfigError for an invalid address.
     """

@@ -1,4 +1,4 @@
-"""Runs in the process of `Broker(process=True)`: creates a broker and executes the parent's calls.
+"""Runs in a `Broker(process=True)` process: creates a broker and executes the parent's calls.
 
     stdin:  ["make", "Broker", {...}, parent's process id], then ["start"], ["stop"], ...
             ["control"]: accept faults over HTTP, on the port in the response ["faults.heal", 2]: a

@@ -174,7 +174,7 @@ class BrokerHandle(ABC):
     def wait_for_topic(
         self, name: str, partitions: int | None = None, *, timeout_s: float = TIMEOUT_S
     ) -> Topic:
-        """Return the topic once it exists and each partition has a leader. Raises WaitTimeout.
+        """Wait for a topic that exists with all leaders, and return it. Raises WaitTimeout.
 
         `partitions`: the required number of partitions. Nothing is created.
         """

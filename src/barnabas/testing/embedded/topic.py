@@ -101,7 +101,7 @@ class Topic:
     ) -> list[RecordMetadata]:
         """Send many values in one call. To send a key, write `{"value": "one", "key": "anna"}`.
 
-        A pair raises TypeError, because it would not be clear which of the two is the key.
+        A pair raises TypeError, because it does not tell which item is the key.
         """
         pairs = [_given(each) for each in arguments.iterator(records, "records")]
         return self._send_all(pairs, rest, timeout_s)

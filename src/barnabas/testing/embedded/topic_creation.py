@@ -31,7 +31,7 @@ class WantedTopic(NamedTuple):
 
 
 def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> Topic:
-    """Return the topic, and create it if it does not exist.
+    """Return the topic, creating it if it does not exist.
 
     Raises ValueError if it exists with different properties. A request may time out before
     thousands of partitions have their logs. The repeated request finds that the topic exists, even

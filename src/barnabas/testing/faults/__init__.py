@@ -3,8 +3,8 @@
     with broker.faults.add(api="Produce", topic="orders", error="NOT_LEADER_OR_FOLLOWER", count=3):
         application.run()
 
-Use `Broker.faults` and `Cluster.faults`; `docs/testing-faults.md` describes the rules. The modules
-here refer to request fields by name, so rules work for every API.
+Use `Broker.faults` and `Cluster.faults`; `docs/testing-faults.md` describes the rules. Modules in
+this package refer to request fields by name, so rules work for every API.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Lists the errors that each API can return in Kafka 3.9's protocol.
 
-A rule with another error could only confuse a client, so it is rejected. `ROWS` lists the errors
+A rule with any other error could only confuse a client, and is rejected. `ROWS` lists the errors
 for a row: a topic, partition, group or configured resource. `WHOLE` lists the errors for the
-request as a whole, if its response can contain both. An API that is only in `WHOLE` has no rows.
+request as a whole, where a response can contain both. An API in `WHOLE` alone has no rows.
 """
 
 from __future__ import annotations
@@ -168,12 +168,12 @@ WHOLE: Final = _table(
 
 
 def answerable(api: str) -> frozenset[str]:
-    """Return the errors that this API can return."""
+    """List the errors that this API can return."""
     none: frozenset[str] = frozenset()
     return ANY | ROWS.get(api, none) | WHOLE.get(api, none)
 
 
 def is_whole(api: str, error: str) -> bool:
-    """Return whether an error concerns the request as a whole and cannot be in a row."""
-    # In an API without rows, all errors are in one place.
+    """Return whether an error concerns the whole request, and cannot be in a row."""
+    # Without rows, every error concerns the whole request.
     return error in WHOLE.get(api, ()) or api not in ROWS

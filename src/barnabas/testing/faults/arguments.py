@@ -1,4 +1,4 @@
-"""Checks the arguments of `faults.add`. A misspelt argument or a rule that can never match is
+"""Checks the arguments of `faults.add`. Misspelt arguments and rules that can never match are
 rejected.
 """
 
@@ -21,7 +21,7 @@ _FOLLOWERS_APIS: Final = ("Fetch", "ListOffsets", "OffsetForLeaderEpoch")
 
 
 class RuleArguments(TypedDict, total=False):
-    """Lists the arguments of `faults.add`."""
+    """The arguments of `faults.add`."""
 
     api: Required[str]
     topic: str | None
@@ -39,7 +39,7 @@ class RuleArguments(TypedDict, total=False):
 
 
 def _plain(hint: Any) -> type:
-    """Return the type of an argument without None, which means that the argument is left out."""
+    """Return the type of an argument without None, which stands for an omitted argument."""
     plain: type = next(each for each in get_args(hint) or (hint,) if each is not NoneType)
     return plain
 
@@ -51,9 +51,9 @@ ARGUMENTS: Final = tuple(_TYPES)
 def parse_rule(
     given: Mapping[str, Any], broker_ids: Collection[int], listeners: Collection[str]
 ) -> tuple[Match, Action, tuple[int, int | None]]:
-    """Return the rule that these arguments describe. Raises ConfigError, which names the argument.
+    """Build a rule from these arguments. Raises ConfigError, which names the argument.
 
-    `broker_ids` and `listeners` are the existing ones, or empty if they are not known yet.
+    `broker_ids` and `listeners` are those that exist; empty if not known yet.
     """
     arguments = {name: value for name, value in given.items() if value is not None}
     for name, value in arguments.items():
@@ -70,7 +70,7 @@ def parse_rule(
         arguments.get("listener"),
         arguments.get("replicas", False),
     )
-    # A test with a rule that never matches would pass for the wrong reason.
+    # With a rule that never matches, a test would pass for the wrong reason.
     if match.broker_id is not None and broker_ids and match.broker_id not in broker_ids:
         raise ConfigError(
             f"broker={match.broker_id} never matches: the brokers are {_list_text(broker_ids)}"
@@ -80,14 +80,14 @@ def parse_rule(
             f"listener={match.listener!r} never matches"
             f"{nearest(match.listener, listeners)}; the listeners are {_list_text(listeners)}"
         )
-    # Other APIs have no replica id, which would identify a follower.
+    # Other APIs have no replica id to identify a follower.
     if match.replicas and api.name not in _FOLLOWERS_APIS:
         raise ConfigError(f"replicas=True: followers do not send {api.name}, leave it out")
     return match, action, _limits(arguments)
 
 
 def _check_type(name: str, value: Any) -> None:
-    """Check the name of an argument, and its value, except for what depends on other arguments."""
+    """Check an argument's name, and its value as far as it is independent of other arguments."""
     wanted = _TYPES.get(name)
     if wanted is None:
         raise ConfigError(
@@ -137,7 +137,7 @@ def _check_error(api: Api, error: str) -> None:
             f"error={error!r}: Kafka's protocol has no such error{nearest(error, known)}"
         )
     possible = answerable(api.name)
-    # Clients do not handle errors that Kafka never returns here.
+    # Clients do not handle errors that Kafka never returns from this API.
     if error not in possible:
         raise ConfigError(
             f"error={error!r}: {api.name} never returns it, and a client need not handle "
@@ -172,7 +172,7 @@ def _limits(arguments: Mapping[str, Any]) -> tuple[int, int | None]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a suggestion for a misspelt name, if there is a similar name."""
+    """Suggest a similar name for a misspelt one, if there is any."""
     folded = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), folded, n=1)
     return f", did you mean {folded[near[0]]}?" if near else ""

@@ -1,4 +1,4 @@
-"""Implements `broker.faults`, the faults of a broker, which are set by rules."""
+"""Implements `broker.faults`: a broker's faults, which are set by rules."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Call = Callable[[Callable[[], None]], None]
 
 
 class Faults:
-    """Holds the faults of one broker, or of all brokers of a cluster. They survive a restart.
+    """The faults of one broker, or of all brokers of a cluster. They survive a restart.
 
     All methods may be called in any thread except the broker's own, even before the start.
     """
@@ -46,7 +46,7 @@ class Faults:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules, including spent ones, in the order in which they are tried."""
+        """The rules, including spent ones, in the order of matching."""
         return self._rules.rules
 
     def add(self, **arguments: Unpack[RuleArguments]) -> Rule:
@@ -58,12 +58,12 @@ class Faults:
         Which requests: `api` (Kafka's name, "Produce"), optionally narrowed by `topic`,
         `partition`, `client_id`, `broker` (an id) and `listener` (a name, "PLAINTEXT");
         `replicas=True` includes the fetches of followers. What happens: one of `error` (Kafka's
-        name of an error that this API can return; the request is not carried out), `cut=True` (the
+        name for an error that this API can return; the request is not carried out), `cut=True` (the
         connection is closed, and the request is not carried out) or `drop=True` (the request is
         carried out, but the connection is closed instead of answering); `delay_ms` alone or before
-        one of these. How often: at most `count` times, after letting the first `after` matching
-        requests pass. If several rules match, the first one is applied. Use the rule as a context
-        manager to remove it at the end of a block.
+        one of these. How often: at most `count` times, after the first `after` matching requests
+        have passed. If several rules match, the first is applied. Use the rule as a context manager
+        to remove it at the end of a block.
 
         Raises ConfigError for a misspelt argument, and for a rule that can never match.
         """
@@ -84,8 +84,8 @@ class Faults:
 
         `full`: writes fail with ENOSPC. `error`: writes and syncs fail with this error ("EIO").
         `delay_ms`: each write and sync takes this much longer, and the broker waits as for any slow
-        disk. `broker`: in a cluster, the only broker affected; None: all. A later call replaces the
-        fault. A broker without a usable log directory stops by itself, as in Kafka: `stop` then
+        disk. `broker`: in a cluster, the only broker affected; None: all. Another call replaces the
+        fault. As in Kafka, a broker without a usable log directory stops by itself: `stop` then
         raises OSError with the reason. Raises ConfigError.
         """
         fault = disk_fault(full=full, error=error, delay_ms=delay_ms)
@@ -99,10 +99,10 @@ class Faults:
     ) -> Temporary:
         """Move or stop the wall clock until `remove()` or the end of the `with` block.
 
-        `offset_ms`: how far to set the clock forward, or back if negative. `frozen`: stop the clock
-        now. Timeouts and sessions continue, because they use the monotonic clock. After a jump of
-        more than a minute, a broker removes nothing by age for five minutes, so that a wrong clock
-        does not cause data loss. `broker`: in a cluster, the only broker affected; None: all.
+        `offset_ms`: how far to set the clock forward, or back if negative. `frozen`: stop the
+        clock. Timeouts and sessions are unaffected, because they use the monotonic clock. After a
+        jump of more than a minute, a broker removes nothing by age for five minutes: a wrong clock
+        must not cause data loss. `broker`: in a cluster, the only broker affected; None: all.
         Raises ConfigError.
         """
         fault = clock_fault(offset_ms=offset_ms, frozen=frozen)
@@ -120,7 +120,7 @@ class Faults:
     # ---- methods that run on the brokers' loop ----
 
     def attach(self, server: Server) -> None:
-        """Apply the faults to a broker that has started."""
+        """Apply the faults to a broker that has just started."""
         self._servers[server.broker_id] = server
         self._apply_to(server)
 
@@ -152,13 +152,13 @@ class Faults:
     def _restore(
         self, faults: dict[int | None, Any], broker: int | None, fault: DiskFault | ClockFault
     ) -> None:
-        # This compares identities, because a later fault with the same value is a different fault.
+        # Compare identities: a later fault with an equal value is a different fault.
         if faults.get(broker) is fault:  # otherwise, it was replaced
             del faults[broker]
             self._apply()
 
     def _apply(self) -> None:
-        # Before the start, there is nothing to change; `attach` applies what has been set by then.
+        # Before the start, nothing can be changed; `attach` will apply the faults.
         if self._servers:
             self._call(self._apply_to_all)
 
@@ -169,7 +169,7 @@ class Faults:
     def _apply_to(self, server: Server) -> None:
         broker_id = server.broker_id
         is_needed = bool(self._rules.rules or self._isolation)
-        # Without rules, requests take the normal path, which does not check for faults.
+        # Without rules, requests take the normal path, with no check for faults.
         server.parts.network.inject(self if is_needed else None)
         machine = MachineFaults(server.seams)
         machine.spoil_disk(self._disks.get(broker_id, self._disks.get(None)))

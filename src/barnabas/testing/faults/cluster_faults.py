@@ -1,5 +1,4 @@
-"""Implements `cluster.faults`: the faults of single brokers, and brokers that are killed or
-isolated."""
+"""Implements `cluster.faults`: faults of single brokers, and killed or isolated brokers."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ClusterFaults(Faults):
-    """Holds the faults of an embedded cluster.
+    """The faults of an embedded cluster.
 
     All methods may be called in any thread except the cluster's own.
     """
@@ -29,7 +28,7 @@ class ClusterFaults(Faults):
         self._cluster = cluster
 
     def kill(self, broker_id: int) -> None:
-        """Stop a broker, as `kill -9` does; `cluster.start_broker` restarts it.
+        """Stop a broker abruptly, as `kill -9` does; `cluster.start_broker` restarts it.
 
         The broker hands over nothing and does not answer requests in progress. Its written data is
         kept, and its next start recovers. Its metadata session ends immediately, so the other
@@ -49,9 +48,9 @@ class ClusterFaults(Faults):
         """Cut a broker off until `heal`, `remove()` or the end of the `with` block.
 
         `inbound`: no request from a client or another broker reaches it. `outbound`: nothing that
-        it sends reaches the other brokers, and its metadata session ends immediately. With only one
-        of these, the partition is one-way. Connections are closed, and new ones are closed at their
-        first request, but the broker itself keeps running. Raises ConfigError.
+        it sends reaches the other brokers, and its metadata session ends immediately. One of these
+        alone creates a one-way partition. Connections are closed, new ones at their first request,
+        but the broker itself keeps running. Raises ConfigError.
         """
         if not inbound and not outbound:
             raise ConfigError("isolate: inbound=False and outbound=False cuts off nothing")
@@ -59,20 +58,20 @@ class ClusterFaults(Faults):
         return Temporary(partial(self.heal, broker_id))
 
     def cut_off(self, broker_id: int, inbound: bool, outbound: bool) -> None:
-        """Isolate a broker until `heal`. This returns nothing, so that it can be called in another
-        process."""
-        # This is called in the caller's thread, so that the error is raised in the test.
-        self._cluster.server(broker_id)  # raises an error unless it is running
+        """Isolate a broker until `heal`. Returns nothing, so that it can be called across
+        processes."""
+        # Call this in the caller's thread, so that the test receives the error.
+        self._cluster.server(broker_id)  # raises ConfigError unless it runs
         one = frozenset({broker_id})
         self._call(partial(self._isolate, broker_id, one if inbound else one - one, outbound))
 
     def heal(self, broker_id: int | None = None) -> None:
-        """Reconnect a broker to its clients and the other brokers; None stands for all brokers."""
+        """Reconnect a broker (None: all) to its clients and the other brokers."""
         if self._isolation:
             self._call(partial(self._heal, broker_id))
 
     def clear(self) -> None:
-        """Remove all rules, restore disks and clocks, and heal all brokers. A killed broker is not
+        """Remove all rules, restore disks and clocks, and heal all brokers. Killed brokers are not
         restarted.
         """
         self.heal()
@@ -92,8 +91,7 @@ class ClusterFaults(Faults):
         mute = frozenset({broker_id}) if outbound else frozenset()
         before = self._isolation
         self._isolation = Isolation(before.unreachable | unreachable, before.mute | mute)
-        # New requests are blocked before open connections are closed, so that no request slips
-        # through.
+        # Block new requests before closing open connections, so that no request slips through.
         self._apply_to_all()
         for other, server in self._servers.items():
             if other != broker_id and outbound:
@@ -101,8 +99,8 @@ class ClusterFaults(Faults):
             elif other == broker_id and unreachable:
                 self._cut(server, lambda client_id: True)
         if outbound:
-            # A real session would end after zookeeper.session.timeout.ms, but a test need not wait
-            # for that.
+            # A real session would end after zookeeper.session.timeout.ms; a test need not wait that
+            # long.
             self._cluster.session(broker_id).expire()
 
     def _cut(self, server: Server, is_meant: Callable[[str | None], bool]) -> None:
@@ -115,6 +113,6 @@ class ClusterFaults(Faults):
         self._apply_to_all()
         for each in before.mute & healed:
             session = self._cluster.session(each)
-            # A broker that was isolated only for inbound traffic still has its session.
+            # A broker isolated only from inbound traffic still has its session.
             if session.session_state is SessionState.EXPIRED:
                 session.reconnect()

@@ -8,11 +8,11 @@
     POST   /disk, /clock    spoil it
     DELETE /disk, /clock    restore it
 
-Requests and answers are JSON, with the arguments of `faults.add`, `disk` and `clock`; errors are
-answered with a status of 400 or more and `{"error": "..."}`. The server listens only on 127.0.0.1
-and has no users, so any client that can connect may break the broker. A page in a browser cannot: a
-body must have the type application/json, for which a browser would first ask the server, and Host
-and Origin, if present, must be this machine.
+Requests and answers are JSON, with the arguments of `faults.add`, `disk` and `clock`; errors have a
+status of 400 or more and `{"error": "..."}`. The server listens only on 127.0.0.1 and has no users:
+any client that can connect may break the broker. A page in a browser cannot: a body must have the
+type application/json, which a browser sends only with the server's permission, and Host and Origin,
+if present, must be this machine.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ class FaultControl:
         try:
             writer.write((await self._answer(reader)).encode())
         except asyncio.CancelledError:
-            # `close` has cancelled this task. asyncio's streams would log the cancellation, because
-            # they ask every task for its exception.
+            # `close` has cancelled this task. asyncio's streams ask every task for its exception,
+            # and would log the cancellation.
             writer.transport.abort()
         else:
             writer.close()

@@ -64,14 +64,14 @@ class ControlRequests:
                 try:
                     key = what, _text(request.body.get("broker"))
                     self._machine[key] = spoil(**request.body)
-                # The method has no argument with this name.
+                # The method has no such argument.
                 except TypeError:
                     raise Refused(400, _no_such_argument(what)) from None
                 return Answer(201, request.body)
             case "DELETE":
                 broker = request.query.get("broker")
                 for key in [key for key in self._machine if key[0] == what]:
-                    # Without ?broker=, all brokers are restored.
+                    # Without ?broker=, restore all brokers.
                     if broker in (None, key[1]):
                         self._machine.pop(key).remove()
                 return Answer(200, {})
@@ -85,13 +85,12 @@ class ControlRequests:
 
 
 async def _wait_for_hits(rule: Rule, request: Request) -> Answer:
-    """Return the rule once it has been hit as often as the query requests, or status 408."""
+    """Return the rule once it has been hit as often as the query requires, or status 408."""
     wanted = _number(request, "hits", 0, 2**31)
     timeout_ms = _number(request, "timeout_ms", 10_000, _MOST_WAIT_MS)
     now_s = asyncio.get_running_loop().time
     ends_at_s = now_s() + timeout_ms / 1000
-    # The hits are polled, because they are counted on the brokers' loops, which may be in other
-    # threads.
+    # Poll the hits, which are counted on the brokers' loops, perhaps in other threads.
     while rule.hits < wanted:
         if now_s() >= ends_at_s:
             reason = f"hit {counted(rule.hits, 'time')} in {timeout_ms} ms, not {wanted}"

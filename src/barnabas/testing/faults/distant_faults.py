@@ -1,5 +1,5 @@
-"""Implements `broker.faults` and `cluster.faults` for `process=True`, with the same rules in
-another process."""
+"""Implements `broker.faults` and `cluster.faults` for `process=True`, where rules apply in another
+process."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 
 class DistantRule(Rule):
-    """Represents a rule whose hits are counted in another process; reading them requires a
-    request."""
+    """A rule whose hits are counted in another process; reading them takes a request."""
 
     def __init__(self, link: FaultLink, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -40,11 +39,11 @@ class DistantFaults(Faults):
     _link: FaultLink
 
     def begin(self) -> None:
-        """Set the faults in a process that has started to serve."""
+        """Set the faults in a process that has just begun to serve."""
         self._link.begin(self.rules, self._machine())
 
     def end(self) -> None:
-        """Keep the counts of a process that is about to end."""
+        """Save the counts of a process that is about to end."""
         self._link.end(self.rules)
 
     def _go_through(self, link: FaultLink) -> None:
@@ -56,7 +55,7 @@ class DistantFaults(Faults):
 
 
 class DistantBrokerFaults(DistantFaults):
-    """Holds the faults of a broker in another process. All methods may be called in any thread."""
+    """The faults of a broker in another process. All methods may be called in any thread."""
 
     def __init__(self, port: Callable[[], int | None]) -> None:
         """`port` returns the port of the process's `FaultControl`, or None while there is none."""
@@ -65,7 +64,7 @@ class DistantBrokerFaults(DistantFaults):
 
 
 class DistantClusterFaults(DistantFaults, ClusterFaults):
-    """Holds the faults of a cluster in another process. All methods may be called in any thread."""
+    """The faults of a cluster in another process. All methods may be called in any thread."""
 
     def __init__(self, cluster: Cluster, port: Callable[[], int | None]) -> None:
         """`port` has the same meaning as for DistantBrokerFaults."""
@@ -73,8 +72,7 @@ class DistantClusterFaults(DistantFaults, ClusterFaults):
         self._go_through(FaultLink(port))
 
     def heal(self, broker_id: int | None = None) -> None:
-        # A stopped cluster has nothing to heal, because the isolation ended when its brokers
-        # stopped.
+        # A stopped cluster needs no healing: the isolation ended when its brokers stopped.
         if self._cluster.is_running:
             self._cluster.call_child("faults.heal", broker_id)
 

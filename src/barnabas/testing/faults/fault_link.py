@@ -1,7 +1,6 @@
 """Connects a test's process to the faults of a broker in another process, over HTTP (`control`).
 
-It sends the faults set here to each process that starts, and adds up the rules' counts from all
-processes.
+It sends the faults to each process that starts, and adds up the rules' counts from all processes.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ MachineFault = DiskFault | ClockFault
 
 class FaultLink:
     """Sets and reads faults in another process. `port` returns the port of the current process, or
-    None; it may raise ConfigError if the process cannot be queried. All methods may be called in
-    any thread.
+    None; it may raise ConfigError if that cannot be found. All methods may be called in any thread.
     """
 
     def __init__(self, port: Callable[[], int | None]) -> None:
@@ -42,13 +40,13 @@ class FaultLink:
     # ---- start and end of a process ----
 
     def begin(self, rules: Sequence[Rule], machine: Mapping[str, Mapping[Any, Any]]) -> None:
-        """Set the faults in a process that has started to serve."""
+        """Set the faults in a process that has just begun to serve."""
         with self._lock:
             self._forget()
             self.bring(rules, machine)
 
     def end(self, rules: Sequence[Rule]) -> None:
-        """Keep the counts of a process that is about to end."""
+        """Save the counts of a process that is about to end."""
         with self._lock:
             for rule in rules:
                 self.look(rule)
@@ -80,7 +78,7 @@ class FaultLink:
             del self._ids[rule]
             self._former.pop(rule, None)
         for rule in rules:
-            # A spent rule is not sent, because it would start counting again in a new process.
+            # Do not send a spent rule, which would start counting again in a new process.
             if rule not in self._ids and not rule.is_spent:
                 self._ids[rule] = _ask(port, "POST", "/faults", self._arguments(rule))["id"]
 
@@ -110,8 +108,7 @@ class FaultLink:
     # ---- counts ----
 
     def look(self, rule: Rule, hits: int = 0, within_s: float = 0.0) -> None:
-        """Update the rule's counts from the process, once it has been hit this often or time is
-        up."""
+        """Wait until the rule has been hit this often or time is up, and update its counts."""
         with self._lock:
             life, rule_id = self._life, self._ids.get(rule)
             former = self._former.get(rule, Tally())
@@ -127,7 +124,7 @@ class FaultLink:
         if not seen:
             time.sleep(min(within_s, _REST_S))
         with self._lock:
-            # The response may come from a process that has since been replaced.
+            # The process that responded may have been replaced since.
             if life == self._life and rule in self._ids:
                 self._count(rule, seen)
 
@@ -142,7 +139,7 @@ def _ask(
 ) -> dict[str, Any]:
     """Send a request, and return the response. Raises ConfigError if it is rejected, or OSError."""
     status, answer = _exchange(port, method, path, body)
-    # A rule that no longer exists there counts as deleted.
+    # A rule that no longer exists in the process counts as deleted.
     if status >= 400 and (method, status) != ("DELETE", 404):
         raise ConfigError(answer["error"])
     return answer

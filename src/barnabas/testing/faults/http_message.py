@@ -21,8 +21,7 @@ _HERE = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Request(NamedTuple):
-    """Represents a request. `path` is split into its parts; `body` is the JSON object, or an empty
-    one if there is none.
+    """A request. `path` is split into its parts; `body` is the JSON object, empty if there is none.
     """
 
     method: str
@@ -32,8 +31,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Represents a response: a status and a JSON object. `allow` lists the allowed methods
-    (405)."""
+    """A response: a status and a JSON object. `allow` lists the allowed methods (405)."""
 
     status: int
     body: dict[str, Any]
@@ -78,9 +76,9 @@ async def read_request(reader: asyncio.StreamReader) -> Request:
 
 
 def _check_origin(fields: Mapping[str, str]) -> None:
-    """Reject requests from a page in a browser, even if DNS rebinding makes the name of the page's
-    server point to this machine, which leads the browser to mistake this server for that one.
-    Raises Refused.
+    """Reject requests from a page in a browser, even after DNS rebinding, when the name of the
+    page's server points to this machine and the browser mistakes this server for that one. Raises
+    Refused.
     """
     host = fields.get("host")
     if host is not None and _name(host) not in _HERE:
@@ -101,8 +99,7 @@ def _divide(line: str) -> tuple[str, str, str]:
 
 
 async def _body(reader: asyncio.StreamReader, fields: Mapping[str, str]) -> dict[str, Any]:
-    # No test client needs chunks, and supporting a second way to end a body would allow more
-    # errors.
+    # No test client needs chunks, and a second way to end a body would invite errors.
     if "transfer-encoding" in fields:
         raise Refused(411, "send the body's length as Content-Length, not in chunks")
     length = fields.get("content-length", "0")

@@ -12,8 +12,8 @@ _OF_A_BROKER = re.compile(r"broker-(\d+)-")  # as in broker.inter_broker.peers
 
 
 class Isolation(NamedTuple):
-    """Holds the isolated brokers. No request reaches those in `unreachable`, and requests from
-    those in `mute` reach no other broker.
+    """The isolated brokers. No request reaches those in `unreachable`; requests from those in
+    `mute` reach no other broker.
     """
 
     unreachable: frozenset[int] = frozenset()
@@ -23,7 +23,7 @@ class Isolation(NamedTuple):
         return bool(self.unreachable or self.mute)
 
     def check(self, context: Context) -> None:
-        """Raise ConnectionCut for a request that an isolated broker would not have received."""
+        """Raise ConnectionCut for a request that would not have arrived, due to the isolation."""
         broker_id = context.node.broker_id
         if broker_id in self.unreachable:
             raise ConnectionCut(f"broker {broker_id} is isolated")
@@ -34,6 +34,6 @@ class Isolation(NamedTuple):
 
 
 def sender_of(client_id: str | None) -> int | None:
-    """Return the broker that sends requests with this client id, or None if it is a client's id."""
+    """Return the broker that uses this client id for its requests, or None for a client."""
     found = _OF_A_BROKER.match(client_id or "")
     return int(found[1]) if found else None

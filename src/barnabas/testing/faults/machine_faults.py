@@ -1,7 +1,6 @@
 """Simulates a full, failing or slow disk, and a wall clock that is wrong or has stopped.
 
-These faults replace a broker's seams, so that the broker behaves as on a machine with such a disk
-or clock.
+These faults replace a broker's seams: it behaves as on a machine with such a disk or clock.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _LONGEST_JUMP_MS: Final = 100 * 365 * 86_400_000
 
 
 class DiskFault(NamedTuple):
-    """Describes an error or a delay of writes and syncs."""
+    """An error or a delay of writes and syncs."""
 
     error: str | None = None
     delay_ms: int = 0
@@ -33,7 +32,7 @@ class DiskFault(NamedTuple):
         return {"error": self.error, "delay_ms": self.delay_ms}
 
     def before(self, path: Path) -> None:
-        """Delay a write to `path`, or make it fail, before data is written."""
+        """Delay a write to `path`, or make it fail, before any data is written."""
         if self.delay_ms:
             time.sleep(self.delay_ms / 1000)  # blocks the writing thread, like a slow disk
         if self.error is not None:
@@ -42,7 +41,7 @@ class DiskFault(NamedTuple):
 
 
 class ClockFault(NamedTuple):
-    """Describes an offset or a stop of the wall clock."""
+    """An offset or a stop of the wall clock."""
 
     offset_ms: int = 0
     frozen: bool = False
@@ -53,7 +52,7 @@ class ClockFault(NamedTuple):
 
 
 def disk_fault(*, full: bool, error: str | None, delay_ms: int) -> DiskFault:
-    """Return the fault that these arguments describe. Raises ConfigError."""
+    """Build a fault from these arguments. Raises ConfigError."""
     if full and error is not None:
         raise ConfigError(f"full=True and error={error!r}: give one of them")
     if error is not None and error not in _DISK_ERRORS:
@@ -71,7 +70,7 @@ def disk_fault(*, full: bool, error: str | None, delay_ms: int) -> DiskFault:
 
 
 def clock_fault(*, offset_ms: int, frozen: bool) -> ClockFault:
-    """Return the fault that these arguments describe. Raises ConfigError."""
+    """Build a fault from these arguments. Raises ConfigError."""
     if isinstance(offset_ms, bool) or not isinstance(offset_ms, int):
         raise ConfigError(f"offset_ms={offset_ms!r}: it must be of type int")
     if abs(offset_ms) > _LONGEST_JUMP_MS:
@@ -82,8 +81,7 @@ def clock_fault(*, offset_ms: int, frozen: bool) -> ClockFault:
 
 
 class MachineFaults:
-    """Provides the disk and the clock of one broker, in which faults can be injected at run
-    time."""
+    """One broker's disk and clock, into which faults can be injected at run time."""
 
     def __init__(self, seams: Seams) -> None:
         files, clock = seams.files, seams.clock
@@ -93,8 +91,8 @@ class MachineFaults:
 
     def spoil_disk(self, fault: DiskFault | None) -> None:
         """Replace the disk's fault; None repairs the disk."""
-        # A broker with a full disk queries the free space, so the answer must be consistent with
-        # the errors.
+        # A broker queries the free space of a full disk; the answer must be consistent with the
+        # errors.
         self._files.is_full = fault is not None and fault.error in ("ENOSPC", "EDQUOT")
         self._files.before = None if fault is None else fault.before
 
@@ -103,7 +101,6 @@ class MachineFaults:
         clock = self._clock
         clock.stands_at_ms = None
         clock.offset_ms = 0 if fault is None else fault.offset_ms
-        # The time is read with the offset applied, because the clock stops at the time that it
-        # shows.
+        # Apply the offset before reading the time: the clock stops at the time that it shows.
         if fault is not None and fault.frozen:
             clock.stands_at_ms = clock.wall_ms()

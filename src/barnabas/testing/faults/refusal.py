@@ -5,10 +5,10 @@ merge(answer, rejected)                            ... put into the response to 
 put_errors(to, code, answer)                      the same in a response to Metadata, whose request
                                                   need not have named the topics
 
-No API needs special code here. As clients expect, the response has one row for each row of the
-request: names and ids are copied, numbers that Kafka would not know are -1, and the error is set in
-the innermost message with an error field or, with `whole`, in the outermost. Only Metadata is
-different: its real response is changed before it is sent.
+No API needs special code. As clients expect, the response has one row for each row of the request:
+names and ids are copied, numbers unknown to Kafka are -1, and the error is set in the innermost
+message with an error field or, with `whole`, in the outermost. Only Metadata is different: its real
+response is changed before it is sent.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _COPIED = (
 )
 _IDENTITIES = (*_COPIED, "producer_id")
 _NO_LEADER = -1
-_OF_A_MARKER = "transaction_result"  # its response repeats the producer's id
+_OF_A_MARKER = "transaction_result"  # the response repeats the producer id
 
 
 def refusal(api: Api, version: int, request: Message, code: int, *, whole: bool) -> Message:
@@ -93,7 +93,7 @@ def put_errors(to: Narrowed, code: int, answer: Any) -> None:
             continue
         if to.partition is None:
             topic.error_code = code
-            # Kafka returns no partitions for a topic with an error.
+            # With a topic error, Kafka returns no partitions.
             topic.partitions = []
             continue
         for partition in topic.partitions:
@@ -123,7 +123,7 @@ class _Refusal:
             for made in self._fields(cls)
             if (inner := row_class(made)) is not None and self._has_place(inner)
         ]
-        # Kafka puts an error into the innermost messages: in each row, unless it concerns the whole
+        # Kafka puts errors into the innermost messages, in each row, unless they concern the whole
         # request.
         is_place = bool(here) and (self._whole or not below)
         values: dict[str, Any] = {}
@@ -142,7 +142,7 @@ class _Refusal:
 
     def _rows(self, cls: type[Message], name: str, source: Any) -> list[Message]:
         wanted = [each for each in REQUESTED.get(name, ()) if hasattr(source, each)]
-        # The rows of this list do not correspond to a list in the request.
+        # No list in the request corresponds to this one.
         if not wanted:
             return [self.message(cls, None)]  # the request contains no names
         sources = [row for each in wanted for row in getattr(source, each) or ()]
@@ -161,8 +161,7 @@ class _Refusal:
 
 
 def _copy_identity(values: dict[str, Any], name: str, source: Any) -> bool:
-    """Copy a field that identifies a row from the request's row. Return whether the field is one of
-    these.
+    """Copy a field from the request's row if it identifies a row. Return whether it does.
     """
     if name not in _COPIED and not (name == "producer_id" and hasattr(source, _OF_A_MARKER)):
         return False

@@ -1,10 +1,10 @@
 """Applies the rules of one broker or cluster to requests, on the loop that serves them.
 
-The rules are tried in the order in which they were added, and the first one that matches is
-applied: it delays the request, rejects all or part of it, closes the connection before the handler
-is called, or drops the handler's response. A request that no rule matches goes to the handler
-unchanged. A rejected part does not reach the handler (except for Metadata). The rest of the request
-does, and the two responses are merged.
+Rules are tried in the order of their addition, and the first match is applied: it delays the
+request, rejects all or part of it, closes the connection before the handler is called, or drops the
+handler's response. A request that no rule matches goes to the handler unchanged. A rejected part
+does not reach the handler (except for Metadata). The rest of the request does, and the two
+responses are merged.
 
 A rule does not apply to requests that started before it was added. Removing it does not affect
 requests in progress.
@@ -48,11 +48,10 @@ _CODES = MappingProxyType({each.name: each.code for each in KafkaError.__subclas
 
 
 class RequestRules:
-    """Holds rules in the order in which they were added. The first rule that matches a request is
-    applied.
+    """The rules, in the order of their addition. The first rule that matches a request is applied.
 
-    `changed` is called after each change. If it raises an error after an addition, the addition is
-    undone. `new_rule` creates a rule from the arguments of `Rule`.
+    `changed` is called after each change. If it raises an error, an addition is undone. `new_rule`
+    creates a rule from the arguments of `Rule`.
     """
 
     def __init__(self, changed: Callable[[], None], new_rule: Callable[..., Rule] = Rule) -> None:
@@ -78,12 +77,12 @@ class RequestRules:
             if len(self._rules) >= MOST_RULES:
                 raise ConfigError(f"there are {MOST_RULES} rules already: remove some, or clear()")
             rule = self._new_rule(next(self._ids), match, action, limits, self.remove)
-            # This creates a new tuple, so that the broker's loop needs no lock: it reads the old
-            # one or the new one.
+            # With a new tuple, the broker's loop needs no lock: it reads the old one or the new
+            # one.
             self._rules = (*self._rules, rule)
         try:
             self._changed()
-        # The process rejected the rule or is paused. A rule that applies nowhere must not be
+        # The process is paused or rejected the rule. A rule that applies nowhere must not be
         # listed.
         except BaseException:
             self._drop(rule)
@@ -91,7 +90,7 @@ class RequestRules:
         return rule
 
     def remove(self, rule: Rule) -> None:
-        """Stop applying the rule. Removing it again does nothing."""
+        """Stop applying the rule; do nothing if it has been removed."""
         self._drop(rule)
         self._changed()
 
@@ -111,15 +110,14 @@ class RequestRules:
         """Handle stage one of a request, applying the first rule that matches."""
         api = context.api.name
         rules = [rule for rule in self._rules if _is_about(rule, context, request)]
-        # In a fetch session (KIP-227), a request contains only the partitions that changed since
-        # the last one.
+        # In a fetch session (KIP-227), a request lists only partitions changed since the last one.
         if api == "Fetch" and any(rule.match.narrowed.topic for rule in rules):
             refused = _without_session(context, request)
             if refused is not None:
                 return refused
         for rule in rules:
             chosen = _chosen(rule, context, request)
-            # `take` counts, so it is called only for a request that the rule matches.
+            # `take` counts, so call it only for a request that the rule matches.
             if chosen and rule.take():
                 return _apply(rule, context, request, handler)
         return handler(context, request)
@@ -153,7 +151,7 @@ def _chosen(rule: Rule, context: Context, request: Message) -> bool:
         topics = getattr(request, "topics", None)
         if topics is None:
             return True  # it requests all topics
-        # The request contains only topics; the partition is looked up in the response.
+        # The request contains only topics; look the partition up in the response.
         topic_only = Narrowed(rule.match.narrowed.topic)
         return select(request, topic_only, context.node.image.topic_names).chosen is not None
     return select(request, rule.match.narrowed, context.node.image.topic_names).chosen is not None
@@ -204,8 +202,7 @@ def _act(rule: Rule, context: Context, request: Message, handler: Handler) -> Ou
 def _refuse(rule: Rule, context: Context, request: Any, handler: Handler, code: int) -> Outcome:
     api, version, narrowed = context.api, context.version, rule.match.narrowed
     if getattr(request, "acks", None) == 0:
-        # Like a broker, this closes the connection, because there is no response that could contain
-        # an error.
+        # Close the connection, as a broker does: there is no response to put an error into.
         raise ConnectionCut(f"{rule} refuses a Produce request with acks=0, which has no answer")
     if api.name == "Metadata":
         return _with_change(handler(context, request), partial(put_errors, narrowed, code))
@@ -216,7 +213,7 @@ def _refuse(rule: Rule, context: Context, request: Any, handler: Handler, code: 
     if rest is None:
         return refused
     if isinstance(rest, FetchRequest):
-        rest.max_wait_ms = 0  # the error must be returned now
+        rest.max_wait_ms = 0  # return the error immediately
     return _with_change(handler(context, rest), partial(_merge, refused))
 
 
@@ -237,9 +234,8 @@ def _drop(rule: Rule, context: Context, answer: Message | None) -> None:
 
 
 def _with_change(outcome: Outcome, change: Change) -> Outcome:
-    """Return the same outcome, except that `change` is applied to its response before it is
-    sent."""
-    # The request is delayed before it is handled, so the change applies to the later outcome.
+    """Return the outcome with `change` applied to its response before it is sent."""
+    # The request is still to be handled; the change applies to that outcome.
     if isinstance(outcome, Hold):
         return Hold(_outcome_later(outcome.until, change))
     return _with_change_now(outcome, change)

@@ -1,6 +1,6 @@
 """Finds the rows of a request or a response that refer to a topic, a partition or a group.
 
-Kafka's messages use several field names for them, which are listed only here.
+Kafka's messages use several field names for them, all listed in this module.
 """
 
 from __future__ import annotations
@@ -50,14 +50,12 @@ REQUESTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "results_by_topic_v3_and_below": ("v3_and_below_topics",),
     }
 )
-"""Maps the name of a list in a response to the lists in the request whose rows correspond to its
-rows.
+"""Maps a list in a response to the lists in the request with corresponding rows.
 """
 
 
 def row_class(made: Field) -> type[Message] | None:
-    """Return the class of a list's rows, or None for any other field and for a list of plain
-    values.
+    """Return the class of a list's rows; None for a list of plain values, or any other field.
     """
     if isinstance(made.type, Array):
         element = made.type.element
@@ -77,8 +75,8 @@ def has_partitions(api: Api) -> bool:
 
 
 def _reaches(cls: type[Message], names: tuple[str, ...]) -> bool:
-    """Return whether the message contains one of these lists, directly or within topics and the
-    lists that contain topics."""
+    """Return whether the message contains any of these lists, directly or within topics and lists
+    of topics."""
     for made in cls.fields:
         if made.name in names:
             return True
@@ -90,12 +88,11 @@ def _reaches(cls: type[Message], names: tuple[str, ...]) -> bool:
 
 
 def topic_of(row: Any, topic_names: Mapping[bytes, str]) -> str | None:
-    """Return the topic of a row, identified by its name or its id, or None if the row concerns no
-    topic."""
+    """Return the topic of a row, found by name or id; None if the row concerns no topic."""
     # Up to version 5, DeleteTopics has a list of plain names.
     if isinstance(row, str):
         return row
-    # A broker's config concerns no topic, although its row has a name.
+    # The row of a broker's configs has a name, but not a topic's.
     if getattr(row, "resource_type", _TOPIC_RESOURCE) != _TOPIC_RESOURCE:
         return None
     for name in (*TOPIC_FIELDS, "resource_name"):
@@ -107,7 +104,7 @@ def topic_of(row: Any, topic_names: Mapping[bytes, str]) -> str | None:
 
 
 def partition_of(row: Any) -> int:
-    """Return the partition of a row, which is a number or a message with a number."""
+    """Return the partition of a row: the row is a number, or a message with a number."""
     if isinstance(row, int):
         return row
     for name in PARTITION_FIELDS:

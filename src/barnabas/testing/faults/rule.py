@@ -1,11 +1,10 @@
-"""Defines a rule: the requests that it matches, what happens to them, and how often it has
-happened.
+"""Defines a rule: which requests it matches, what happens to them, and how often.
 
     armed -> passes the first `after` matching requests -> is applied to `count` of them -> spent
 
 Only matching requests change a rule's state, and each counts once, as passed or as a hit. A spent
-or removed rule keeps its counts. They change under one lock, on the loops that serve requests, and
-tests may read them in any thread. A hit is counted before the client sees its consequence.
+or removed rule keeps its counts. They change under a lock, on the loops that serve requests; tests
+may read them in any thread. A hit is counted before the client sees the effect.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from barnabas.testing.faults.temporary_fault import Temporary
 
 
 class RuleNotHit(BarnabasError, AssertionError):
-    """Raised if a rule was not hit in time, with the number of hits."""
+    """Raised if a rule was not hit often enough in time; states the number of hits."""
 
 
 RuleNotHit.__module__ = "barnabas.testing"  # the module under which it is documented
@@ -34,7 +33,7 @@ def __tracebackhide__(failure: Any) -> bool:
 
 
 class Match(NamedTuple):
-    """Describes the requests that a rule matches; None matches any."""
+    """The requests that a rule matches; None matches any."""
 
     api: str
     narrowed: Narrowed = Narrowed()
@@ -42,18 +41,18 @@ class Match(NamedTuple):
     broker_id: int | None = None
     listener: str | None = None
     replicas: bool = False
-    """Also match requests that followers send as followers (Fetch and OffsetForLeaderEpoch)."""
+    """Whether to match followers' replication requests, too (Fetch and OffsetForLeaderEpoch)."""
 
 
 class Tally(NamedTuple):
-    """Counts the requests to which a rule was applied, and those that it let pass first."""
+    """How many requests a rule was applied to, and how many it let pass first."""
 
     hits: int = 0
     passed: int = 0
 
 
 class Action(NamedTuple):
-    """Describes what happens to a request that matches."""
+    """What happens to a matching request."""
 
     error: str | None = None
     delay_ms: int = 0
@@ -77,8 +76,8 @@ class Rule(Temporary):
         limits: tuple[int, int | None],
         remove: Callable[[Rule], None],
     ) -> None:
-        """`limits` are the number of matching requests that pass before the first hit, and the
-        maximum number of hits (None: no limit).
+        """`limits`: how many matching requests pass before the first hit, and the maximum number of
+        hits (None: no limit).
         """
         self.rule_id = rule_id
         self.match = match
@@ -95,7 +94,7 @@ class Rule(Temporary):
 
     @property
     def tally(self) -> Tally:
-        """The counts known in this process."""
+        """The counts as known in this process."""
         return self._tally
 
     def take_over(self, tally: Tally) -> None:
@@ -105,16 +104,16 @@ class Rule(Temporary):
 
     @property
     def is_spent(self) -> bool:
-        """Return whether the rule has been applied `count` times and will not be applied again."""
+        """Return whether the rule has been applied `count` times, and applies no longer."""
         return self.count is not None and self.hits >= self.count
 
     def take(self) -> bool:
-        """Count one matching request, and return whether the rule is applied to it."""
+        """Count a matching request, and return whether to apply the rule to it."""
         with self._changed:
             if self.is_spent:
                 return False
             hits, passed = self._tally
-            # The first `after` requests pass and are counted separately.
+            # Let the first `after` requests pass; they are counted separately.
             if passed < self.after:
                 self._tally = Tally(hits, passed + 1)
                 return False
@@ -123,12 +122,12 @@ class Rule(Temporary):
             return True
 
     def wait(self, hits: int = 1, timeout_s: float = 10.0) -> None:
-        """Return once the rule has been hit that often. Raises RuleNotHit after `timeout_s`.
+        """Wait until the rule has been hit that often. Raises RuleNotHit after `timeout_s`.
 
-        This blocks the calling thread, not the broker. Do not call it in the thread of an asyncio
-        loop whose client must send the requests.
+        This blocks the calling thread, but not the broker. Do not call it in the thread of an
+        asyncio loop whose clients must send the requests.
         """
-        # A wait would always time out, because the rule no longer applies.
+        # The rule can never be hit that often, so the wait would always time out.
         if self.count is not None and hits > self.count:
             raise RuleNotHit(f"hits={hits} can never be reached: {self} has count={self.count}")
         deadline_s = time.monotonic() + timeout_s
@@ -152,7 +151,7 @@ class Rule(Temporary):
         return f"Rule({self.rule_id}: {', '.join(shown)}, hits={self._tally.hits})"
 
     def arguments(self) -> dict[str, str | int | bool]:
-        """Return the arguments with which `add` was called, without defaults."""
+        """Return the arguments passed to `add`, without defaults."""
         match, action = self.match, self.action
         given = {
             "api": match.api,

@@ -2,7 +2,7 @@
 
 Both parts are requests of the same class, so the broker handles the rest like any other request,
 and the response to the matched part is built from that part (`refusal`). A part without rows is
-None, because a request without names may mean everything, as in Metadata. The request itself is
+None, because a request without names may mean everything (Metadata, for one). The request itself is
 never changed.
 """
 
@@ -24,7 +24,7 @@ M = TypeVar("M", bound=Message)
 
 
 class Narrowed(NamedTuple):
-    """Holds the topic and partition to which a rule is limited."""
+    """The topic and partition to which a rule is limited."""
 
     topic: str | None = None
     partition: int | None = None
@@ -35,8 +35,7 @@ class Narrowed(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Holds the two parts of a request: the part that a rule matches, and the rest. None means that
-    a part is empty.
+    """The two parts of a request: the part that a rule matches, and the rest. None: empty.
     """
 
     chosen: Message | None
@@ -55,7 +54,7 @@ def select(request: Message, to: Narrowed, topic_names: Mapping[bytes, str]) -> 
             continue
         taken, left = [], []
         for row in rows:
-            # Groups and transactions contain lists of topics, one level deeper.
+            # The topics of groups and transactions are one level deeper.
             divide = select if made.name in OUTER_LISTS else _of_topic
             of_rule, others = divide(row, to, topic_names)
             taken += [] if of_rule is None else [of_rule]
@@ -63,7 +62,7 @@ def select(request: Message, to: Narrowed, topic_names: Mapping[bytes, str]) -> 
         setattr(chosen, made.name, taken)
         setattr(rest, made.name, left)
         has_chosen, has_rest = has_chosen or bool(taken), has_rest or bool(left)
-    # The original request is used, not a copy, because it need not be split.
+    # Use the original request, not a copy: it need not be split.
     if not has_chosen:
         return Selection(None, request)
     return Selection(chosen, rest if has_rest else None)

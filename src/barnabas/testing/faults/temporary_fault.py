@@ -1,4 +1,4 @@
-"""Defines faults that last for a limited time."""
+"""Defines faults that can be removed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Self
 
 
 class Temporary:
-    """Represents a fault that lasts until `remove` or the end of the `with` block."""
+    """A fault that lasts until `remove` or the end of the `with` block."""
 
     def __init__(self, remove: Callable[[], None]) -> None:
         self._remove = remove

@@ -99,12 +99,12 @@ class LoopThread:
 
     @property
     def is_own(self) -> bool:
-        """Whether this process created the loop (false in a fork)."""
+        """True if this process created the loop, false in a fork."""
         return os.getpid() == self._process_id
 
     @property
     def is_alive(self) -> bool:
-        """Whether the loop is running in this process."""
+        """True while the loop is running in this process."""
         return self._thread.is_alive()
 
     def call(self, work: Callable[[], T]) -> T:

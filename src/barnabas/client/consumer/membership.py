@@ -112,7 +112,7 @@ class Membership:
 
     @property
     def is_cooperative(self) -> bool:
-        """Whether the member keeps its partitions while it joins (KIP-429).
+        """True if the member keeps its partitions while it joins (KIP-429).
 
         As in Kafka, this requires that all of its assignors are cooperative: the group may choose
         an eager assignor next time, which ignores current owners.

@@ -16,7 +16,7 @@ DEAD: Final = "Dead"
 
 
 class Readings(NamedTuple):
-    """What groups have committed and read, by group id.
+    """The offsets that groups have committed, and the partitions that they read, by group id.
 
     `led` contains their partitions with a leader: without one, the end of a partition is unknown,
     and a request for it would fail.

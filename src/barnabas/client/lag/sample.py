@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Unread(NamedTuple):
-    """What was read of a range that starts at a group's position."""
+    """The part read of a range that starts at a group's position."""
 
     records: int  # found
     read_to: int  # the range was read up to this offset

@@ -184,7 +184,7 @@ class ProducerBatch:
 
     @property
     def is_divisible(self) -> bool:
-        """Whether the batch has several records and was not created by `of_bytes`."""
+        """True if the batch has several records and was not created by `of_bytes`."""
         return self.attempts > 0 and self.record_count > 1 and not self.is_whole
 
     def split(self) -> list[ProducerBatch]:

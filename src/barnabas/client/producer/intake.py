@@ -334,7 +334,7 @@ class Intake:
 
     @property
     def prepares(self) -> bool:
-        """Whether interceptors or serializers process each record."""
+        """True if interceptors or serializers process each record."""
         return self.preparation is not None
 
     async def topic(self, name: str) -> TopicView:

@@ -62,7 +62,7 @@ class PartitionQueue:
 
     @property
     def is_known(self) -> bool:
-        """Whether the partition's leader has stored a batch of this identity."""
+        """True once the partition's leader has stored a batch of this identity."""
         return self.last_acknowledged >= 0
 
     def open_batch(self) -> ProducerBatch | None:
@@ -88,7 +88,7 @@ class PartitionQueue:
 
     @property
     def is_held(self) -> bool:
-        """Whether the next batch must wait for responses to the batches in flight."""
+        """True while the next batch must wait for responses to the batches in flight."""
         if self.settling:
             return True
         following = self.next_batch()
@@ -100,7 +100,7 @@ class PartitionQueue:
 
     @property
     def is_unresolvable(self) -> bool:
-        """Whether no batch is left whose outcome could reveal that of the batch given up."""
+        """True if no batch is left whose outcome could reveal that of the batch given up."""
         return self.unresolved >= 0 and not self.in_flight and not any(self._sent())
 
     def take(self, idempotent: bool) -> ProducerBatch:

@@ -41,7 +41,7 @@ class CallbackThread:
 
     @property
     def is_current(self) -> bool:
-        """Whether the caller is a callback."""
+        """True if the caller is a callback."""
         return threading.current_thread() is self._thread
 
     def put(self, call: Callable[[], None]) -> None:

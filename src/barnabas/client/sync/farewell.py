@@ -48,7 +48,7 @@ class Farewell:
 
     @property
     def is_due(self) -> bool:
-        """Whether the client runs in this process and nothing has begun to end it."""
+        """True if the client runs in this process and nothing has begun to end it."""
         return not self._is_begun and self._thread.is_own and self._thread.is_alive
 
     def cancel(self) -> None:

@@ -3,11 +3,10 @@
 Rules are tried in the order of their addition, and the first match is applied: it delays the
 request, rejects all or part of it, closes the connection before the handler is called, or drops the
 handler's response. A request that no rule matches goes to the handler unchanged. A rejected part
-does not reach the handler (except for Metadata). The rest of the request does, and the two
+does not reach the handler (except in Metadata requests). The rest of the request does, and the two
 responses are merged.
 
-A rule does not apply to requests that started before it was added. Removing it does not affect
-requests in progress.
+Requests in progress are unaffected when a rule is added or removed.
 """
 
 from __future__ import annotations
@@ -158,9 +157,9 @@ def _chosen(rule: Rule, context: Context, request: Message) -> bool:
 
 
 def _without_session(context: Context, request: Any) -> Outcome | None:
-    """Make a Fetch request list all of its partitions, which requests in a fetch session do not.
+    """Make a Fetch request list all its partitions, which it does not in a fetch session.
 
-    A request in a session is answered as if the session had been evicted, and no new session is
+    A request in a session is answered as if the session had been evicted, and no new one is
     started.
     """
     # Fetch sessions were added in version 7.

@@ -52,7 +52,7 @@ class Tally(NamedTuple):
 
 
 class Action(NamedTuple):
-    """What happens to a matching request."""
+    """The effect on a matching request."""
 
     error: str | None = None
     delay_ms: int = 0
@@ -61,11 +61,10 @@ class Action(NamedTuple):
 
 
 class Rule(Temporary):
-    """Represents a rule, which applies until `remove`, the end of its `with` block, or the
-    `count`th hit.
+    """A rule, which applies until `remove`, the end of its `with` block, or the `count`th hit.
 
-    Its counts are kept when it is removed. `faults.add` creates it. All methods may be called in
-    any thread.
+    A removed rule keeps its counts. `faults.add` creates it. All methods may be called in any
+    thread.
     """
 
     def __init__(

@@ -88,13 +88,12 @@ class Polls(Lookups):
 
         Raises:
             RecordDeserializationError: a record cannot be deserialized; the records before it are
-            returned first. The position stays at the record; use `seek` to skip it. CorruptData: a
-            record is damaged; raised in the same way. NoOffsetForPartition: there is no position
-            (LogTruncated if a log lost records that were
+                returned first. The position stays at the record; use `seek` to skip it.
+            CorruptData: a record is damaged; raised in the same way.
+            NoOffsetForPartition: there is no position (LogTruncated if a log lost records that were
                 read).
             UnknownPartition: the topic has no partition with that number. Later polls read the
-            other
-                partitions and keep looking for it.
+                other partitions and keep looking for it.
             FencedInstanceId: another consumer now has its `group.instance.id`. Later polls raise it
                 too, so that the two do not keep taking the name from each other.
             KafkaError: a permanent error of a partition, or one that keeps this consumer out of

@@ -12,12 +12,12 @@ Pure. Invariants, which together give order without duplicates (PR-5, PR-6):
 - A batch that the broker rejected for good was not appended, and neither was any batch behind it
   (the broker rejects gaps): the batches behind it move up in the sequence.
 - A batch given up in doubt leaves the partition unresolved (KIP-360): the batches behind it, under
-their present sequences, show whether the leader has it. If one of them is stored, so is the
-doubtful batch. If all are rejected, or none is left, the sequences are lost. Until then, no batch
-is assigned a sequence. (If they were sent immediately under another identity, batches of which only
-the responses were lost would be stored twice.)
+  their present sequences, show whether the leader has it. If one of them is stored, so is the
+  doubtful batch. If all are rejected, or none is left, the sequences are lost. Until then, no batch
+  is assigned a sequence. (If the batches behind it were sent immediately under another identity,
+  those that lost only their responses would be stored twice.)
 - For the same reason, a batch older than an acknowledged batch is stored, even if the broker
-rejects it as out of order: after loading a snapshot, it remembers only a producer's last batch.
+  rejects it as out of order: after loading a snapshot, it remembers only a producer's last batch.
 - A batch that is split leaves its place and its sequences to its parts (KIP-126).
 - Only this partition's sequences are lost: the other partitions keep the identity that their
   leaders know, under which a repeated batch is recognised.

@@ -288,11 +288,12 @@ class Producer:
             SerializationError: a serializer cannot convert the key or value.
             MessageTooLarge: the record is larger than `max.request.size`.
             UnknownPartition: the topic has no partition with that number, even after some seconds
-            of metadata refreshes. KafkaError: the topic has an error, such as
-            UnknownTopicOrPartition. BufferFull: there was no room in `buffer.memory` within
-            `max.block.ms`. Unreachable: no broker has described the topic within `max.block.ms`.
-            ClientClosed: the producer is not running, or runs on another event loop; if, on another
-            loop, the record joins an open batch, only awaiting the delivery raises this.
+                of metadata refreshes.
+            KafkaError: the topic has an error, such as UnknownTopicOrPartition.
+            BufferFull: there was no room in `buffer.memory` within `max.block.ms`.
+            Unreachable: no broker has described the topic within `max.block.ms`.
+            ClientClosed: the producer is not running, or runs on another event loop; in the latter
+                case, if the record joins an open batch, only awaiting the delivery raises this.
 
         Example::
 
@@ -336,8 +337,8 @@ class Producer:
         """Accept records in order, each as `send` does, and stop at the first rejected record.
 
         Args:
-            records: any iterable of ProducerRecord; consumed as room allows. on_delivery: called
-            with a BatchDelivery on the producer's loop for each batch that has
+            records: any iterable of ProducerRecord; consumed as room allows.
+            on_delivery: called with a BatchDelivery on the producer's loop for each batch that has
                 its outcome, instead of a Delivery per record; this takes less memory and time.
 
         Returns the Deliveries in order; None with `on_delivery`. Raises the errors of `send`; the

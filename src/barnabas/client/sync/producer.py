@@ -97,8 +97,8 @@ class SyncProducer(BlockingClient[Producer]):
             ValueError, TypeError: an invalid argument, which the message names.
             SerializationError: a serializer cannot convert key or value.
             MessageTooLarge: more than `max.request.size`.
-            BufferFull: there was no room in time (`max.block.ms`). ClientClosed: the producer is
-            closed.
+            BufferFull: there was no room within `max.block.ms`.
+            ClientClosed: the producer is closed.
 
         Any other error is the outcome of the SyncDelivery.
 
@@ -140,8 +140,8 @@ class SyncProducer(BlockingClient[Producer]):
         """Hand over many records in order, and return when all are queued.
 
         Args:
-            records: any iterable of ProducerRecord; consumed as room allows. on_delivery: called
-            with a BatchDelivery on a thread for callbacks, for each batch that
+            records: any iterable of ProducerRecord; consumed as room allows.
+            on_delivery: called with a BatchDelivery on a thread for callbacks, for each batch that
                 has its outcome, instead of a Delivery per record, which takes less memory and time.
 
         Returns the Deliveries, or None with `on_delivery`. Until `flush`, only their `done()` is

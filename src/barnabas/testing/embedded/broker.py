@@ -36,11 +36,13 @@ class Broker(EmbeddedLife):
     `data_dir`: the log directory; None creates a temporary directory that is removed at `close` and
     at the end of the `with` block, unless `config` sets `log.dirs`.
     `port`: 0 selects a free port. `config`: Kafka's broker configs by name, as text, numbers or
-    booleans. `production_defaults`: use Kafka's defaults, and leave log levels unchanged.
-    Otherwise, the defaults suit tests: no wait before a group's first rebalance, one partition for
-    each internal topic, and no log messages below WARNING. `process`: run in a separate process,
-    for tests that keep a core busy, and for `kill`. That process ends when this one does, in
-    whatever way. `snapshot`: start with a copy of this state (see `snapshot`).
+    booleans.
+    `production_defaults`: use Kafka's defaults, and leave log levels unchanged. Otherwise, the
+    defaults suit tests: no wait before a group's first rebalance, one partition for each internal
+    topic, and no log messages below WARNING.
+    `process`: run in a separate process, for tests that keep a core busy, and for `kill`. That
+    process ends when this one does, even if this one is killed.
+    `snapshot`: start with a copy of this state (see `snapshot`).
 
     `start` raises ConfigError or OSError, with a one-line remedy. A stopped broker may be
     restarted, on the same port and with the same data. `close` removes a temporary directory, so

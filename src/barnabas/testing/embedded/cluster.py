@@ -48,10 +48,10 @@ class Cluster(EmbeddedLife):
     `config`: Kafka's broker configs by name, for all brokers, as text, numbers or booleans;
     `broker_config`: additional configs for single brokers, by broker id
     (`{1: {"broker.rack": "east"}}`). If `config` contains `barnabas.metrics.port`, broker 1 uses
-    that port, and the others use the following ports. `own_threads`: run each broker in its own
-    thread, so that it can be paused alone. `production_defaults`, `process` (one process for all
-    brokers) and `snapshot` are as for a `Broker`. An internal topic has one partition per broker,
-    unless `production_defaults` is true.
+    that port, and the others use the following ports.
+    `own_threads`: run each broker in its own thread, so that it can be paused alone.
+    `production_defaults`, `process` (one process for all brokers) and `snapshot` are as for a
+    `Broker`. An internal topic has one partition per broker, unless `production_defaults` is true.
 
     `start` raises ConfigError or OSError, with a one-line remedy. A stopped cluster may be
     restarted, on the same ports and with the same data, until `close`.

@@ -48,10 +48,11 @@ class LifeOptions(TypedDict, total=False):
     """The options of every embedded broker and cluster.
 
     `production_defaults`: use Kafka's defaults and leave log levels unchanged, instead of settings
-    that suit tests. `process`: run in a separate process, which ends with this one. `snapshot`:
-    start with a copy of this snapshot (or its path). `secure`: use TLS, authentication and ACLs. A
-    path names a directory of certificates and passwords, created if missing. `client_settings`
-    returns the settings that a client needs.
+    that suit tests.
+    `process`: run in a separate process, which ends with this one.
+    `snapshot`: start with a copy of this snapshot, or of the one at this path.
+    `secure`: use TLS, authentication and ACLs. A path names a directory of certificates and
+    passwords, created if missing. `client_settings` returns the settings that a client needs.
     """
 
     production_defaults: bool

@@ -1,9 +1,9 @@
 """Manages one connection to a broker: version handshake, correlation, pipelining and timeouts.
 
 Requests are sent in the order of the `send` calls, and the protocol guarantees that responses
-arrive in the same order. If a request is not answered in time, the connection is closed: no later
-response could arrive first, and the broker may be stuck. Every pending request then fails as
-"outcome unknown".
+arrive in the same order. If a request is not answered in time, the connection is closed: later
+responses could not be told apart from the late one, and the broker may be stuck. Every pending
+request then fails as "outcome unknown".
 """
 
 from __future__ import annotations

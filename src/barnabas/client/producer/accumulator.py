@@ -188,7 +188,7 @@ class Accumulator:
         return queue
 
     def _begin(self) -> int:
-        """Number a new batch. Raises the errors of `check_loop`."""
+        """Return a number for a new batch. Raises the errors of `check_loop`."""
         self.check_loop()
         return self._batches_made * NUMBER_STEP
 

@@ -72,7 +72,7 @@ class ClientThread:
         try:
             return self._open().run(wait_until(look, wanted, timeout_s))
         except WaitTimeout as late:
-            # Leave out frames of the loop's thread, which tell nothing about the test.
+            # Leave out frames of the loop's thread, which are irrelevant to the test.
             raise late.with_traceback(None) from None
 
     def close(self) -> None:

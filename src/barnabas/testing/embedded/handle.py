@@ -174,7 +174,7 @@ class BrokerHandle(ABC):
     def wait_for_topic(
         self, name: str, partitions: int | None = None, *, timeout_s: float = TIMEOUT_S
     ) -> Topic:
-        """Wait for a topic that exists with all leaders, and return it. Raises WaitTimeout.
+        """Return the topic once each of its partitions has a leader. Raises WaitTimeout.
 
         `partitions`: the required number of partitions. Nothing is created.
         """

@@ -121,7 +121,7 @@ class Rule(Temporary):
             return True
 
     def wait(self, hits: int = 1, timeout_s: float = 10.0) -> None:
-        """Wait until the rule has been hit that often. Raises RuleNotHit after `timeout_s`.
+        """Wait until the rule has been hit `hits` times. Raises RuleNotHit after `timeout_s`.
 
         This blocks the calling thread, but not the broker. Do not call it in the thread of an
         asyncio loop whose clients must send the requests.

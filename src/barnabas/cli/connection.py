@@ -120,8 +120,7 @@ def _properties(context: click.Context, path: str) -> dict[str, str]:
 
 
 def _options_of(context: click.Context, path: str, properties: Mapping[str, str]) -> dict[str, Any]:
-    """Return the options in a properties file that every client supports, omitting the others.
-    """
+    """Return the options in a properties file that every client supports, omitting the others."""
     from barnabas.client.config import ClientConfig, configure, of_every_client
     from barnabas.client.known_options import unknown_options
 

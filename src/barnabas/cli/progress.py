@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """Shows a bar during the `with` block, if `wanted` and standard error is a terminal.
-    """
+    """Shows a bar during the `with` block, if `wanted` and standard error is a terminal."""
 
     def __init__(self, size_bytes: int | None, *, wanted: bool) -> None:
         self._size_bytes = size_bytes

@@ -142,8 +142,7 @@ class _Run:
         sys.stdout.flush()
 
     def _close_zookeeper(self) -> None:
-        """Restrict access to ZooKeeper before brokers create nodes that other users could replace.
-        """
+        """Restrict access to ZooKeeper before brokers create nodes that others could replace."""
         owning = None if self._setup is None else self._setup.zookeeper_settings()
         if not owning:
             return

@@ -49,8 +49,7 @@ def plan_values(moves: Iterable[Move], executed: bool) -> dict[str, Any]:
 
 
 def plan_file(moves: Sequence[Move]) -> str:
-    """Return the file for `--from-file`, with a group column if there are several groups.
-    """
+    """Return the file for `--from-file`, with a group column if there are several groups."""
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     # Kafka writes the group only if there are several, but reads both forms.

@@ -101,8 +101,7 @@ CLASSES: Final = {
     "kafka.tools.MirrorMaker": "kafka-mirror-maker",
     "kafka.tools.ReplayLogProducer": "kafka-replay-log-producer",
 }
-"""Maps each class commonly run with `kafka-run-class.sh`, in its old and new package, to its tool.
-"""
+"""Maps classes commonly run with `kafka-run-class.sh`, in old and new packages, to their tools."""
 
 
 class Replacement(NamedTuple):

@@ -1,5 +1,4 @@
-"""Lists scripts and options that Kafka has removed, and rewrites command lines that use them. Pure.
-"""
+"""Lists scripts and options removed from Kafka, and rewrites command lines that use them. Pure."""
 
 from __future__ import annotations
 
@@ -50,8 +49,7 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
 
 
 def _rewrite(words: Sequence[str], retired: dict[str, Retired]) -> list[str]:
-    """Return the words with retired options replaced, without repeating options already present.
-    """
+    """Return the words with retired options replaced, without repeating options already present."""
     there = {name for name, _ in _options(words)}
     found: list[str] = []
     left = list(words)

@@ -1,5 +1,4 @@
-"""Defines what describes a Kafka tool: its options, our equivalent, and a function that runs it.
-"""
+"""Defines what describes a Kafka tool: its options, our equivalent, and a function that runs it."""
 
 from __future__ import annotations
 

@@ -21,8 +21,7 @@ from barnabas.cli.kafka.tool import (
 
 
 def _properties(given: Given, client: str) -> Line:
-    """Return our options for the configs in the `--producer.config` or `--consumer.config` file.
-    """
+    """Return our options for the configs in the `--producer.config` or `--consumer.config` file."""
     configs = file_configs(given, f"{client}.config")
     configs.pop("bootstrap.servers", None)
     return [

@@ -125,8 +125,7 @@ class ZooKeeperAcls:
         _raise_first(await self._acls.create(bindings))
 
     async def delete_acls(self, filters: AclFilter | Sequence[AclFilter]) -> None:
-        """Remove the rules that match filters; then raise the first KafkaError, if any.
-        """
+        """Remove the rules that match filters; then raise the first KafkaError, if any."""
         wanted = [filters] if isinstance(filters, AclFilter) else filters
         for deleted in await self._acls.delete(wanted):
             _raise_first(each.error for each in deleted)

@@ -188,8 +188,7 @@ def _summary_lines(summary: ImportSummary, file: Path, into: str) -> Iterator[st
 
 
 def _tree(file: Path) -> dict[str, Any]:
-    """Return the nodes by path. Raises CorruptData if the file is not JSON or not an exported tree.
-    """
+    """Return the nodes by path. Raises CorruptData if the file is not an exported tree."""
     if file.stat().st_size > _MAX_TREE_BYTES:
         raise CorruptData(f"{file} is larger than {_MAX_TREE_BYTES} bytes")
     try:
@@ -221,8 +220,7 @@ async def _import(
     tree: dict[str, Any], directories: tuple[Path, ...], settings: Settings | None
 ) -> ImportSummary:
     def latest_epoch(partition: TopicPartition) -> int:
-        """Return the latest epoch in any of the partition's logs, or -1 if there is none.
-        """
+        """Return the latest epoch in any of the partition's logs, or -1 if there is none."""
         found = [-1]
         for directory in directories:
             path = directory / str(partition) / LEADER_EPOCHS

@@ -153,8 +153,7 @@ def _report(
 
 
 def lock_directory(directory: Path) -> Lock:
-    """Lock a log directory against use by a broker. Raises ConfigError if a broker is using it.
-    """
+    """Lock a log directory against use by a broker. Raises ConfigError if a broker is using it."""
     try:
         return OsFiles().lock(directory / LOCK_NAME)
     except BlockingIOError as cause:

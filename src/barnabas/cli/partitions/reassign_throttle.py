@@ -106,8 +106,7 @@ async def throttle_log_dirs(admin: Admin, brokers: Iterable[int], bytes_per_s: i
 async def clear(
     admin: Admin, brokers: Iterable[int], topics: Iterable[str]
 ) -> dict[ConfigResource, KafkaError]:
-    """Clear all throttles of these resources. Returns those that could not be cleared, with errors.
-    """
+    """Clear all throttles of these resources, and return those that failed, with errors."""
     wanted: list[tuple[ConfigResource, Collection[str]]] = [
         *((ConfigResource(BROKER, str(each)), BROKER_SETTINGS) for each in brokers),
         *((ConfigResource(TOPIC, each), TOPIC_SETTINGS) for each in topics),

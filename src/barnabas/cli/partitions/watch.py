@@ -176,16 +176,14 @@ def reasons(events: Iterable[Event], watched: Collection[TopicPartition]) -> lis
 
 
 def _remember(leader_ends: deque[tuple[int, int]], now_ms: int, end_offset: int) -> None:
-    """Add a poll. Of several with the same end, keep the last; a truncation removes higher ends.
-    """
+    """Add a poll. Of several with the same end, keep the last; a truncation removes higher ends."""
     while leader_ends and leader_ends[-1][1] >= end_offset:
         leader_ends.pop()
     leader_ends.append((now_ms, end_offset))
 
 
 def _caught_up_at_ms(leader_ends: deque[tuple[int, int]], end_offset: int) -> int:
-    """Return the time of the last poll at which the leader's end was not above this one, or 0.
-    """
+    """Return the time of the last poll at which the leader's end was not above this one, or 0."""
     for at_ms, leader_end in reversed(leader_ends):
         # This is the latest poll at which the leader's log was no longer than the replica's is now.
         if leader_end <= end_offset:

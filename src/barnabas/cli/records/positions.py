@@ -135,8 +135,7 @@ async def _assign(consumer: Consumer, start: Start) -> None:
 async def offsets_at(
     consumer: Consumer, names: Sequence[TopicPartition], at_ms: int
 ) -> dict[TopicPartition, int]:
-    """Return the offset of each partition's first record at or after this time, or its end.
-    """
+    """Return the offset of each partition's first record at or after this time, or its end."""
     ends = await consumer.end_offsets(names)
     found = await consumer.offsets_for_times(dict.fromkeys(names, at_ms))
     return {name: ends[name] if (at := found[name]) is None else at.offset for name in names}
@@ -266,8 +265,7 @@ class Ends:
     """Determines the offset at which to stop in each assigned partition."""
 
     def __init__(self, consumer: Consumer, to_ms: int | None) -> None:
-        """`to_ms`: end before the first record at or after this time; None: at the end of the log.
-        """
+        """`to_ms`: end before the first record at or after this time; None: at the log end."""
         self._consumer = consumer
         self._to_ms = to_ms
         self._ends: dict[TopicPartition, int] = {}

@@ -47,8 +47,7 @@ class Shape(NamedTuple):
     partition: int | None
 
     def feed(self, topic: str, paths: Sequence[str | None]) -> LineFeed | FileFeed:
-        """Return the records in these files. Raises BadLine if options contradict each other.
-        """
+        """Return the records in these files. Raises BadLine if options contradict each other."""
         headers = tuple(parse_header(header) for header in self.headers)
         if self.format != "lines":
             for option in ("key_separator", "headers_separator", "null_marker"):

@@ -78,8 +78,7 @@ def release(directory: Path) -> None:
 
 
 def process_began_ticks(pid: int, proc: Path = PROC) -> int | None:
-    """Return when a process started: None if it does not exist, UNKNOWN_START if unknown.
-    """
+    """Return when a process started: None if it does not exist, UNKNOWN_START if unknown."""
     try:
         with (proc / str(pid) / "stat").open("rb") as stat:
             # Find fields 3 and 22 from the end of the name in parentheses, which may contain

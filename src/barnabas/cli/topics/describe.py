@@ -62,7 +62,7 @@ class Filters(NamedTuple):
 
 
 def own_configs(configs: Iterable[ConfigEntry]) -> dict[str, str]:
-    """Return the configs other than Kafka's defaults: set for the topic or in the broker's file."""
+    """Return the configs other than Kafka's defaults: set on the topic or in a broker's file."""
     return {
         config.name: "" if config.value is None else config.value
         for config in configs
@@ -100,8 +100,7 @@ def describe_text(described: Described, filters: Filters, moving: Moving = NOTHI
 def describe_values(
     described: Described, filters: Filters, moving: Moving = NOTHING_MOVES
 ) -> list[dict[str, Any]]:
-    """Return the same as values for JSON; a filter omits topics without matching partitions.
-    """
+    """Return the same as values for JSON; a filter omits topics without matching partitions."""
     values = []
     for topic, configs in described:
         partitions = filters.of(topic, configs, moving)

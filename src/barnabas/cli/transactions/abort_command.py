@@ -1,5 +1,4 @@
-"""Implements `barnabas transactions abort`, through the coordinator or in a single partition.
-"""
+"""Implements `barnabas transactions abort`, through the coordinator or in a single partition."""
 
 from __future__ import annotations
 

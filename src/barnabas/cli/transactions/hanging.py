@@ -1,8 +1,8 @@
-"""Finds hanging transactions: open transactions that nothing will ever end (KIP-664). Pure.
+"""Finds hanging transactions: open transactions that will never end (KIP-664). Pure.
 
 Such a transaction is open at a partition's leader, but its coordinator does not know the partition
-or the producer, so its marker will never be written. read_committed consumers wait at its first
-offset indefinitely, and so does compaction.
+or the producer, and will never write its marker. read_committed consumers wait at its first offset
+indefinitely, and so does compaction.
 """
 
 from __future__ import annotations

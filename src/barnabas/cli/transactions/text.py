@@ -167,8 +167,7 @@ def hanging_values(found: Iterable[OpenTransaction]) -> list[dict[str, Any]]:
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table whose cells are padded to the widest in their column, and followed by a tab.
-    """
+    """Return a table, with each cell padded to the widest in its column and followed by a tab."""
     lines = [titles, *([str(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "".join(

@@ -14,8 +14,7 @@ from barnabas.clock import SystemClock
 
 
 class Events:
-    """Writes events immediately. SIGTERM, Ctrl-C or a closed pipe sets `stopping`.
-    """
+    """Writes events immediately. SIGTERM, Ctrl-C or a closed pipe sets `stopping`."""
 
     def __init__(self) -> None:
         self.stopping = asyncio.Event()

@@ -1,7 +1,7 @@
-"""Counts, for `verify`, the rows in the outputs for each offset of a source. Pure.
+"""Counts, for `verify`, the output rows for each offset of a source. Pure.
 
-The counts take one byte per offset, and are stored in chunks. A chunk whose bytes are all equal is
-stored as a single number, which soon happens if a topic was copied in order.
+Counts take one byte per offset, and are stored in chunks. A chunk whose bytes are all equal is
+stored as a single number, which happens soon if a topic was copied in order.
 """
 
 from __future__ import annotations
@@ -165,8 +165,7 @@ class Multisets:
         self._sides[1].append(hashes(values))
 
     def findings(self) -> tuple[Findings, Suspects]:
-        """Return the findings; `lost` and `extra_rows` count missing and surplus values.
-        """
+        """Return the findings; `lost` and `extra_rows` count missing and surplus values."""
         given, had = (
             np.unique(np.concatenate(side), return_counts=True)
             if side

@@ -51,7 +51,7 @@ class Verdict(NamedTuple):
     of_others: int
     """rows of other topics"""
     examples: Mapping[str, list[str]]
-    """the positions of some `lost`, `doubled`, `unfounded` and `unmarked` rows"""
+    """where to find some of the `lost`, `doubled`, `unfounded` and `unmarked`"""
     is_exact: bool
 
 

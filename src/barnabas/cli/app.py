@@ -199,9 +199,7 @@ def _suggestion(error: click.UsageError) -> str:
 
 
 def _elsewhere(name: str) -> str:
-    """Return the commands of this name in other groups: `barnabas start` may mean a server or a
-    cluster.
-    """
+    """Return the commands of this name in other groups: `start` may mean a server or a cluster."""
     context = click.Context(app, info_name="barnabas")
     found = [f"barnabas {name}"] if app.get_command(context, name) is not None else []
     for group_name in app.list_commands(context):

@@ -78,8 +78,7 @@ def _servers(context: click.Context, parameter: click.Parameter, servers: str | 
     if name is None and _FILES_SERVERS in context.meta:
         of_file: str = context.meta[_FILES_SERVERS]
         return of_file
-    # The value is from the environment. --profile and the file override it; BARNABAS_PROFILE does
-    # not.
+    # --profile and the file override this value from the environment; BARNABAS_PROFILE does not.
     if name is None and servers is not None:
         return servers
     from barnabas.cli.profile.store import BadProfile, read_profiles

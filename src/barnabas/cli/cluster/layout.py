@@ -80,8 +80,7 @@ class Plan(NamedTuple):
         return {
             **profile(len(self.ports)),
             **self.overrides,
-            # This follows the overrides, because each broker needs its own port, counting from the
-            # given one.
+            # Override the overrides: each broker needs its own port, counting from the given one.
             **metrics_port(self.overrides, broker_id),
             "broker.id": str(broker_id),
             "listeners": f"PLAINTEXT://{self.address(broker_id)}",
@@ -219,8 +218,7 @@ def _free_ports(first: int, taken: Iterable[int]) -> Iterator[int]:
 
 def _free(port: int) -> bool:
     with socket.socket() as probe, contextlib.suppress(OSError):
-        # Bind the port as the broker does, so that it does not seem in use because of a connection
-        # in TIME_WAIT.
+        # Bind the port as the broker does, so that a connection in TIME_WAIT does not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((HOST, port))
         return True

@@ -19,8 +19,7 @@ TICK_MS = 500
 """The length of a tick; a session lasts at least two ticks."""
 
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-# These options make ZooKeeper start faster. It does too little work for the optimising compiler to
-# pay off.
+# These options speed up the start. ZooKeeper does too little for an optimising compiler to pay off.
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
 _ANSWER_TIMEOUT_S = 1.0
 _PRIVATE = 0o700

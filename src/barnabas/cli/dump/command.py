@@ -118,8 +118,7 @@ def dump(
     for path, shown_as in _files(paths):
         found += 1
         try:
-            # The findings are the output; those of one file are complete before the next file is
-            # read.
+            # The findings are the output; each file's are complete before the next file is read.
             if verify:
                 problems += output.findings(shown_as, _findings(path, wanted))
             else:

@@ -91,8 +91,7 @@ class LogWalk:
                 _, length = _SIZE.unpack_from(head)
                 if length < _MIN_LENGTH:
                     raise CorruptData(f"a batch cannot have {length} bytes")
-                # The batch is still being written, or a crash truncated it; recovery would remove
-                # it.
+                # The batch is being written, or a crash truncated it; recovery would remove it.
                 if length + LOG_OVERHEAD_BYTES > self.trailing_bytes:
                     return
                 header = read_header(head)

@@ -109,8 +109,7 @@ def verify_time_index(path: Path) -> Findings:
                 return
             if not scan.ends_with(entry.offset):
                 yield f"{what}: no batch ends with that offset"
-            # A time index entry holds the largest timestamp so far; a search by time can skip all
-            # before it.
+            # An entry holds the largest timestamp so far; a search by time can skip all before it.
             elif scan.max_timestamp != entry.target:
                 yield f"{what}: the largest timestamp up to there is {scan.max_timestamp}"
             before = entry

@@ -76,8 +76,7 @@ async def _import(
             committed = await admin.list_group_offsets(group.group_id)
             for name, offset in group.offsets.items():
                 before = committed.get(name)
-                # Offsets in ZooKeeper outlive their topics, and a commit for a deleted topic would
-                # be rejected.
+                # Offsets in ZooKeeper outlive their topics; commits for these would be rejected.
                 if name.partition not in topics.get(name.topic, ()):
                     remarks.append(f"{group.group_id}: left out {name}, which does not exist")
                 # The group has since committed to Kafka; the older offsets would repeat records.
@@ -91,8 +90,7 @@ async def _import(
     if not moves:
         return [], remarks
     groups = tuple(dict.fromkeys(move.group_id for move in moves))
-    # The rest is a reset from a file: offsets are limited to the log, and groups with members are
-    # rejected.
+    # The rest is a reset from a file, which moves offsets into the log and rejects active groups.
     request = ResetRequest(GroupNames(groups, False), None, [], plan_file(moves))
     return await reset(servers, request, execute), remarks
 

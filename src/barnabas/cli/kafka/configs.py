@@ -200,8 +200,8 @@ async def _describe(given: Given, kind: int, names: list[str] | None) -> None:
             names = await _every_name(admin, kind)
         for name in names:
             resource = ConfigResource(kind, name)
-            # As in Kafka, request each name separately, so that an unknown name does not affect
-            # earlier output.
+            # As in Kafka, send one request per name: an unknown name must not affect earlier
+            # output.
             found = await admin.describe_configs(resource, include_synonyms=True)
             entries = shown_entries(resource, found, everything)
             click.echo(describe_configs_text(resource, entries, everything), nl=False)

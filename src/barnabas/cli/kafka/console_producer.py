@@ -140,8 +140,7 @@ def _reader(given: Given) -> LineReader:
         None if marker is None else marker.encode("utf-8", "surrogateescape"),
         _is_set(own, "ignore.error"),
     )
-    # Kafka rejects other pairs of equal separators too; they do no harm, because the first match
-    # decides.
+    # Kafka rejects other pairs of equal separators, too. They are harmless: the first match wins.
     if reader.headers_separator == reader.header_separator:
         raise BadCommandLine("headers.separator and headers.key.separator may not be equal")
     return reader
@@ -247,8 +246,7 @@ async def _send_line(producer: Producer, record: ProducerRecord, *, waits: bool)
         # With --sync, each record must be acknowledged before the next one is sent.
         if waits:
             await delivery
-        # One callback per batch, added with its first record, because its records succeed or fail
-        # together.
+        # One callback per batch, added with its first record: they succeed or fail together.
         elif delivery.index == 0:
             delivery.batch.when_done(lambda: _report(delivery.batch))
     except BarnabasError as error:

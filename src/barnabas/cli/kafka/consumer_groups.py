@@ -188,8 +188,7 @@ async def _describe(given: Given) -> None:
     with_offsets = "members" not in given and "state" not in given
     async with _admin(given) as admin:
         found = await admin.describe_groups(await _names(given).of(admin))
-        # Kafka prints groups in hash-table order; sort them by name, so that two runs can be
-        # compared.
+        # Kafka's order is that of a hash table; sort by name, so that two runs can be compared.
         groups = [found[name] for name in sorted(found)]
         if with_offsets:
             described = await look_up(admin, groups)
@@ -220,8 +219,7 @@ async def _delete(given: Given) -> None:
     deleted: list[str] = []
     failed: dict[str, KafkaError] = {}
     async with _admin(given) as admin:
-        # Send a separate request for each group, because an error in one must not hide the outcome
-        # for others.
+        # Send one request per group: an error in one must not hide the outcome for others.
         for name in await _names(given).of(admin):
             try:
                 await admin.delete_groups([name])

@@ -47,8 +47,7 @@ def run(given: Given) -> int:
     action = given.one_of(*_ACTIONS)
     if ZOOKEEPER_OPTION not in given:
         return min(run_ours(explain(given)), 1)
-    # With --zookeeper, these two actions print what 2.3.1 does; the others are unchanged since, or
-    # new.
+    # With --zookeeper, these two actions print what 2.3.1 does; others are unchanged or new.
     old = {"execute": zookeeper_reassignment.execute, "verify": zookeeper_reassignment.verify}
     # Check this before the warning, so that an invalid command line prints only its error.
     plan = zookeeper_reassignment.plan_of_line(given, action) if action in old else None

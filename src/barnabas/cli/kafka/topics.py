@@ -1,5 +1,4 @@
-"""Implements `kafka-topics.sh`, which creates, lists, describes, alters and deletes topics as in
-3.9.
+"""Implements `kafka-topics.sh`, which creates, lists, describes, alters and deletes topics.
 
 Command lines with --zookeeper are handled by `zookeeper_topics`, as in 2.3.1.
 """

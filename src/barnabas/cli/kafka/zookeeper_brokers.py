@@ -1,5 +1,4 @@
-"""Finds the brokers for `--zookeeper HOST:PORT[/CHROOT]`, which specifies a cluster in Kafka's
-older tools.
+"""Finds the brokers for `--zookeeper HOST:PORT[/CHROOT]`, as in Kafka's older tools.
 
 The addresses of the live brokers are read from the tree; the tool then contacts those brokers.
 """

@@ -122,8 +122,7 @@ def run(given: Given, action: str, resource: Callable[[], tuple[str, list[str] |
     elif entity.kind == USERS and _is_about_scram(given):
         run_client(_write(_settings(given), entity, _scram_edit(given, entity)))
     else:
-        # With --zookeeper, 3.9.1 rejects these, and 2.3.1 wrote them unchecked; we let the brokers
-        # check them.
+        # With --zookeeper, 3.9.1 rejects these, and 2.3.1 wrote them unchecked; brokers check them.
         at = at_brokers(given)
         run_client(_alter_topic(at, entity) if entity.kind == TOPICS else client_configs.change(at))
         # 2.3.1 writes "Updating", 3.9.1 "updating" (below).
@@ -236,8 +235,7 @@ async def _write(settings: Settings, entity: Entity, edit: Edit) -> None:
         await check_chroot(store, settings.connect)
         if entity.kind == BROKERS:
             await _refuse_running(store, entity, "update")
-        # The commit is optimistic: it fails if the version is no longer the one that was read, and
-        # is retried.
+        # The commit is optimistic: it fails if the version has changed, and is retried.
         for _ in range(_ATTEMPTS):
             try:
                 await store.commit(await _operations(store, entity, edit))
@@ -352,8 +350,7 @@ def _broker_edit(given: Given, entity: Entity) -> Edit:
     added = {name: text for name, text in pairs.items() if name not in encoder}
     try:
         for name, text in added.items():
-            # Check what the broker would: it is not running, and would find errors only when it
-            # starts.
+            # Check what the broker would: it is stopped, and would find errors only when it starts.
             check_change(name, text, entity.name == DEFAULT)
             key_of(name).parse(text)
         sealed = StoredSecrets(BrokerConfig(encoder)).seal(added, {}, {})

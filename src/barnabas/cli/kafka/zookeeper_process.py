@@ -1,5 +1,4 @@
-"""Starts and stops a ZooKeeper for Kafka's and ZooKeeper's scripts, using Debian's package and
-Java.
+"""Starts and stops ZooKeeper for Kafka's and its own scripts, using Debian's package and Java.
 
 As for a broker, `barnabas.pid` in the data directory identifies the process.
 """

@@ -112,7 +112,7 @@ async def verify(given: Given, plan: Plan) -> int:
     code.
     """
     async with admin_of(given) as admin:
-        # Look this up first, so that a move that ends before the next request counts as completed.
+        # Look this up first: a move that ends before the next request counts as completed.
         moving = await admin.list_partition_reassignments()
         actual = current(await admin.describe_topics())
         dirs = await admin.describe_log_dirs() if plan.log_dirs else {}

@@ -90,7 +90,7 @@ def _named_in(properties_file: Path, given: Sequence[Path]) -> tuple[Path, ...]:
     """
     properties = parse_properties(properties_file.read_text(errors="replace"))
     named = tuple(map(Path, BrokerConfig(properties).log_directories()))
-    # A directory left out would keep a different history, and the broker would refuse to start with
+    # A directory left out would keep another history, and the broker would refuse to start with
     # both.
     if given and {each.resolve() for each in given} != {each.resolve() for each in named}:
         raise ConfigError(

@@ -210,8 +210,7 @@ async def _generate(servers: str, names: list[str], brokers: list[int], by_rack:
         racks = await racks_of(admin)
     check_known(brokers, racks)
     chosen = {broker: racks[broker] if by_rack else None for broker in brokers}
-    # The first broker is random, as for a new topic, or every proposal would favour the same
-    # broker.
+    # The first broker is random, as for a new topic, or all proposals would favour the same one.
     plan = propose(topics, chosen, random.randrange(len(brokers)))
     _print(
         [

@@ -1,5 +1,4 @@
-"""Draws the screen of `partitions watch`: a table that stays in place, with the latest changes
-below.
+"""Draws the screen of `partitions watch`: a table that stays in place, and the latest changes.
 
 If the terminal is too short for all partitions, unhealthy ones come first, and healthy ones take
 one line instead of one for each replica. If it is too narrow, the least important columns are left

@@ -195,8 +195,7 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
                 if interval_ms is not None and now_ms - report.window_began_ms >= interval_ms:
                     click.echo(report.line(now_ms))
         finally:
-            # With --show-detailed-stats, Kafka prints no summary, but a line for the records since
-            # the last one.
+            # With --show-detailed-stats, Kafka prints no summary, but a line for the last records.
             if wanted.interval_ms is None:
                 click.echo(report.summary(clock.monotonic_ms()))
             else:

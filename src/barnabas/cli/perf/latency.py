@@ -1,5 +1,4 @@
-"""Collects the latencies of many records in little memory, and formats the lines that show them.
-Pure.
+"""Collects the latencies of many records in little memory, and formats them as lines. Pure.
 
 Latencies are counted in steps of a tenth of a millisecond. Percentiles are therefore this precise
 for any number of records; the average and the maximum are exact. Adding counts merges windows.

@@ -195,8 +195,8 @@ async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> N
         try:
             for number in range(plan.records):
                 if plan.per_second > 0:
-                    # Schedule from the start, so that delays are made up for and the average rate
-                    # is correct.
+                    # Schedule from the start, to make up for delays and keep the average rate
+                    # correct.
                     early_s = report.began_s + number / plan.per_second - now()
                     if early_s > 0:
                         await asyncio.sleep(early_s)

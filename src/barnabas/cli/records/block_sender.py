@@ -88,8 +88,7 @@ class BlockSender:
             return self._partition
         known = self._partitions
         available = tuple(await self._producer.available_partitions_for(self._topic))
-        # Passing partitions resets the partitioner's choice, so pass them only if they have
-        # changed.
+        # New partitions reset the partitioner's choice, so pass them only if they have changed.
         if available != known.available or not known.partition_count:
             numbers = await self._producer.partitions_for(self._topic)
             self._partitions = Partitions(len(numbers), available, known.generation + 1)

@@ -95,8 +95,8 @@ def _is_meant(server: ServerProcess, selection: Selection) -> bool:
     if directory is not None:
         recorded = read_pid_file(directory)
         is_recorded = recorded is not None and recorded.pid == server.pid and recorded.is_alive
-        # Two things indicate the directory: the pid file, and the open .lock, visible only for this
-        # user's processes.
+        # The pid file or the open .lock indicates the directory; only this user's locks are
+        # visible.
         if not is_recorded and directory.resolve() not in server.directories:
             return False
     return (

@@ -54,8 +54,7 @@ class ClientFiles(NamedTuple):
         try:
             if self.authority is not None:
                 self.authority_path.write_bytes(self.authority)
-                # Certificates are public; other users' programs may also verify the brokers with
-                # this file.
+                # Certificates are public; other users' programs may also use this file.
                 self.authority_path.chmod(_READABLE)
             write_secret(self.path, _lines(self._kafka_settings(wanted), escaped=True))
             write_secret(

@@ -39,7 +39,7 @@ _KAFKAS_NAMES: Final = {
     "last_update_timestamp_ms": "transactionLastUpdateTimestampMs",
     "start_timestamp_ms": "transactionStartTimestampMs",
 }
-"""Kafka's names for fields whose names differ because ours include a unit."""
+"""Kafka's names for fields where they are not simply ours in camel case."""
 
 
 class _Kind(NamedTuple):

@@ -50,7 +50,7 @@ def run(given: Given) -> int:
     brokers = _brokers(given)
     topics = {word for word in (given.text("topic-list") or "").split(",") if word}
     found = run_client(_describe(given))
-    # List all brokers first, to detect a dead one without waiting for a timeout.
+    # Ask all brokers, to detect a dead one without waiting for a timeout.
     missing = [broker for broker in brokers if broker not in found]
     if missing:
         click.echo(

@@ -78,7 +78,7 @@ def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, s
             f"--broker {min(missing)}: this broker is not alive; the live brokers are "
             f"{', '.join(map(str, every))}"
         )
-    # List all brokers, so that a dead one is reported at once.
+    # Ask all brokers, so that a dead one is reported at once.
     chosen = {each: every[each] for each in every if not brokers or each in brokers}
     found = with_replicas_of(topics, chosen)
     if as_json:

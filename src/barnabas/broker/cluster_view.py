@@ -1,8 +1,8 @@
-"""Maintains this broker's view of its cluster: the image, and its own registration in it.
+"""Maintains this broker's view of the cluster: the image and the broker's own registration.
 
 The view is updated by the control plane, from the controller's UpdateMetadata, and by this broker's
-registration. All other parts read it and can wait for a condition. The image is immutable and
-replaced as a whole, so each image is a consistent snapshot.
+registration. All other parts read it, and can wait until it meets a condition. The image is
+immutable and replaced as a whole, so each image is a consistent snapshot.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NO_EPOCH = -1
 
 
 class ClusterView:
-    """Holds the current image; created before all other parts of a broker."""
+    """The current image, created before all other parts of a broker."""
 
     __slots__ = (
         "_broker_epoch",
@@ -55,7 +55,7 @@ class ClusterView:
         """Replace the image."""
         self.image = image
         changed, self._changed = self._changed, None
-        # All waiting callers share one future: each checks the new image and waits again if
+        # All waiting callers share one future; each checks the new image and waits again if
         # necessary.
         if changed is not None:
             changed.set_result(None)
@@ -66,8 +66,7 @@ class ClusterView:
         return self._broker_epoch
 
     def on_registered(self, broker_epoch: int) -> None:
-        """Store the epoch of a new registration; requests for an earlier registration are
-        rejected.
+        """Store the epoch of a new registration; requests for an earlier one are then rejected.
         """
         self._broker_epoch = broker_epoch
         self._is_registered.set()
@@ -77,11 +76,11 @@ class ClusterView:
         await self._is_registered.wait()
 
     def live_brokers(self) -> dict[int, int]:
-        """Return the live brokers with the epochs of their registrations."""
+        """Return the live brokers with their registration epochs."""
         return {each.broker_id: each.epoch for each in self.image.brokers.values()}
 
     def is_known(self, name: TopicPartition) -> bool:
-        """Return whether the partition exists, here or on another broker."""
+        """Return whether the partition exists, on this broker or another."""
         topic = self.image.topics.get(name.topic)
         return topic is not None and name.partition in topic.partitions
 
@@ -95,7 +94,7 @@ class ClusterView:
         await self.until(lambda _: self.has_metadata)
 
     async def until(self, holds: Callable[[ClusterImage], bool]) -> None:
-        """Return when the image satisfies this condition."""
+        """Wait until the image satisfies this condition."""
         while not holds(self.image):
             if self._changed is None:
                 self._changed = asyncio.get_running_loop().create_future()

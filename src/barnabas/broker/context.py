@@ -1,4 +1,4 @@
-"""Provides a request's context: the broker's parts, the API and its version, the client (SE-1)."""
+"""Provides a request's context: the broker's parts, the API and version, and the client (SE-1)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ _LONGEST_NAME = 249  # the longest topic name; a client id can have 32 KiB
 
 
 class Context:
-    """The context of one request: the broker's parts, the client's connection, the API and its
-    version.
+    """The context of a request: the broker's parts, the client's connection, the API and version.
     """
 
     __slots__ = ("api", "client", "client_id", "node", "version")
@@ -37,8 +36,7 @@ class Context:
     def is_allowed(self, resource_name: str, references: int = 1) -> bool:
         """Return whether the client is authorized for this API's operation on the named resource.
 
-        `references` is the number of times that the request contains the resource, for the
-        authorizer's log.
+        `references` is how many times the request names the resource, for the authorizer's log.
         """
         needs = REQUIRED[self.api.stem]
         audit = ASKED if references == 1 else Audit(references=references)
@@ -62,7 +60,7 @@ class Context:
     def may(self, operation: Operation, resource_type: ResourceType, resource_name: str) -> bool:
         """Return whether the client is authorized, without logging a denial.
 
-        Use this to filter a list, or when either of two permissions is sufficient.
+        Use this to filter a list, or if either of two permissions is sufficient.
         """
         needs = Needs(operation, resource_type)
         return self.node.authorizer.allows(self, needs, resource_name, TRIED)
@@ -70,8 +68,8 @@ class Context:
     def could(self, operation: Operation, resource_type: ResourceType, resource_name: str) -> bool:
         """Return whether the client is authorized, without logging the result.
 
-        Use this for authorized operations reported to the client, and for permissions that are
-        checked again later.
+        Use this to report authorized operations to the client, and for permissions checked again
+        later.
         """
         needs = Needs(operation, resource_type)
         return self.node.authorizer.allows(self, needs, resource_name, SHOWN)
@@ -84,7 +82,7 @@ class Context:
 
     @property
     def origin(self) -> str:
-        """Describes the request and who sent it, as the cause of an event."""
+        """Describe the request and its sender, as the cause of an event."""
         client = self.client
         principal = printable(str(client.principal)[:_LONGEST_NAME])
         client_id = (self.client_id or "")[:_LONGEST_NAME]  # printed with escapes
@@ -94,16 +92,15 @@ class Context:
         )
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int]:
-        """Return the host and port at which this client reaches a broker, through its own listener.
+        """Return the host and port at which this client reaches a broker through its own listener.
 
-        Without a configured address, this is the address that the client connected to, which works
-        both from another host and from inside a container.
+        If no address is configured, this is the one that the client connected to; it works both
+        from another host and inside a container.
         """
         client = self.client
         endpoint = broker.endpoints[0]
         for candidate in broker.endpoints:
-            # KIP-103: a client reaches other brokers through the listener with the same name as the
-            # one that it used for this broker.
+            # KIP-103: a client reaches every broker through listeners of the same name.
             if candidate.listener == client.listener:
                 endpoint = candidate
         if broker.broker_id == self.node.broker_id and client.listener in self.node.auto_advertised:

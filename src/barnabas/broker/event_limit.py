@@ -1,10 +1,9 @@
-"""Limits how many events clients can cause, because they repeat themselves and can be hostile.
+"""Limits how many events clients can cause, because clients retry and can be hostile.
 
-A client retries what failed, and a hostile one can invent any number of names. Each kind of
-occurrence therefore has at most one event a minute, which says how often it happened before; and
-the number of events per minute is limited, for each source and for all of them together. The number
-of occurrences without an event is reported at the beginning of the next minute in which something
-happens.
+A client retries what failed, and a hostile one can invent any number of names. Therefore, each kind
+of occurrence is reported in at most one event a minute, with the number of occurrences since the
+last. The number of events per minute is also limited, per source and in total. Occurrences left
+without an event are counted and reported in the next minute with any occurrence.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ class _Kind:
 
 
 class EventLimit:
-    """Decides which occurrences have an event, and counts the others."""
+    """Decides which occurrences are reported as events, and counts the others."""
 
     __slots__ = ("_began_at_ms", "_clock", "_kinds", "_left_out", "_most", "_report", "_sources")
 
     def __init__(
         self, clock: Clock, report: Callable[[int], None], *, per_source: int, total: int
     ) -> None:
-        """`report` adds an event that gives the number of occurrences without one."""
+        """`report` adds an event with the number of occurrences left without one."""
         self._clock = clock
         self._report = report
         self._most = per_source, total
@@ -47,7 +46,7 @@ class EventLimit:
         self._left_out = 0  # occurrences since then that no event counts
 
     def count(self, kind: Hashable, source: Hashable) -> int | None:
-        """Count an occurrence, and return how many of its kind its event has to mention.
+        """Count an occurrence, and return how many of its kind the event should report.
 
         These are the occurrences since the last event of the kind; None means that no event is due.
         """
@@ -58,7 +57,7 @@ class EventLimit:
             return None
         if now_ms - self._began_at_ms >= MINUTE_MS:
             self._begin(now_ms)
-        # Each event adds one source at most, so all tables have at most as many entries as events.
+        # Each event adds at most one source, so no table has more entries than there are events.
         per_source, total = self._most
         if self._sources[source] >= per_source or self._sources.total() >= total:
             self._left_out += 1
@@ -70,7 +69,7 @@ class EventLimit:
         return more
 
     def _begin(self, now_ms: int) -> None:
-        """Begin another minute, and report how many had no event in the last one."""
+        """Begin a new minute, and report how many occurrences had no event in the last."""
         self._began_at_ms = now_ms
         self._sources.clear()
         left_out, self._left_out = self._left_out, 0

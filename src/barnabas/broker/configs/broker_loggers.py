@@ -1,7 +1,7 @@
 """Reads and changes the log levels of a running broker (KIP-412).
 
-The loggers are Python's: `root`, `barnabas` and its descendants. The levels have Kafka's names. A
-change lasts until the process ends, as in Kafka.
+The loggers are Python's: `root`, `barnabas` and its descendants. The levels are named as in Kafka.
+A change lasts until the process ends, as in Kafka.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEVELS: Final[Mapping[str, int]] = {
     "ERROR": logging.ERROR,
     "FATAL": logging.CRITICAL,
 }
-"""Maps Kafka's levels to Python's numbers."""
+"""Maps Kafka's level names to Python's numeric levels."""
 
 
 def logger_names() -> list[str]:
@@ -39,7 +39,7 @@ def effective_levels() -> dict[str, str]:
 
 
 def own_levels() -> dict[str, str]:
-    """Return the level of each logger whose level is set."""
+    """Return the level of each logger that does not inherit it."""
     levels = {name: _logger(name).level for name in logger_names()}
     return {name: _level(level) for name, level in levels.items() if level}
 
@@ -81,7 +81,7 @@ def level_edit(changes: Sequence[Change]) -> Edit:
 
 
 def set_levels(wanted: Settings) -> None:
-    """Set each logger's level, or reset it so that the level is inherited."""
+    """Set each logger's level, or reset it to inherit its level."""
     current = own_levels()
     for name in current.keys() - wanted.keys():
         _logger(name).setLevel(logging.NOTSET)

@@ -16,7 +16,7 @@ from barnabas.named_tuple import NamedTuple
 
 Settings = Mapping[str, str]
 Edit = Callable[[Settings], dict[str, str]]
-"""Maps a resource's current settings to the new settings; raises a KafkaError."""
+"""Maps a resource's current settings to the new settings, or raises a KafkaError."""
 
 
 class Operation(IntEnum):
@@ -85,7 +85,7 @@ def _carry_out(change: Change, wanted: dict[str, str], key_of: Callable[[str], C
 
 
 def _refuse_malformed(changes: Iterable[Change]) -> None:
-    """Raise an error for changes that are invalid regardless of the resource."""
+    """Raise an error if any change is invalid for every resource."""
     seen: set[str] = set()
     for name, operation, value in changes:
         if name in seen:

@@ -61,14 +61,14 @@ class Outcome(NamedTuple):
 async def alter_all(
     context: Context, alterations: Sequence[Alteration], validate_only: bool
 ) -> list[Outcome]:
-    """Alter the resources one by one; an error in one does not affect the others."""
+    """Alter the resources one by one; if one fails, the others are not affected."""
     times = Counter((each.kind, each.name) for each in alterations)
     outcomes = []
     async for each in in_slices(alterations):
         code, message = NONE, None
         try:
-            # As in Kafka, reject both of two alterations of the same resource: the intended one
-            # is unknown.
+            # As in Kafka, reject all alterations of a resource that is listed twice: either may be
+            # intended.
             if times[each.kind, each.name] > 1:
                 raise InvalidRequest(f"{each.name!r} is listed more than once; list it once")
             await _alter(context, each, validate_only)

@@ -1,7 +1,7 @@
 """Checks which broker settings can change at run time, and logs changes.
 
-A request to change any other setting is rejected. If such a setting is in the metadata tree anyway
-(written by hand or by another version), it is logged and ignored.
+A request to change any other setting is rejected. Any such setting in the metadata tree (written by
+hand or by another version) is logged and ignored.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check_change(name: str, text: str, is_for_all: bool) -> None:
 
 
 def unusable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
-    """Return the stored broker settings that are unusable, with the reasons."""
+    """Return the unusable broker settings in the tree, with the reasons."""
     reasons = {}
     for name, text in stored.items():
         try:
@@ -52,13 +52,13 @@ def unusable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
 
 
 def usable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
-    """Return the stored broker settings that are usable."""
+    """Return the usable broker settings in the tree."""
     reasons = unusable(stored, is_for_all)
     return {name: text for name, text in stored.items() if name not in reasons}
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings in `after` that are missing from `before` or have another value there."""
+    """Return the settings in `after` that are missing from `before` or differ from it."""
     return {name: text for name, text in after.items() if before.get(name) != text}
 
 
@@ -74,7 +74,7 @@ def in_question(
 
 
 def log_changes(before: BrokerConfig, after: BrokerConfig) -> None:
-    """Log a line for each changed setting, and a warning if the change has no effect."""
+    """Log each changed setting, with a warning if the change has no effect."""
     for name in dict.fromkeys((*before.set_names(), *after.set_names())):
         old, new = before.value(name), after.value(name)
         if old == new:

@@ -1,4 +1,4 @@
-"""Provides the broker's current configuration, which dynamic config changes replace as a whole."""
+"""Provides the broker's current configuration, which a dynamic change replaces as a whole."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class CurrentConfig:
-    """Reads like a BrokerConfig; `replace` applies dynamic changes (KIP-226)."""
+    """A BrokerConfig for readers; `replace` applies dynamic changes (KIP-226)."""
 
     __slots__ = ("_value",)
 
@@ -18,15 +18,15 @@ class CurrentConfig:
 
     @property
     def value(self) -> BrokerConfig:
-        """Return the whole configuration as an immutable value."""
+        """The whole configuration as an immutable value."""
         return self._value
 
     def replace(self, value: BrokerConfig) -> None:
-        """Replace the configuration after a dynamic setting has changed."""
+        """Replace the configuration after a dynamic change."""
         self._value = value
 
     def is_set(self, name: str) -> bool:
-        """Return whether a key was set explicitly."""
+        """Return whether the key was set explicitly."""
         return self._value.is_set(name)
 
     def bool(self, name: str) -> bool:

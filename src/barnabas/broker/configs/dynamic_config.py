@@ -1,10 +1,10 @@
-"""Applies settings of topics and brokers that change while the broker is running (KIP-226).
+"""Applies changes to topic and broker settings while the broker is running (KIP-226).
 
     request -> edit the node's settings -> check -> commit them with a change node
             -> the watch on /config/changes -> read the entity again -> apply -> answer
 
 A request that changes a setting waits until this broker applies it; other brokers are notified by
-their watches. A change node contains the entity to reread but not its settings, so change nodes can
+their watches. A change node names the entity to reread, without its settings, so change nodes can
 be processed in any order or skipped. Each node is removed a quarter of an hour after it was first
 read. Work interrupted by the end of a session continues in the next session.
 
@@ -87,7 +87,7 @@ _LEVELS = {
 
 
 BrokerConfigListener = Callable[["BrokerConfig"], None]
-"""Called with each new configuration of the broker."""
+"""Called with each new broker configuration."""
 
 BrokerConfigCheck = Callable[["BrokerConfig"], None]
 """Called before a configuration is accepted; raises ConfigError to reject it."""
@@ -100,13 +100,13 @@ class TopicConfigs(Protocol):
 
 
 class TopicConfigReport(Protocol):
-    """Reports changed topics to the controller on this broker while it is active."""
+    """Reports changed topics to the controller, if this broker is the active controller."""
 
     async def topic_config_changed(self, topic: str) -> None: ...
 
 
 class EntityConfigs(Protocol):
-    """A cache of the settings of entities other than topics and brokers."""
+    """Caches the settings of entities other than topics and brokers."""
 
     async def load(self) -> None:
         """Read the settings of all entities. Raises MetadataError."""
@@ -170,8 +170,7 @@ class DynamicConfig:
         self._pump_task: asyncio.Task[None] | None = None
 
     def follow(self, kind: str, configs: EntityConfigs) -> None:
-        """Pass changes for a kind of entity (such as `users`) to `configs`; called before
-        `start`.
+        """Pass changes to one kind of entity (such as `users`) to `configs`; called before `start`.
         """
         self._followed.setdefault(kind, []).append(configs)
 
@@ -185,7 +184,7 @@ class DynamicConfig:
     async def skip_past_changes(self) -> None:
         """Skip the changes made so far; called before the topics are loaded.
 
-        A change made during loading may be newer than the topic configs that were read.
+        A change made during loading is not skipped: it may be newer than the topic configs read.
         """
         now_ms = self._clock.monotonic_ms()
         for name in await children(self._store, config_changes.CHANGES):
@@ -194,7 +193,7 @@ class DynamicConfig:
     async def start(self) -> None:
         """Apply the broker settings in the tree and the topic changes since `skip_past_changes`.
 
-        Called after the topics have been loaded.
+        Called once the topics are loaded.
         """
         before = self._config.value
         await self._take_up_brokers()
@@ -222,7 +221,7 @@ class DynamicConfig:
         _complete(waiting, self._failure)
 
     def on_topics_known(self, topics: Iterable[str]) -> None:
-        """Reread topics that the controller has described.
+        """Reread skipped topics that the controller has now described.
 
         A change skipped because its topic was unknown may be newer than the topic configs that were
         read.
@@ -238,9 +237,9 @@ class DynamicConfig:
     # --- changing --------------------------------------------------------------------------------
 
     async def alter_topic(self, topic: str, edit: Edit, *, validate_only: bool = False) -> None:
-        """Change a topic's own settings; returns when its logs use them.
+        """Change a topic's own settings, and wait until its logs use them.
 
-        Raises UnknownTopicOrPartition, InvalidConfig, and whatever `edit` raises.
+        Raises UnknownTopicOrPartition, InvalidConfig, or any error that `edit` raises.
         """
         entity = config_changes.entity(config_changes.TOPICS, topic)
 
@@ -260,7 +259,7 @@ class DynamicConfig:
     async def alter_broker(
         self, broker_id: int | None, edit: Edit, *, validate_only: bool = False
     ) -> None:
-        """Change the settings of this broker, or of all brokers (None); returns when they apply.
+        """Change the settings of this broker, or of all brokers (None), and wait until they apply.
 
         Raises InvalidRequest for a read-only key or a bad value, InvalidConfig for an unknown key,
         or any error that `edit` raises.
@@ -284,10 +283,10 @@ class DynamicConfig:
         await self._alter(entity, decide, None, validate_only)
 
     async def alter_user(self, user: str, edit: Edit) -> None:
-        """Change a user's credentials or quotas; returns when this broker has applied the change.
+        """Change a user's credentials or quotas, and wait until this broker has applied them.
 
-        Errors never contain a user's settings, which are secrets. Raises InvalidConfig if the
-        stored settings cannot be read, or any error that `edit` raises.
+        Error messages never include a user's settings, which are secrets. Raises InvalidConfig if
+        the stored settings cannot be read, or any error that `edit` raises.
         """
         entity = config_changes.entity(config_changes.USERS, encoded_user(user))
         try:
@@ -296,7 +295,7 @@ class DynamicConfig:
             raise InvalidConfig(f"the settings of user {user!r} cannot be read") from None
 
     async def alter_entity(self, entity: str, edit: Edit, *, validate_only: bool = False) -> None:
-        """Change the config of a user, client id or address; returns once this broker applies it.
+        """Change a user, client id or address config, and wait until this broker applies it.
 
         `entity` is the path below `/config`. An edit must keep unknown settings. Raises any error
         that `edit` raises.
@@ -330,13 +329,13 @@ class DynamicConfig:
     ) -> dict[str, str]:
         """Write the entity's settings as edited by `decide`, provided that the node `guard` exists.
 
-        With `is_kept_empty`, the node is kept when no setting is left. Returns the new settings, or
+        With `is_kept_empty`, the node is kept even without settings. Returns the new settings, or
         nothing if they were only validated.
         """
         path = config_changes.config_path(entity)
         for _ in range(_ATTEMPTS):
             operations: list[Operation] = []
-            # If the topic is deleted concurrently, its configs must not remain for the next topic
+            # If the topic is deleted concurrently, its configs must not be left for the next topic
             # of that name.
             if guard is not None:
                 guarded = await self._read(guard)
@@ -424,7 +423,7 @@ class DynamicConfig:
 
     async def _round(self) -> None:
         self._due.clear()
-        # Watch before reading, so that a change in between triggers another round.
+        # Set the watch before reading, so that a change in between triggers another round.
         self._store.watch(config_changes.CHANGES, self._due.set)
         now_ms = self._clock.monotonic_ms()
         names = await children(self._store, config_changes.CHANGES)
@@ -468,7 +467,7 @@ class DynamicConfig:
     async def _take_up_topic(self, topic: str) -> None:
         if topic not in self._view.image.topics:
             # The topic was deleted, or is so new that LeaderAndIsr will deliver its configs. But a
-            # controller on this broker may have read older configs and not have sent them yet.
+            # controller on this broker may have read older configs without having sent them.
             await self._report(topic)
             if topic not in self._view.image.topics:
                 self._skip(topic)
@@ -504,11 +503,11 @@ class DynamicConfig:
         per_broker = await self._load(self._view.broker_id)
         cluster_wide = await self._load(None)
         before = self._config.value
-        # This broker may already have read the settings that the change node refers to.
+        # An earlier round may have read the settings that the change node refers to.
         if (per_broker, cluster_wide) == (before.per_broker, before.cluster_wide):
             return
         try:
-            # Each setting is valid, but the combination with the properties file may not be.
+            # Each setting is valid, but it may conflict with the properties file.
             after = before.with_dynamic(per_broker, cluster_wide)
         except ConfigError as error:
             _log.error("ignoring the changed configs of this broker: %s", error)
@@ -523,7 +522,7 @@ class DynamicConfig:
             listener(config)
 
     async def _load(self, broker_id: int | None) -> dict[str, str]:
-        """Return the usable settings from the tree for one broker or for all."""
+        """Read the usable settings of one broker, or of all brokers, from the tree."""
         path = config_changes.config_path(config_changes.broker_entity(broker_id))
         node = await self._store.read(path)
         try:
@@ -549,7 +548,7 @@ class DynamicConfig:
 
 
 def apply_log_level(config: BrokerConfig) -> None:
-    """Apply `barnabas.log.level`; if it is not set, leave the level to the embedding program."""
+    """Apply `barnabas.log.level`; if it is not set, the embedding program controls the level."""
     level = _LEVELS[config.str(_LOG_LEVEL)] if config.is_set(_LOG_LEVEL) else logging.NOTSET
     logging.getLogger("barnabas").setLevel(level)
 

@@ -1,6 +1,6 @@
 """Computes effective configs with their sources, for DescribeConfigs and CreateTopics.
 
-Every place that sets a value is listed as a synonym, strongest first (KIP-226):
+Each place where a value is set is listed as a synonym, highest precedence first (KIP-226):
 
     the topic's own setting
     /config/brokers/<id>        each of the names that mean this key, in their order
@@ -9,8 +9,8 @@ Every place that sets a value is listed as a synonym, strongest first (KIP-226):
     the defaults                the same
 
 As in Kafka, the list starts with the first entry under the key's primary name, and earlier entries
-do not count as the source: a `retention.ms` that comes from `log.retention.hours` is shown as a
-default.
+do not count as the source: `retention.ms` counts as a default if its value comes from
+`log.retention.hours`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from barnabas.config.topic_keys import SAME_SETTING, unusable
 
 
 class Source(IntEnum):
-    """Kafka's config sources, with their codes on the wire (KIP-226)."""
+    """Kafka's config sources, with their wire codes (KIP-226)."""
 
     DYNAMIC_TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -37,7 +37,7 @@ class Source(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """A place where a value is set; the text is None for a secret."""
+    """A place where a value is set; the value is None for a secret."""
 
     name: str
     value: str | None
@@ -75,7 +75,7 @@ def broker_configs(config: BrokerConfig) -> list[Effective]:
     from barnabas.config.inert_keys import INTERNAL_KEYS  # most brokers never need that table
 
     names = [name for name in BROKER_KEYS if name not in INTERNAL_KEYS or config.is_set(name)]
-    # Settings of individual listeners, plug-ins and throttles are not in the table.
+    # The table omits settings for individual listeners, plug-ins and throttles.
     names += [name for name in config.set_names() if name not in BROKER_KEYS]
     effective = []
     for name in names:
@@ -89,7 +89,7 @@ def broker_configs(config: BrokerConfig) -> list[Effective]:
 
 
 def cluster_configs(config: BrokerConfig) -> list[Effective]:
-    """Return only the configs that are set as defaults for all brokers."""
+    """Return only the configs set as defaults for all brokers."""
     effective = []
     for name, text in config.cluster_wide.items():
         key = key_of(name)
@@ -101,7 +101,7 @@ def cluster_configs(config: BrokerConfig) -> list[Effective]:
 
 
 def _synonyms(config: BrokerConfig, name: str, is_sensitive: bool) -> list[Synonym]:
-    """Return every place where this broker key or an equivalent key is set."""
+    """Return every place where this broker key or an equivalent is set."""
     names = _names_of(name)
     found = [
         Synonym(each, None if is_sensitive else texts[each], source)
@@ -118,7 +118,7 @@ def _synonyms(config: BrokerConfig, name: str, is_sensitive: bool) -> list[Synon
         if key is not None and key.default is not None:
             text = None if is_sensitive else key.text(key.default)
             found.append(Synonym(each, text, Source.DEFAULT))
-    # As in Kafka, entries under another name before the first entry under this name are omitted.
+    # As in Kafka, omit any entries under other names before the first entry under this name.
     return list(dropwhile(lambda synonym: synonym.name != name, found))
 
 
@@ -134,6 +134,5 @@ def _source(synonyms: list[Synonym]) -> Source:
 
 
 def _is_read_only(name: str) -> bool:
-    # Like Kafka, report it as read-only, although the settings of a single listener can be
-    # changed.
+    # Like Kafka, report a listener's settings as read-only, although they can be changed.
     return name not in BROKER_KEYS or scope_of(name) is Scope.READ_ONLY

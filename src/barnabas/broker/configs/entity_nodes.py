@@ -1,8 +1,8 @@
-"""Writes the nodes of users, client ids and addresses below `/config`, including their parents.
+"""Writes the nodes of users, client ids and addresses below `/config`, and their parents.
 
-Like Kafka, this removes an empty node without children. When it removes a user's last client, it
-also removes the user's `clients` node, and the user's node if that is then empty. Other configs in
-the same node are kept: a user's credentials and quotas share a node.
+Like Kafka, this removes an empty node without children. Removing a user's last client also removes
+the user's `clients` node, and the user's own node if that is then empty. Other configs in the same
+node are kept, because a user's credentials and quotas share a node.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ async def write_operations(
     """Return the operations that store these configs in an entity's node.
 
     `node` is the node as it was read. If a concurrent change affects it or one of its parents, the
-    commit fails and must be retried. There are no operations if the node does not exist and there
-    are no configs to store.
+    commit fails and must be retried. Returns no operations if the node does not exist and there are
+    no configs to store.
     """
     path = config_path(entity)
     if configs:
@@ -31,7 +31,7 @@ async def write_operations(
         return [*await _creations_above(store, entity), Create(path, data)]
     if node is None:
         return []
-    # The user's clients may have configs, so keep the parent node.
+    # Keep the node as the parent of the user's clients, which may have configs.
     if node.children:
         return [Set(path, layout.encode_config({}), node.version)]
     return [Delete(path, node.version), *await _deletions_above(store, entity)]

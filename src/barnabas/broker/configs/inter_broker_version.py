@@ -1,7 +1,7 @@
 """Interprets `inter.broker.protocol.version`, which determines how leaders change ISRs.
 
-A version is written as in Kafka: `2.6`, `2.7-IV1`, `0.10.2`; without `-IV` it means the last
-version of its release.
+Versions are written as in Kafka: `2.6`, `2.7-IV1`, `0.10.2`. Without `-IV`, the last version of
+that release is meant.
 """
 
 from __future__ import annotations
@@ -29,6 +29,6 @@ def writes_isrs(version: str) -> bool:
     if found is None:
         raise ConfigError(f"{NAME}={version}: expected a version of Kafka, such as 3.9 or 2.6-IV0")
     major, minor, step = found.groups()
-    # Kafka 2.6 does not support AlterPartition, so during a rolling upgrade leaders write the
-    # nodes themselves.
+    # Kafka 2.6 does not support AlterPartition, so leaders write the nodes themselves during a
+    # rolling upgrade.
     return (int(major), int(minor), _LAST if step is None else int(step)) < _ALTER_PARTITION

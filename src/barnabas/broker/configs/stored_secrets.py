@@ -3,8 +3,8 @@
     request -> plain settings -> check -> seal -> /config/brokers/<id>
     /config/brokers/<id> -> open -> plain settings -> apply
 
-A secret that cannot be read (damaged, or encrypted with another password) is logged and ignored, as
-in Kafka, but stays in the tree until it is set or deleted.
+As in Kafka, an unreadable secret (damaged, or encrypted with another password) is logged and
+ignored, but stays in the tree until it is set or deleted.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _OLD_SECRET: Final = "password.encoder.old.secret"
 
 
 class Opened(NamedTuple):
-    """A node's readable settings, and why its other settings cannot be read."""
+    """A node's readable settings, and the reasons why the others cannot be read."""
 
     settings: dict[str, str]
     unreadable: dict[str, str]
 
 
 class StoredSecrets:
-    """Encrypts and decrypts a broker's secrets. Without secrets, it loads no cryptography."""
+    """Encrypts and decrypts a broker's secrets. Loads cryptography only if there are any."""
 
     __slots__ = ("_encoder", "_old")
 
@@ -62,8 +62,7 @@ class StoredSecrets:
     def seal(
         self, wanted: Mapping[str, str], current: Mapping[str, str], stored: Mapping[str, str]
     ) -> dict[str, str]:
-        """Return the settings in their stored form; secrets unchanged from `current` are not
-        encrypted again.
+        """Return the settings as stored; secrets unchanged from `current` are not encrypted again.
 
         Raises InvalidConfig, as Kafka does, if there is a secret but no encoder password.
         """
@@ -71,7 +70,7 @@ class StoredSecrets:
         for name, text in wanted.items():
             if not is_dynamic_password(name):
                 settings[name] = text
-            # With a new salt, the secret would look changed.
+            # Encrypted with a new salt, the secret would look changed.
             elif current.get(name) == text and name in stored:
                 settings[name] = stored[name]
             else:

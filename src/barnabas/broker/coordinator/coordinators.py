@@ -1,9 +1,7 @@
-"""Provides this broker's coordinators.
+"""Provides this broker's group and transaction coordinators.
 
-The group and transaction coordinators are created when the broker first leads a partition of their
-topics.
-
-A broker without groups and transactions does not load them.
+Each is created when the broker first leads a partition of its topic, so a broker without groups or
+transactions loads neither.
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ class Coordinators(ReplicaListener):
         verifier: Verifier | None = None,
         channels: MarkerChannels | None = None,
     ) -> None:
-        """`verifier` and `channels` connect to other brokers; None if there are none."""
+        """`verifier` and `channels` connect to other brokers; both are None if there are none."""
         self._view = view
         self._config = config
         self._clock = clock
@@ -88,7 +86,7 @@ class Coordinators(ReplicaListener):
         return self._transactions
 
     def families(self) -> Iterator[Family]:
-        """Yield metrics of the groups and transactional ids coordinated here, without loading
+        """Yield the metrics of groups and transactional ids coordinated here, without loading
         anything.
         """
         if self._groups is not None:
@@ -96,7 +94,7 @@ class Coordinators(ReplicaListener):
             groups = [group for each in machines for group in each.groups.values()]
             states = Counter(group.state.value for group in groups)
             counts = {f"NumGroups{state}": states[state] for state in _GROUP_STATES}
-            # As in Kafka, a group without members counts as long as it has offsets.
+            # As in Kafka, a group without members counts if it has offsets.
             without = sum(len(each.offsets.groups.keys() - each.groups) for each in machines)
             counts["NumGroupsEmpty"] += without
             counts["NumGroups"] = sum(counts.values())
@@ -114,7 +112,7 @@ class Coordinators(ReplicaListener):
                 for shard in self._transactions.ready
                 for transaction in shard.machine
             )
-            # Kafka has no such metric, so the name is specific to Barnabas.
+            # Kafka has no such metric, so this name is Barnabas's own.
             yield gauge(
                 "barnabas_transactional_ids",
                 "Transactional ids coordinated by this broker, by the state of their transaction",
@@ -141,7 +139,7 @@ class Coordinators(ReplicaListener):
                 shard.carry_out(shard.machine.topics_deleted(names))
 
     def close(self) -> None:
-        """Fail every waiting request, because the broker is stopping."""
+        """Fail all waiting requests, because the broker is stopping."""
         for shards in (self._groups, self._transactions):
             if shards is not None:
                 shards.close()

@@ -1,6 +1,6 @@
 """Creates the coordinators' internal topics when a client first needs them (TP-8).
 
-Any broker can create the topic, so clients need not ask the controller.
+Any broker can create them, so clients need not ask the controller.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REPLICATION_FACTORS = {
     GROUP_TOPIC: "offsets.topic.replication.factor",
     TRANSACTION_TOPIC: "transaction.state.log.replication.factor",
 }
-"""The replication factor setting of each topic."""
+"""The name of each topic's replication factor setting."""
 _MIN_ISR = "transaction.state.log.min.isr"
 
 
@@ -57,11 +57,11 @@ class InternalTopics:
         """Wait until the topic exists. Raises CoordinatorNotAvailable with the reason if it cannot
         be created.
 
-        `charge` is called with the number of partitions if this call creates the topic, and
-        `origin` is the request that needs it.
+        `charge` is called with the number of partitions if this call creates the topic; `origin` is
+        the request that needs it.
         """
         task = self._making.get(name)
-        # Clients that ask at the same time share one creation, because they retry every second.
+        # Clients retry every second, so simultaneous requests share one creation.
         if task is None:
             task = asyncio.get_running_loop().create_task(self._make(name, config, charge, origin))
             self._making[name] = task
@@ -73,7 +73,7 @@ class InternalTopics:
     ) -> None:
         topic = offsets_topic(config) if name == GROUP_TOPIC else transactions_topic(config)
         topic = topic._replace(cause=f"the first {origin}")
-        # Do not create a topic on which no transaction could ever complete.
+        # Do not create a topic with which no transaction could ever complete.
         if reason := _unwritable(topic, config):
             raise self._refusal(name, reason)
         try:
@@ -118,8 +118,7 @@ def _origin(config: BrokerConfig, key: str) -> str:
 
 
 def _reason(name: str, config: BrokerConfig, outcome: KafkaError) -> str:
-    """Return the reason; if there are too few brokers for the replication factor, include the
-    setting.
+    """Return the reason; with too few brokers for the replication factor, it names the setting.
     """
     if not isinstance(outcome, InvalidReplicationFactor):
         return str(outcome)
@@ -167,7 +166,7 @@ def transactions_topic(config: BrokerConfig) -> NewTopic:
 def _for_one_node(config: BrokerConfig, key: str) -> int:
     """Return the replication factor; a standalone broker uses 1 instead of Kafka's default of 3.
 
-    An explicit setting still applies, and fails if it cannot be met.
+    An explicit setting is not changed, and fails if it cannot be met.
     """
     is_alone = not config.str("zookeeper.connect")
     return 1 if is_alone and not config.is_set(key) else config.int(key)

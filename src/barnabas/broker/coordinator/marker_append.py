@@ -1,6 +1,6 @@
 """Appends transaction markers to partitions that this broker leads.
 
-The rules are the same for the coordinator here and for another broker's WriteTxnMarkers (KIP-98).
+The same rules apply to this broker's coordinator and to another broker's WriteTxnMarkers (KIP-98).
 If the partition stores offsets, the group coordinator is notified once the marker is committed.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from barnabas.types import TopicPartition
 
 OffsetsEnded = Callable[[int, int, bool], None]
-"""Receives a partition of `__consumer_offsets`, a producer id, and True for a commit."""
+"""Called with a partition of `__consumer_offsets`, a producer id, and True for a commit."""
 
 
 class Ending(NamedTuple):
@@ -35,7 +35,7 @@ class Ending(NamedTuple):
 
 
 class PlacedMarker(NamedTuple):
-    """A marker that has been appended to a log."""
+    """A marker appended to a log."""
 
     replica: Replica
     end_offset: int
@@ -55,7 +55,7 @@ class PlacedMarker(NamedTuple):
         """
 
         def on_reached(future: asyncio.Future[None]) -> None:
-            # If leadership is lost, the new leader's coordinator replays the marker instead.
+            # If leadership is lost, the new leader's coordinator will replay the marker instead.
             if not future.cancelled() and future.exception() is None:
                 self.on_committed()
 
@@ -64,7 +64,7 @@ class PlacedMarker(NamedTuple):
         return waiting
 
     def on_committed(self) -> None:
-        """Commit or discard the offsets of the transaction."""
+        """Commit or discard the transaction's offsets."""
         topic, partition = self.replica.topic_partition
         if topic == GROUP_TOPIC:
             self.offsets_ended(partition, self.ending.producer_id, self.ending.is_commit)
@@ -91,7 +91,7 @@ class MarkerAppend:
         """Stage a marker.
 
         Raises a KafkaError for the coordinator: InvalidProducerEpoch and
-        TransactionCoordinatorFenced are final; after any other error it may try again.
+        TransactionCoordinatorFenced are final; any other error can be retried.
         """
         # Loaded with the first log.
         from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker

@@ -1,11 +1,9 @@
-"""Sends markers for partitions that other brokers lead, with one WriteTxnMarkers in flight per
-broker.
+"""Sends markers for partitions led by other brokers, with one WriteTxnMarkers in flight per broker.
 
 Markers that arrive while a request is in flight go into the next one, so many small transactions
 need few requests. A transaction with very many partitions is split, so that no request is too large
-for a broker or blocks its event loop. The responses are passed to the sender of each marker,
-partition by partition. If a broker does not respond, all its markers fail, and their sender resends
-them.
+for a broker or blocks its event loop. Each marker's sender receives the responses by partition. If
+a broker does not respond, all its markers fail and are resent.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ Answered = Callable[[Mapping[TopicPartition, KafkaError | None]], None]
 
 
 class WaitingMarker(NamedTuple):
-    """A marker for some partitions, and the callback that gets their responses."""
+    """A marker for some partitions, and the callback for their responses."""
 
     ending: Ending
     partitions: Sequence[TopicPartition]
@@ -83,7 +81,7 @@ class MarkerChannels:
             self._tasks[broker_id] = asyncio.get_running_loop().create_task(work)
 
     def close(self) -> None:
-        """Stop together with the broker; the next coordinators resend all markers."""
+        """Stop with the broker; the next coordinators resend all markers."""
         for task in self._tasks.values():
             task.cancel()
         self._tasks.clear()
@@ -132,7 +130,7 @@ class MarkerChannels:
 def split(
     partitions: Sequence[TopicPartition],
 ) -> list[tuple[Sequence[TopicPartition], int]]:
-    """Split partitions into parts that each fit into one request, with the sizes of the parts."""
+    """Split partitions into parts that each fit into one request; return each with its size."""
     parts: list[tuple[Sequence[TopicPartition], int]] = []
     part: list[TopicPartition] = []
     topics: set[str] = set()
@@ -154,7 +152,7 @@ def split(
 
 
 def fitting(queue: Sequence[WaitingMarker]) -> int:
-    """Return how many of the next markers fit into one request, at least one."""
+    """Return how many of the next markers fit into one request; at least one."""
     size_bytes = partitions = 0
     for count, waiting in enumerate(queue):
         size_bytes += waiting.size_bytes

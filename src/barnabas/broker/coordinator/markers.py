@@ -1,11 +1,10 @@
 """Writes the markers of a transaction to all its partitions, and retries until all are written.
 
-Once an outcome is decided, this module has the control batches written (KIP-98), locally with
-`marker_append` and on other brokers with `marker_channel`. Each written marker is reported to the
-transactions machine, which completes the transaction after the last one.
-
-A marker that cannot be written yet is retried as long as this broker coordinates the transaction.
-After a crash, the next coordinator resends all markers; a duplicate marker has no effect.
+Once an outcome is decided, the control batches are written (KIP-98): locally by `marker_append`,
+and on other brokers through `marker_channel`. Each written marker is reported to the transactions
+machine, which completes the transaction after the last one. A failed marker is retried as long as
+this broker coordinates the transaction. After a crash, the next coordinator resends all markers; a
+duplicate marker has no effect.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ class MarkerRoutes(NamedTuple):
     view: ClusterView
     replicas: Replicas
     append: MarkerAppend
-    """Appends to partitions that this broker leads."""
+    """Appends markers to partitions that this broker leads."""
     channels: MarkerChannels | None
-    """Sends to other brokers; None if there are none."""
+    """Sends markers to other brokers; None if there are none."""
 
 
 class MarkerWriter:
@@ -60,12 +59,12 @@ class MarkerWriter:
         self._routes = routes
 
     def send(self, shard: Shard[Any], markers: Markers) -> None:
-        """Write the markers of a committed decision."""
+        """Write the markers for a committed decision."""
         _Sending(self._routes, shard, markers).attempt()
 
 
 class _Sending:
-    """The markers of one transaction, until each of them is written."""
+    """The markers of one transaction, until all are written."""
 
     __slots__ = ("_ending", "_left", "_markers", "_retry_s", "_routes", "_shard")
 
@@ -83,10 +82,10 @@ class _Sending:
         self._retry_s = _FIRST_RETRY_S
 
     def attempt(self) -> None:
-        """Write what can be written now.
+        """Write as many markers as possible.
 
-        Markers are written immediately if possible, because a producer starts its next transaction
-        as soon as its EndTxn is answered.
+        This is done immediately, because a producer starts its next transaction as soon as its
+        EndTxn is answered.
         """
         if self._shard.is_dropped:
             return
@@ -108,8 +107,8 @@ class _Sending:
                 else:
                     placed.append(self._place(topic_partition))
             except InvalidProducerEpoch as error:
-                # A later producer epoch has written there, so no transaction of this epoch can
-                # be open.
+                # A later producer epoch has written to this partition, so no transaction of this
+                # epoch is open.
                 _log.warning("%s: %s", topic_partition, error)
                 done.append(topic_partition)
             except TransactionCoordinatorFenced as error:
@@ -117,8 +116,7 @@ class _Sending:
                 return
             except KafkaError as error:
                 refused.append((topic_partition, error))
-        # All markers of this step are written with one write per log; after that, failed logs
-        # are known.
+        # Write all markers of this step, with one write per log, to find out which logs fail.
         self._routes.replicas.write_staged()
         for each in placed:
             topic_partition = each.replica.topic_partition
@@ -135,7 +133,7 @@ class _Sending:
             self._report(done)
 
     def _for(self, left: Sequence[TopicPartition]) -> _Sending:
-        """Return a copy of this object for only some of the partitions."""
+        """Return a copy of this object for some of the partitions."""
         sending = _Sending(self._routes, self._shard, self._markers)
         sending._left = left
         return sending
@@ -145,17 +143,17 @@ class _Sending:
         topics = self._routes.view.image.topics
         topic = topics.get(topic_partition.topic)
         if topic is None:
-            # Before the controller's first UpdateMetadata this broker does not know any topic.
+            # The image contains no topics until the controller's first UpdateMetadata.
             return TRANSACTION_TOPIC in topics
         return topic_partition.partition not in topic.partitions
 
     def _send_away(self, channels: MarkerChannels) -> Sequence[TopicPartition]:
-        """Pass on the partitions that other brokers lead, and return the local ones."""
+        """Send away the partitions led by other brokers, and return the local ones."""
         here = []
         away: dict[int, list[TopicPartition]] = {}
         for topic_partition in self._left:
             leader = -1 if self._is_gone(topic_partition) else self._leader_of(topic_partition)
-            # Without a leader, retry here until there is one.
+            # Keep a partition without a leader, and retry until it has one.
             if leader in (NO_LEADER, self._routes.view.broker_id):
                 here.append(topic_partition)
             else:

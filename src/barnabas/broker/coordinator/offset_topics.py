@@ -1,7 +1,5 @@
-"""Removes unusable partitions from a request about offsets.
-
-These are unknown partitions, and partitions of topics that the client is not authorized to read.
-The rest of the request is processed without them.
+"""Removes unusable partitions from a request about offsets: unknown partitions, and partitions of
+topics that the client is not authorized to read. The rest of the request is processed.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
     from barnabas.broker.context import Context
 
 Refused = dict[str, list[tuple[int, int]]]
-"""Partition and error code, by topic."""
+"""Partitions with their error codes, by topic."""
 
 
 class _Topic(Protocol):
@@ -49,7 +47,7 @@ def screen(context: Context, topics: Sequence[T]) -> tuple[list[T], Refused]:
 
 
 def _refusal(context: Context, topic: str) -> int:
-    """Return the error code of the topic as a whole; 0 if there is none."""
+    """Return the error code for the whole topic, or 0."""
     # Check authorization before looking up the topic: an unauthorized client must not learn
     # whether the topic exists.
     if not context.allowed_to(Operation.READ, ResourceType.TOPIC, topic):

@@ -1,9 +1,9 @@
-"""Tracks requests until a coordinator's machine and the log allow a response.
+"""Holds requests until a coordinator's machine and the log allow a response.
 
 A response is sent once the high watermark has passed the records that it depends on, so that no
 acknowledged state is lost in a leader change. A response about a transaction depends on everything
-applied before it. For a response about a group, `Reply.after` states this: a heartbeat depends on
-nothing, so a slow follower does not cause session timeouts.
+applied before it. For a response about a group, `Reply.after` is that offset: a heartbeat depends
+on nothing, so a slow follower does not cause session timeouts.
 """
 
 from __future__ import annotations
@@ -50,13 +50,12 @@ _TOO_LARGE = (MessageTooLarge, RecordListTooLarge, InvalidFetchSize)
 def as_coordinator(error: KafkaError, *, is_of_offsets: bool = False) -> KafkaError:
     """Translate an error of the internal topic's partition to a coordinator error.
 
-    `is_of_offsets` is True for an offset commit, the only request for which "too large" makes sense
-    to a client.
+    `is_of_offsets` is True for an offset commit, the only request that a client can make too large.
     """
     # The client backs off and retries at the same coordinator.
     if isinstance(error, _UNAVAILABLE):
         return CoordinatorNotAvailable(str(error))
-    # The client looks for the coordinator again.
+    # The client looks up the coordinator again.
     if isinstance(error, _ELSEWHERE):
         return NotCoordinator(str(error))
     if isinstance(error, _TOO_LARGE):
@@ -65,7 +64,7 @@ def as_coordinator(error: KafkaError, *, is_of_offsets: bool = False) -> KafkaEr
 
 
 class PendingReply(Staged):
-    """One request, until its response can be sent."""
+    """A request whose response may have to wait."""
 
     __slots__ = ("_fail", "_future", "_message", "_offset", "_replica", "_timeout_ms")
 
@@ -125,7 +124,7 @@ class PendingReply(Staged):
 
 
 class Joined(Staged):
-    """Several outcomes that are merged into one response."""
+    """Several outcomes, merged into one response."""
 
     __slots__ = ("_join", "_message", "_outcomes")
 
@@ -153,7 +152,7 @@ class Joined(Staged):
 
 
 ShardOutcome = Message | PendingReply | Joined
-"""A shard's result for a request: the response, or an object that provides it later."""
+"""A shard's result for a request: the response, or an object that produces it later."""
 
 
 def join_outcomes(
@@ -165,7 +164,7 @@ def join_outcomes(
 
 
 async def settle(outcome: ShardOutcome, replicas: Replicas) -> Message:
-    """Wait for an outcome's response, in a handler that has already awaited something."""
+    """Wait for an outcome's response, in a handler that is itself asynchronous."""
     if isinstance(outcome, Staged):
         replicas.write_staged()
     return await _answer_of(outcome)

@@ -1,8 +1,8 @@
 """Allocates producer ids from blocks that this broker takes from the metadata store.
 
 An id is never allocated twice in a cluster: a block is taken by a conditional write before its
-first id is used. Ids that are unused when the broker stops are lost, and so is a block whose
-write had an unknown outcome.
+first id is used. Ids left unused when the broker stops are lost, as is a block whose write had an
+unknown outcome.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class ProducerIds:
         return producer_id
 
     async def next_from_new_block(self) -> int:
-        """Return the next id; if none is left, take a new block for all waiting callers.
+        """Return the next id; if none is left, take one new block for all waiting callers.
 
         If the metadata store does not respond soon, this raises CoordinatorLoadInProgress, as in
         Kafka, because old producers treat any other error as fatal; the block is still used when it
         arrives.
         """
         deadline = asyncio.get_running_loop().time() + _PATIENCE_S
-        # Loop, because other waiting callers may have used up a whole block.
+        # Loop, because other waiting callers may have used up the whole block.
         while (producer_id := self.next()) is None:
             if self._taking is None:
                 self._taking = asyncio.get_running_loop().create_task(self._take())

@@ -1,4 +1,4 @@
-"""Runs the machine of one partition of an internal topic, for both coordinators.
+"""Runs the machine for one partition of an internal topic, for either coordinator.
 
     decide -> append -> apply -> await the high watermark -> reply, send markers, log
 
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 class CoordinatorMachine(Protocol):
-    """The interface of a coordinator's machine (`Groups`, `Transactions`)."""
+    """Interface of a coordinator's machine (`Groups` or `Transactions`)."""
 
     def apply(
         self,
@@ -68,7 +68,7 @@ M = TypeVar("M", bound=CoordinatorMachine)
 
 
 Ask = Callable[[M, int, Now], Decision]
-"""A call of the machine, with the request's ticket and the time."""
+"""Calls the machine with the request's ticket and the time."""
 
 Failed = Callable[["StateReplica", OSError], None]
 
@@ -81,12 +81,12 @@ class ShardContext(NamedTuple):
     """Schedules a write of the appended records before the event loop waits again."""
     pool: Executor | None
     """The threads that read partitions during loading; None means the event loop's default
-    threads.
+    executor.
     """
     codec: int
     """The compression codec of the records that shards write."""
     timeout_ms: int
-    """The maximum time that a response waits for the high watermark."""
+    """The longest time that a response waits for the high watermark."""
     load_bytes: int
     """The bytes per read when a partition is loaded."""
     send_markers: Callable[[Shard[Any], Markers], None]
@@ -114,7 +114,7 @@ class Shard(Generic[M]):
     def __init__(
         self, replica: StateReplica, machine: M, context: ShardContext, failed: Failed
     ) -> None:
-        """`failed` is called last after a failed append."""
+        """`failed` is called at the end of a failed append."""
         self.partition = replica.topic_partition.partition
         self.epoch = replica.partition.leader_epoch
         """The coordinator's epoch, which is the leader epoch in which the partition was loaded."""
@@ -130,7 +130,7 @@ class Shard(Generic[M]):
         self._timer_ms = 0
 
     def ask(self, decide: Ask[M], fail: Fail) -> ShardOutcome:
-        """Ask the machine; `fail` converts an error to this API's response."""
+        """Ask the machine; `fail` converts an error to a response."""
         ticket = self._next_ticket
         self._next_ticket += 1
         reply = self._owed[ticket] = PendingReply(self.replica, fail, self._context.timeout_ms)
@@ -149,7 +149,7 @@ class Shard(Generic[M]):
         return reply.at_once() or reply
 
     def carry_out(self, decision: Decision) -> None:
-        """Apply a decision that the machine made without a client's request."""
+        """Apply a decision that the machine made without a client request."""
         if not self.is_dropped:
             failure = self._carry_out(decision, self.now())
             self._context.write_soon()
@@ -157,11 +157,11 @@ class Shard(Generic[M]):
                 self._failed(self.replica, failure)
 
     def begin(self) -> None:
-        """Start the machine's deadlines, now that everything has been replayed."""
+        """Start the machine's deadlines once everything has been replayed."""
         self.carry_out(self.machine.on_loaded(self.now()))
 
     def now(self) -> Now:
-        """Return the machine's time, from which the expiry of its records is later computed."""
+        """Return the machine's time, which determines when its records expire."""
         clock = self._context.clock
         return Now(clock.monotonic_ms(), clock.latest_wall_ms())
 
@@ -184,8 +184,8 @@ class Shard(Generic[M]):
         if decision.records:
             try:
                 self._append(decision, now.wall_ms)
-            # There are too few in-sync replicas, or the batch is too large. The machine has not
-            # changed, so there is nothing to undo.
+            # There are too few in-sync replicas, or the batch is too large. The machine is
+            # unchanged, so there is nothing to undo.
             except KafkaError as error:
                 self._refuse(decision, error)
                 self._set_timer(now.monotonic_ms)
@@ -214,7 +214,7 @@ class Shard(Generic[M]):
                 reply.refuse(refusal)
 
     def _append(self, decision: Decision, wall_ms: int) -> None:
-        """Append the records as one batch and apply them; split very many tombstones."""
+        """Append the records as one batch and apply them; split a very large set of tombstones."""
         # Acknowledged records must be on min.insync.replicas replicas (acks=all).
         if not _only_forgets(decision):
             self.replica.partition.check_acks_all()
@@ -266,12 +266,12 @@ class Shard(Generic[M]):
     # --- deadlines -------------------------------------------------------------------------------
 
     def _set_timer(self, now_ms: int) -> None:
-        """Schedule a call at the machine's next deadline, or earlier."""
+        """Schedule a call no later than the machine's next deadline."""
         deadline_ms = self.machine.deadline_ms()
         if deadline_ms is None or self.is_dropped:
             return
         if self._timer is not None:
-            # The current timer is early enough, and is set again when it fires.
+            # The current timer is early enough; it is set again when it fires.
             if self._timer_ms <= deadline_ms:
                 return
             self._timer.cancel()

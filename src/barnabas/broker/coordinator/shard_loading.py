@@ -37,7 +37,7 @@ async def replay(
     read_bytes: int,
     pool: Executor | None = None,
 ) -> AsyncIterator[None]:
-    """Apply all records in the log, including those appended in the meantime, in slices.
+    """Apply all records in the log, including any appended in the meantime, in slices.
 
     Reads `read_bytes` at a time from the disk, in a thread of the `pool`.
 
@@ -56,7 +56,7 @@ async def replay(
         slice_end = loop.time() + _SLICE_S
         applied = 0
         for position, header in iterate_batches(data):
-            # A coordinator that skipped the batch could return older offsets.
+            # If the batch were skipped, the coordinator could return older offsets.
             if not verify_crc(data, position, header):
                 raise CorruptData(f"the batch at offset {header.base_offset} fails its checksum")
             offset = header.last_offset + 1
@@ -96,7 +96,7 @@ def _apply(
     try:
         decoded = decode(record.key, record.value)
     except UnknownRecordType as error:
-        # As in Kafka, skip records from newer coordinators: these must not stop an older broker.
+        # As in Kafka, skip records from newer coordinators, which must not stop an older broker.
         if error.version not in unknown:
             unknown.add(error.version)
             _log.warning("skipping records of version %d, which a newer Kafka wrote", error.version)

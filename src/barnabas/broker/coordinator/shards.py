@@ -1,9 +1,9 @@
 """Manages a coordinator's shards, one for each partition of its topic that this broker leads.
 
 A shard is created when the broker becomes the partition's leader, and dropped when it stops being
-the leader. The partition is first loaded: it is read from its start, in slices, and until that is
-done, requests get COORDINATOR_LOAD_IN_PROGRESS. There are no snapshots; compaction limits how much
-is read.
+the leader. The partition is first loaded: it is read from the start, in slices. Until then,
+requests get COORDINATOR_LOAD_IN_PROGRESS. There are no snapshots; compaction limits how much is
+read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Make = Callable[[int, int], M]
 
 
 class Shards(Generic[M]):
-    """Finds the shard of a group or a transactional id; loads and drops them."""
+    """Loads and drops shards, and finds the shard of a group or transactional id."""
 
     __slots__ = (
         "_context",
@@ -61,7 +61,7 @@ class Shards(Generic[M]):
         context: ShardContext,
         count: Callable[[], int],
     ) -> None:
-        """`decode` decodes the topic's records; `count` returns the number of its partitions."""
+        """`decode` decodes the topic's records; `count` returns its number of partitions."""
         self.topic = topic
         self._make = make
         self._decode = decode
@@ -107,7 +107,7 @@ class Shards(Generic[M]):
 
     @property
     def ready(self) -> list[Shard[M]]:
-        """Return all loaded shards, in order of their partitions."""
+        """Return all loaded shards, ordered by partition."""
         return [self._loaded[partition] for partition in sorted(self._loaded)]
 
     @property
@@ -115,7 +115,7 @@ class Shards(Generic[M]):
         return bool(self._loading)
 
     def shard_at(self, partition: int) -> Shard[M] | None:
-        """Return the shard of that partition if it is ready."""
+        """Return the partition's shard if it is ready."""
         return self._loaded.get(partition)
 
     # --- loading and dropping --------------------------------------------------------------------
@@ -123,7 +123,7 @@ class Shards(Generic[M]):
     def take(self, replica: StateReplica) -> None:
         """Load the partition, because this broker leads it in a new epoch."""
         self.drop(replica.topic_partition.partition)
-        # The log is empty, so it need not wait for other loads.
+        # An empty log need not wait for other loads.
         if replica.log.log_start_offset == replica.log.log_end_offset:
             self._begin(replica, self._new_machine(replica))
             return

@@ -1,4 +1,4 @@
-"""Interfaces that a coordinator's shard uses: a replica of its topic, and a clock.
+"""Defines the interfaces that a coordinator's shard uses: a replica of its topic, and a clock.
 
 `broker.partitions` and `broker.runtime` implement them.
 """
@@ -23,10 +23,10 @@ class AppendedOffsets(Protocol):
 
 
 class LogSlice(Protocol):
-    """Some bytes of a log."""
+    """A range of bytes in a log."""
 
     def read(self) -> bytes:
-        """Return the bytes; can block on the disk."""
+        """Return the bytes; may block on the disk."""
         ...
 
     def release(self) -> None:
@@ -75,7 +75,7 @@ class StateReplica(Protocol):
     def high_watermark(self) -> int: ...
 
     def append_own(self, records: memoryview, wall_ms: int) -> AppendedOffsets:
-        """Append a batch of this broker's coordinator. Raises KafkaError or OSError."""
+        """Append a batch from this broker's coordinator. Raises KafkaError or OSError."""
         ...
 
     def wait_for(self, offset: int) -> asyncio.Future[None]:
@@ -90,7 +90,7 @@ class StateReplica(Protocol):
 
 
 class ShardClock(Protocol):
-    """Two kinds of time: for deadlines, and for timestamps whose age is computed later."""
+    """Two clocks: one for deadlines, one for timestamps whose age is computed later."""
 
     def monotonic_ms(self) -> int: ...
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from barnabas.coordinator.decision import TransactionalBatch
     from barnabas.types import TopicPartition
 
-# Coordinator errors that may no longer occur when the producer retries.
+# Coordinator errors that may be gone when the producer retries.
 _PASSING = (
     ConcurrentTransactions,
     CoordinatorLoadInProgress,
@@ -48,7 +48,7 @@ _PASSING = (
 
 
 class Verification:
-    """Asks the local coordinator, or uses the responses of a coordinator on another broker."""
+    """Asks the local coordinator, or uses the responses of a remote one."""
 
     __slots__ = ("_config", "_coordinators", "_replicas", "_verifier")
 
@@ -67,7 +67,7 @@ class Verification:
 
     @property
     def may_wait(self) -> bool:
-        """Whether a coordinator may be on another broker."""
+        """Whether a coordinator can be on another broker."""
         return self._verifier is not None
 
     @property
@@ -106,8 +106,7 @@ class Verification:
             raise (TransactionAbortable if knows_abortable else InvalidTxnState)(message) from error
 
     def _answer(self, topic_partition: TopicPartition, batch: TransactionalBatch) -> int:
-        """Return the error code of the local coordinator, or of the remote one, which was asked
-        earlier.
+        """Return the local coordinator's error code, or the remote one's from an earlier request.
         """
         if self._verifier is not None and self._verifier.is_elsewhere(batch.transactional_id):
             return self._verifier.take(topic_partition, batch)
@@ -121,7 +120,7 @@ class Verification:
             await self._verifier.verify(wanted)
 
     def unverified_batches(self, batches: Iterable[Unverified]) -> list[Unverified]:
-        """Return the batches that a remote coordinator must verify before the append."""
+        """Return the batches that a remote coordinator must verify before they are appended."""
         verifier = self._verifier
         if verifier is None or not self._is_enabled:
             return []

@@ -1,4 +1,4 @@
-"""Asks a coordinator on another broker whether transactional writes are expected (KIP-890, part 1).
+"""Asks remote coordinators whether transactional writes are expected (KIP-890, part 1).
 
     unverified -> guard set -> AddPartitionsToTxn (verify only) -> answer kept -> append takes it
 
@@ -40,7 +40,7 @@ _UNASKED = -1
 
 
 class Unverified(NamedTuple):
-    """The first batch of a transaction in a partition of this broker."""
+    """A transaction's first batch in one of this broker's partitions."""
 
     topic_partition: TopicPartition
     batch: TransactionalBatch
@@ -70,7 +70,7 @@ class _Guard:
 
 
 class Verifier(ReplicaListener):
-    """Asks remote coordinators and stores their responses; a standalone broker has no verifier."""
+    """Asks remote coordinators and stores their responses; unused on a standalone broker."""
 
     __slots__ = ("_config", "_guards", "_links", "_view")
 

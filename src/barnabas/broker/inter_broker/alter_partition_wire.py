@@ -1,7 +1,7 @@
 """Converts AlterPartition proposals and responses to messages and back.
 
-Topics are identified by id; the leader takes their names from its proposals, and the controller
-from its image.
+Topics are identified by id; the leader finds their names in its proposals, and the controller in
+its image.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def isr_request(
 def isr_answers(
     proposals: Sequence[IsrProposal], response: AlterPartitionResponse
 ) -> dict[TopicPartition, IsrAnswer]:
-    """Return a response for every proposal, UNKNOWN_SERVER_ERROR if the controller omits it.
+    """Return a response for every proposal; UNKNOWN_SERVER_ERROR for any that the controller omits.
 
     Raises the top-level error (NotController, StaleBrokerEpoch).
     """

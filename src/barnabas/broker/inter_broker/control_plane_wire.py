@@ -72,7 +72,7 @@ def in_pieces(
 
 
 def _updates(value: UpdateMetadata, partitions_at_once: int) -> Iterator[UpdateMetadata]:
-    """Yield at least one update, so that the brokers are sent even if there are no topics."""
+    """Yield at least one update, so that brokers are sent even without topics."""
     rest = value._replace(topics=())
     piece: list[TopicImage] = []
     size = 0
@@ -110,7 +110,7 @@ def leader_and_isr_request(
             topics[state.topic_id] = topic
         topic.partition_states.append(_leader_and_isr_state(state))
         leader = live.get(state.partition.leader)
-        # This field has one address per leader, not one per listener.
+        # This field lists one address per leader, not one per listener.
         if leader is not None and leader.endpoints and leader.broker_id not in leaders:
             leaders[leader.broker_id] = LeaderAndIsrLiveLeader(
                 broker_id=leader.broker_id,
@@ -154,8 +154,8 @@ def leader_and_isr_value(
     """Return the request as a value. Raises UnsupportedVersion if the version has no topic ids
     (below IBP 2.8).
     """
-    # The version is below inter.broker.protocol.version 2.8 (KIP-516), but the image is keyed by
-    # topic ids.
+    # The image is keyed by topic ids, which were added in inter.broker.protocol.version 2.8
+    # (KIP-516).
     if version < _HAS_TOPIC_IDS:
         raise UnsupportedVersion(f"LeaderAndIsr version {version} has no topic ids")
     states = []
@@ -180,7 +180,7 @@ def leader_and_isr_value(
 
 
 def leader_and_isr_response(value: LeaderAndIsr, codes: Codes) -> LeaderAndIsrResponse:
-    """Build the receiver's response, in the versions that have topic ids."""
+    """Build the receiver's response, for versions with topic ids."""
     topics: dict[bytes, LeaderAndIsrTopicError] = {}
     for state in value.partitions:
         topic = topics.get(state.topic_id)

@@ -1,8 +1,8 @@
-"""Runs a controlled shutdown: other brokers become leaders before this one closes its connections.
+"""Runs a controlled shutdown: other brokers take over leadership before this one disconnects.
 
 The controller moves this broker's leaderships to other members of the ISR and stops its followers,
-so that clients always have a leader. Leaderships that cannot be moved, because this is the last
-in-sync replica, are retried a few times. If no other live broker has a replica of these partitions,
+so that clients always have a leader. A leadership that cannot be moved, because this is the last
+in-sync replica, is retried a few times. If no other live broker has a replica of these partitions,
 this broker does not wait; it detects this even during the backoff, for example when two brokers
 stop at the same time.
 """
@@ -40,7 +40,7 @@ _LOOK_MS = 50
 
 
 class LocalController(Protocol):
-    """The controller on this broker, while it is active."""
+    """The controller on this broker, if it is active."""
 
     @property
     def is_active(self) -> bool: ...
@@ -124,7 +124,7 @@ class ControlledShutdown(NamedTuple):
     def _has_heirs(self, names: Sequence[TopicPartition]) -> bool:
         """Return whether another live broker can become the leader of any of these partitions.
 
-        Also true for no partitions, because the controller still has to stop this broker's
+        True without any partitions too, because the controller must still stop this broker's
         followers.
         """
         others = self.view.image.brokers.keys() - {self.view.broker_id}

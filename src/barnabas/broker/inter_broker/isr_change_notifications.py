@@ -43,7 +43,7 @@ async def announce(store: MetadataStore, names: Sequence[TopicPartition]) -> Non
 
 
 async def read_announced(store: MetadataStore) -> Announced:
-    """Read the notifications in order, each partition once."""
+    """Read the notifications in order, listing each partition once."""
     paths = [f"{layout.ISR_CHANGES}/{name}" for name in await children(store, layout.ISR_CHANGES)]
     partitions: dict[TopicPartition, None] = {}
     for path, node in zip(paths, await store.read_many(paths), strict=True):

@@ -1,7 +1,7 @@
 """Sends requests to other brokers over one persistent connection each, reopened when it is lost.
 
 These links are for occasional requests in no particular order: markers, verification, ISR changes.
-Several requests can be in flight on a connection. When a broker re-registers, its old connection is
+Several requests can be in flight on a connection. Once a broker re-registers, its old connection is
 no longer used.
 """
 
@@ -44,7 +44,7 @@ class PeerLinks:
         if broker is None:
             raise ConnectionLost(f"broker {broker_id} is not registered")
         link = self._links.get(broker_id)
-        # A new registration is another process, perhaps at another address.
+        # A new registration means a new process, perhaps at another address.
         if link is None or link.broker.epoch != broker.epoch:
             if link is not None:
                 link.close()
@@ -56,8 +56,8 @@ class PeerLinks:
     def drop_old(self) -> None:
         """Drop the links to brokers that have failed or registered again.
 
-        Their requests fail with ConnectionLost now, because a machine that lost power does not
-        close its connections.
+        Their requests fail with ConnectionLost immediately, because a machine that lost power does
+        not close its connections.
         """
         brokers = self._view.image.brokers
         for broker_id, link in list(self._links.items()):

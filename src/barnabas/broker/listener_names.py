@@ -1,4 +1,4 @@
-"""Determines each listener's security protocol, and the listeners for brokers and controllers."""
+"""Determines each listener's security protocol, and which listeners brokers and controllers use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PROTOCOLS = ", ".join(each.value for each in SecurityProtocol)
 
 
 def security_protocols(config: BrokerConfig) -> dict[str, SecurityProtocol]:
-    """Return the protocols in `listener.security.protocol.map` by listener name."""
+    """Return the protocols in `listener.security.protocol.map`, by listener name."""
     protocols = {}
     for entry in config.list("listener.security.protocol.map"):
         name, _, protocol = (part.strip().upper() for part in entry.partition(":"))

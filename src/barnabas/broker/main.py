@@ -1,8 +1,7 @@
 """Implements `barnabas server start`, which runs a broker as a separate process.
 
 The process prints one line on standard output when it is ready, logs to standard error, and stops
-cleanly on SIGTERM and SIGINT. It imports only modules that the broker needs, so that it starts
-faster.
+cleanly on SIGTERM and SIGINT. To start faster, it imports only modules that the broker needs.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _YOUNG_OBJECTS = 5_000
 
 
 class Companion(Protocol):
-    """The interface of an object that injects faults for tests, in requests and broker seams."""
+    """Interface of an object that injects faults into requests and broker seams, for tests."""
 
     async def start(self, broker: Server) -> None:
         """Called once the broker is serving. If this raises ConfigError, the broker is stopped."""
@@ -60,7 +59,7 @@ def run(
 
     `started_at_s` is when the process started, in seconds of `time.monotonic`, for the ready line.
     `setup` is the security setup that produced `config`; the broker creates credentials for its
-    users. The log goes to `log_file` instead of standard error, if given.
+    users. If given, `log_file` receives the log instead of standard error.
     """
     allow_many()
     log_format, broker_id = config.str(LOG_FORMAT), config.int("broker.id")
@@ -97,7 +96,7 @@ def _end_of(server: Server) -> str:
 
 
 def _introduction(setup: SecureSetup, server: Server) -> str:
-    """Write the client config files for the user `admin`; return the next steps to print."""
+    """Write the `admin` user's client config files, and return the next steps to print."""
     setup.write_client_files(server.listeners[0].address_here)
     option = f"--command-config {setup.client_file}"
     return (
@@ -116,9 +115,9 @@ async def _load_ahead() -> None:
     """Import the modules that the first producer and its topic need, before a client waits for
     them.
 
-    This runs after startup, so that the broker is ready sooner. Other tasks run between the steps,
-    each of which takes a few milliseconds. A process that is out of file descriptors cannot import
-    anything, so this also imports the modules that the controller needs in an emergency.
+    This runs after startup, so that the broker is ready sooner. Each step takes a few milliseconds,
+    and other tasks run in between. A process without free file descriptors cannot import anything,
+    so this also imports the modules that the controller needs in an emergency.
     """
     import barnabas.records.control_records
 
@@ -145,7 +144,7 @@ async def _load_ahead() -> None:
 
 
 async def _has_started(server: Server, stopping: asyncio.Event) -> bool:
-    """Start the server unless a signal arrives first; return whether it has started.
+    """Start the server unless a signal arrives first; return whether it started.
 
     Startup can wait for ZooKeeper, for the previous session of this broker to expire, or for a
     controller. Raises what `Server.start` raises.

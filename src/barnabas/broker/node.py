@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Node(NamedTuple):
-    """Everything that a handler can use; created last, once all parts exist."""
+    """Everything that a handler can use; created once all other parts exist."""
 
     current_config: CurrentConfig
     clock: WatchedClock
@@ -46,7 +46,7 @@ class Node(NamedTuple):
     view: ClusterView
     authorizer: Authorizer
     auto_advertised: frozenset[str]
-    """Names of listeners without a configured address to advertise."""
+    """The names of listeners with no configured address to advertise."""
     replicas: Replicas
     converter: BatchConverter
     throttles: Throttles

@@ -1,4 +1,4 @@
-"""Defines the outcome of a handler, which is a response or an object that produces it later.
+"""Defines a handler's outcome: a response, or an object that produces one later.
 
 Message    the response
 Staged     a batch was staged for the logs: the response is built once they are written
@@ -16,7 +16,7 @@ from barnabas.named_tuple import NamedTuple
 from barnabas.protocol.codec import Message
 
 Later = Coroutine[Any, Any, Message | None]
-"""Returns the response; None if the request has none (Produce with acks=0)."""
+"""Returns the response; None if there is none (Produce with acks=0)."""
 
 
 class Staged:
@@ -49,7 +49,7 @@ Outcome = Message | Later | Hold | Staged
 
 
 class Separate(NamedTuple):
-    """The response to one of several requests staged together."""
+    """The outcome of one of several requests staged together."""
 
     correlation_id: int
     answer: Message | Later

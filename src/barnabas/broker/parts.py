@@ -90,7 +90,7 @@ _MAX_SESSION_ID = 2**31 - 1
 
 
 class Bound(NamedTuple):
-    """A listener that is bound to its address, with its actual port."""
+    """A listener bound to its address, with its actual port."""
 
     listener: Listener
     socket: socket.socket
@@ -111,13 +111,11 @@ class Ground(NamedTuple):
     metrics: Registry
     """The registry in which all parts declare their metrics."""
     events: EventLog
-    """The log to which each part adds its decisions that clients can see."""
+    """The log to which each part adds decisions that clients can notice."""
 
 
 class InterBroker:
-    """The connections to other brokers, and the parts that use them.
-
-    A standalone broker has none.
+    """The connections to other brokers, and the parts that use them. Unused on a standalone broker.
     """
 
     def __init__(
@@ -134,8 +132,7 @@ class InterBroker:
         view = ground.view
         peers = self.peers = Peers(config, ground.clock, ground.seams.random)
         self.links = PeerLinks(view, peers, "broker")
-        # Verification can wait for a coordinator's disk, and ISR changes must not wait behind
-        # it.
+        # Verification can wait for a coordinator's disk, which must not delay ISR changes.
         self.coordinator_links = PeerLinks(view, peers, "transactions")
         self.fetchers = Fetchers(FetcherParts(view, config, replicas, throttles, peers))
         ground.metrics.declare(self.fetchers.families)
@@ -147,7 +144,7 @@ class InterBroker:
         self.coordinator_links.drop_old()
 
     def topics_deleted(self, names: Sequence[str]) -> None:
-        """Do nothing, because fetchers and markers learn of deleted topics in other ways."""
+        """Do nothing: fetchers and markers learn of deleted topics in other ways."""
 
     async def stop(self) -> None:
         self.markers.close()
@@ -328,7 +325,7 @@ class NetworkParts:
         tokens = None
         if token_key(config) is not None:
             tokens = DelegationTokens(ground.store, config, ground.clock)
-        # SCRAM credentials and delegation tokens belong to the cluster: one set for all listeners.
+        # All listeners share the cluster's SCRAM credentials and delegation tokens.
         credentials = ScramCredentials(ground.store, tokens)
         self.dynamic_config.follow(USERS, credentials)
         if config.bool("barnabas.connections.end.with.user"):
@@ -393,7 +390,7 @@ class NetworkParts:
             router.end_sessions(principal, mechanism)
 
     def inject(self, faults: RequestFaults | None) -> None:
-        """Consult `faults` for every request on all listeners; None stops this."""
+        """Consult `faults` for every request on every listener; None stops this."""
         for router in self.routers:
             router.inject(faults)
 
@@ -406,7 +403,7 @@ class NetworkParts:
 def _config_listeners(
     partitions: PartitionParts, control: ControllerParts, connections: Connections
 ) -> Sequence[BrokerConfigListener]:
-    """Return each part's method to call when broker settings change."""
+    """Return the methods to call when broker settings change."""
     others = partitions.others
     return (
         partitions.replicas.broker_config_changed,

@@ -1,8 +1,8 @@
 """Splits the lists of a long request into several short requests, and joins their responses.
 
-This is for handlers that process each entry independently. Between two pieces, the event loop
-serves other connections; the connection's own next request waits for the last piece. A request that
-fits into one piece, as nearly all do, is handled unchanged.
+This is for handlers that process each entry independently. Between pieces, the event loop serves
+other connections; the same connection's next request waits for the last piece. A request that fits
+into one piece, as nearly all do, is handled unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ M = TypeVar("M", bound=Message)
 class Lists(NamedTuple):
     """The names of the long lists in a request and in its response, outermost first.
 
-    `asked` contains the request's lists, and `answered` those of the response.
+    `asked` names the request's lists, and `answered` the response's.
     """
 
     asked: tuple[str, ...]
@@ -61,14 +61,14 @@ async def _handle_all(
     outcomes: list[Message | Staged] = []
     for piece in pieces_of(request, lists.asked, most_entries):
         outcome: Any = handle(context, piece)
-        # Await the piece here: the connection's next frame is held back anyway.
+        # Await the piece immediately: the connection's next frame is held back anyway.
         if isinstance(outcome, Hold):
             outcome = await outcome.until
         if asyncio.iscoroutine(outcome):
             outcome = await outcome
         outcomes.append(outcome)
-        # The error applies to the whole request, such as a failed authorization; the other
-        # pieces would fail the same way.
+        # An error for the whole request, such as a failed authorization, would recur in the other
+        # pieces.
         if _is_refusal(outcome):
             break
         await asyncio.sleep(0)
@@ -90,7 +90,7 @@ async def _handle_all(
 
 
 def _is_refusal(outcome: object) -> bool:
-    """Return whether this is a response with an error for the whole request."""
+    """Return whether the response has an error for the whole request."""
     return getattr(outcome, "error_code", NONE) != NONE
 
 
@@ -151,5 +151,5 @@ def _join(whole: Message, more: Message, path: tuple[str, ...]) -> None:
 
 
 def _key(entry: Message) -> object:
-    """Return the first field of a response's entry, which identifies the entry."""
+    """Return a response entry's first field, which identifies it."""
     return getattr(entry, entry.fields[0].name)

@@ -50,7 +50,8 @@ _TOO_LARGE = (MessageTooLarge, RecordListTooLarge, InvalidFetchSize)
 def as_coordinator(error: KafkaError, *, is_of_offsets: bool = False) -> KafkaError:
     """Translate an error of the internal topic's partition to a coordinator error.
 
-    `is_of_offsets` is True for an offset commit, the only request that a client can make too large.
+    `is_of_offsets` is True for an offset commit, the only request for which "too large" makes sense
+    to a client.
     """
     # The client backs off and retries at the same coordinator.
     if isinstance(error, _UNAVAILABLE):
@@ -164,7 +165,7 @@ def join_outcomes(
 
 
 async def settle(outcome: ShardOutcome, replicas: Replicas) -> Message:
-    """Wait for an outcome's response, in a handler that is itself asynchronous."""
+    """Wait for an outcome's response, in a handler that has already awaited something."""
     if isinstance(outcome, Staged):
         replicas.write_staged()
     return await _answer_of(outcome)

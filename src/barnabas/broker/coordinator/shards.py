@@ -176,7 +176,7 @@ class Shards(Generic[M]):
         self._loader = None
 
     def _is_overtaken(self, replica: StateReplica, epoch: int) -> bool:
-        """Return whether this load is obsolete: the partition was dropped or is loaded again."""
+        """Return whether this load is obsolete: the partition was dropped or is being reloaded."""
         return (
             not self._loading
             or self._loading[0] is not replica

@@ -44,7 +44,7 @@ class StateLog(Protocol):
     def log_end_offset(self) -> int: ...
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> Sequence[LogSlice]:
-        """Read whole batches, starting with that of `offset`; none if compaction removed them."""
+        """Read whole batches, starting at `offset`; none if compaction removed them."""
         ...
 
 

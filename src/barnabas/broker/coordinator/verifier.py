@@ -141,7 +141,7 @@ class Verifier(ReplicaListener):
         }
 
     def take(self, topic_partition: TopicPartition, batch: TransactionalBatch) -> int:
-        """Return the coordinator's response about this write, an error code, and forget it.
+        """Remove and return the coordinator's error code for this write.
 
         It is COORDINATOR_NOT_AVAILABLE if the coordinator was not asked, or if a marker was written
         after its response.

@@ -59,7 +59,7 @@ Codes = Mapping[TopicPartition, int]
 def in_pieces(
     value: ControlRequest, partitions_at_once: int = PARTITIONS_AT_ONCE
 ) -> Iterator[ControlRequest]:
-    """Split a request into several, in order, none with more than the maximum number of partitions.
+    """Split a request into several, in order, each within the maximum number of partitions.
 
     A topic in UpdateMetadata is never split.
     """

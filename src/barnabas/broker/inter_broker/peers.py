@@ -1,9 +1,9 @@
-"""Connections to the other brokers of the cluster.
+"""Connects to the other brokers in the cluster.
 
 A peer is reached through its inter-broker listener: the one in `inter.broker.listener.name`, or
 else the one named after the protocol in `security.inter.broker.protocol`. Controllers use the
-listener in `control.plane.listener.name`, if set. Each caller has its own persistent connection,
-because responses arrive in order, and a long poll must not delay other requests.
+listener in `control.plane.listener.name`, if set. Each caller uses its own persistent connection:
+responses arrive in order, and a long poll must not delay other requests.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CONTROLLER = "controller"
 
 
 class Peers:
-    """Opens connections; the caller closes them."""
+    """Opens connections, which the caller closes."""
 
     __slots__ = ("_clock", "_config", "_random")
 
@@ -75,7 +75,7 @@ class Peers:
         return control or inter_broker_listener(config)[0]
 
     def _security(self, listener: str) -> SecurityConfig:
-        """Return the security options for connecting to this listener of another broker."""
+        """Return the security options for connecting to this listener on another broker."""
         config = self._config.value
         from barnabas.client.security.config import SecurityConfig
 

@@ -1,9 +1,9 @@
 """Converts UpdateMetadata values to messages and back.
 
-The topics of the value are complete, but the message may contain only some partitions. The rest
-comes from the receiver's image, and newer partition states are never replaced by older ones. The
-message does not contain the cluster id and reassignments, which are kept from the image, nor the
-epochs of other brokers, which are -1 (unknown).
+Topics in the value are complete, but the message may contain only some of their partitions. The
+rest come from the receiver's image, and a newer partition state is never replaced by an older one.
+The message lacks the cluster id and reassignments, which are kept from the image, and the epochs of
+other brokers, which are -1 (unknown).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def update_metadata_request(
     """Build an UpdateMetadata; `broker_epoch` is the receiver's, and `topics` includes removed
     topics.
 
-    For a removed topic that the controller no longer knows, one partition is sent, which is enough
+    For a removed topic missing from the controller's image, one partition is sent, which is enough
     for Barnabas.
     """
     live = {broker.broker_id for broker in value.brokers}
@@ -169,7 +169,7 @@ def _topic(
     name = topic.topic_name
     known = image.topics.get(name)
     partitions: dict[int, PartitionImage] = {}
-    # A topic with another id is another topic, so keep nothing of the old one.
+    # Another id means another topic, so keep nothing of the old one.
     if known is not None and known.topic_id == topic.topic_id:
         partitions.update(known.partitions)
         config = known.config
@@ -177,7 +177,7 @@ def _topic(
         config = configs[name]
     for each in topic.partition_states:
         before = partitions.get(each.partition_index)
-        # A newer state may already be known.
+        # The image may already contain a newer state.
         if before is None or before.partition_epoch <= each.zk_version:
             partitions[each.partition_index] = _partition(each, before, live)
     return TopicImage(name, topic.topic_id, MappingProxyType(partitions), config)
@@ -196,7 +196,7 @@ def _partition(
         state.controller_epoch,
         tuple(replica for replica in state.offline_replicas if replica in live),
     )
-    # The message has no reassignments; with the same replicas, the reassignment is unchanged.
+    # The message lacks reassignments; with the same replicas, the reassignment is unchanged.
     if before is not None and before.replicas == replicas:
         partition = partition._replace(adding=before.adding, removing=before.removing)
     return partition

@@ -1,8 +1,8 @@
-"""Metrics of the broker's process: memory, CPU, descriptors, event loop lag and GC pauses.
+"""Measures the broker's process: memory, CPU, descriptors, event loop lag and GC pauses.
 
-The `process_*` names are those of Prometheus clients in all languages; Kafka's names describe a
-JVM. Only a broker that serves metrics measures them, because the lag requires a timer and the
-pauses require two calls per collection.
+The `process_*` names are those of every Prometheus client; Kafka's names describe a JVM. They are
+measured only if the broker serves metrics, because the lag requires a timer and the pauses require
+two calls per collection.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _summary(durations: Durations, labels: tuple[tuple[str, str], ...] = ()) -> 
 
 
 def _process_families() -> Iterator[Family]:
-    """Yield the metrics that this system provides: macOS has no /proc."""
+    """Yield the metrics available on this system: macOS lacks /proc."""
     spent = os.times()
     yield counter(
         "process_cpu_seconds_total",

@@ -2,9 +2,9 @@
 
     limits by entity --(user, client id)--> ClientLimits --> a meter per limit and sharing entity
 
-Without quotas, nothing is measured, and a request only pays for checking `is_active`. With quotas,
-only clients that have a quota are measured. A meter is kept for an hour after its last use. Above a
-maximum, the oldest entries are dropped, so that invented client ids cannot use up memory.
+Without quotas, nothing is measured, and a request costs one check of `is_active`. With quotas, only
+clients subject to one are measured. A meter is kept for an hour after its last use. Beyond a
+maximum number, the oldest are dropped, so that invented client ids cannot exhaust memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PERCENT_PER_NS = 100 / 1e9
 
 
 class Limits:
-    """The limits of one kind, by entity. The most specific one applies, users before client ids."""
+    """The limits of one kind, by entity. The most specific applies, users before client ids."""
 
     __slots__ = ("_limits",)
 
@@ -82,7 +82,7 @@ def _places(user: str, client_id: str) -> Iterator[tuple[Entity, Entity]]:
 
 
 class RateMeter:
-    """A meter for the usage of clients that share a limit."""
+    """Measures the usage of clients that share a limit."""
 
     __slots__ = (
         "_most_ms",
@@ -112,7 +112,7 @@ class RateMeter:
         return int(min(max(0.0, self.limit) * self._windows.sure_s, 2**31 - 1))
 
     def record(self, value: float, now_ms: int) -> int:
-        """Count a value; return the throttle time in ms."""
+        """Count a value, and return the throttle time in ms."""
         self.count(value, now_ms)
         throttle_ms = self.throttle_ms(now_ms)
         if throttle_ms:
@@ -142,7 +142,7 @@ class RateMeter:
 
 
 class MutationMeter:
-    """A meter for the partitions that clients sharing a limit have created or deleted."""
+    """Measures the partitions created or deleted by clients that share a limit."""
 
     __slots__ = ("_bucket", "_on_throttled", "_rate", "last_used_ms", "limit", "throttle_times")
 
@@ -171,7 +171,7 @@ class MutationMeter:
         return self._bucket.throttle_ms(self.limit, now_ms)
 
     def record_throttle(self, throttle_ms: int, now_ms: int) -> None:
-        """Note that a client has to wait for this time."""
+        """Record that a client has to wait this long."""
         self.throttle_times.record(throttle_ms, now_ms)
         self._on_throttled(self, throttle_ms)
 
@@ -181,7 +181,7 @@ OnThrottled = Callable[["RateMeter | MutationMeter", int], None]
 
 
 class ClientLimits:
-    """The meters of a client; None if it has no quota of that kind."""
+    """A client's meters; None for each kind of quota that it lacks."""
 
     __slots__ = ("fetch", "mutation", "produce", "request")
 
@@ -257,7 +257,7 @@ class ClientQuotas:
         """Whether any client has a quota."""
 
     def add_listener(self, callback: Callable[[], None]) -> None:
-        """Register a callback for each change of the limits."""
+        """Register a callback for changes to the limits."""
         self._listeners.append(callback)
 
     def set(self, entity: Entity, limits: Mapping[str, float]) -> None:
@@ -279,7 +279,7 @@ class ClientQuotas:
         return None if found is None or found[0] != sharing else found[1]
 
     def has(self, entity: Entity) -> bool:
-        """Return whether an entity has its own limit."""
+        """Return whether an entity has a limit of its own."""
         return any(entity in table for table in self._limits.values())
 
     def close(self) -> None:
@@ -292,7 +292,7 @@ class ClientQuotas:
         return ((kind, sharing, meter) for (kind, sharing), meter in self._meters.items())
 
     def of(self, user: str, client_id: str | None) -> ClientLimits | None:
-        """Return the meters of a client, or None if it has no quota.
+        """Return a client's meters, or None if it has no quota.
 
         Use them immediately: the next request may replace them.
         """

@@ -1,4 +1,4 @@
-"""Counts one request from a client with a quota, from its arrival to its response.
+"""Counts a request from a client with a quota, from its arrival to its response.
 
     arrival --> bytes of Produce are counted, and its connection is muted if there are too many
             --> stage one and each later step: their time is counted
@@ -50,7 +50,7 @@ def is_exempt(context: Context, request: Any) -> bool:
 
 
 class CountedRequest:
-    """Counts a request's usage and how long its client has to wait for it."""
+    """Counts a request's usage, and computes how long its client has to wait."""
 
     __slots__ = (
         "_answered_ns",
@@ -79,7 +79,7 @@ class CountedRequest:
         self._throttle_ms = 0
 
     def begin(self, context: Context, request: Any, stage_one: Callable[[], Outcome]) -> Outcome:
-        """Run stage one of a request, and count it and all later steps."""
+        """Run stage one of a request, counting it and all later steps."""
         if is_exempt(context, request):
             return stage_one()
         if context.api is PRODUCE and self._limits.produce is not None:
@@ -113,7 +113,7 @@ class CountedRequest:
         own_ms = getattr(answer, "throttle_time_ms", 0)  # which a handler may have set
         throttle_ms = max(own_ms, self._throttle_ms, self._count_time())
         if throttle_ms:
-            # Old versions have no such field; their clients are muted anyway.
+            # Old versions lack this field; their clients are muted anyway.
             if own_ms < throttle_ms and hasattr(answer, "throttle_time_ms"):
                 answer.throttle_time_ms = throttle_ms
             self._throttle(throttle_ms)

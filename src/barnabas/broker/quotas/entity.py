@@ -60,5 +60,5 @@ def encode_name(name: str | None) -> str:
 
 def decode_name(name: str) -> str | None:
     """Decode an encoded name; return None for the default."""
-    # Java's URLDecoder reads a plus as a blank.
+    # Java's URLDecoder decodes a plus as a blank.
     return None if name == DEFAULT else unquote_plus(name)

@@ -19,7 +19,7 @@ _INACTIVE_MS = 60 * 60 * 1_000
 
 
 class Excess(NamedTuple):
-    """The limit of an address, and the rate with the connection that was too early."""
+    """An address's limit, and its rate including the connection above it."""
 
     limit: float
     rate: float
@@ -73,12 +73,12 @@ class IpQuotas:
         throttle_ms = min(meter.rate.throttle_ms(limit, now_ms), self._windows.length_ms)
         if throttle_ms:
             meter.excess = Excess(limit, meter.rate.per_second(now_ms))
-            # Otherwise, a client that keeps trying would never be served.
+            # If rejected attempts counted, a client that keeps trying would never be served.
             meter.rate.record(-1, now_ms)
         return throttle_ms
 
     def last_excess(self, address: str) -> Excess:
-        """Return the limit and the rate when this address was throttled the last time."""
+        """Return the limit and the rate when this address was last throttled."""
         return self._meters[address].excess
 
     def rates(self, now_ms: int) -> Iterator[tuple[str, float]]:

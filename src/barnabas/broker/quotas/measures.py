@@ -6,13 +6,13 @@ A rate is measured over samples of one window each and the time that they cover:
     oldest start <------------ covered -------> now      at least (count - 1) windows
 
 A sample begins with the first value after the previous sample ended, and lasts one window. A pause
-therefore leaves a gap between two samples, and the time without values counts. Samples last written
+therefore leaves a gap between two samples, which counts as measured time. Samples last written
 `count` windows ago are obsolete. A burst is measured over at least `count - 1` windows; otherwise
 the first request after a pause would look like a high rate.
 
 A token bucket measures topic changes (KIP-599). It fills at the limit's rate up to a burst. One
-request may overdraw it, however large the request is; then nothing more is admitted until the
-bucket is no longer below zero.
+request of any size may overdraw it; after that, nothing is admitted until the bucket is no longer
+below zero.
 
 The measures read no clock: the time is an argument of each call, and must not decrease.
 """
@@ -74,7 +74,7 @@ class Rate:
         sample.last_ms = now_ms
 
     def _advance(self, now_ms: int) -> _Sample:
-        # Keep one more than the count: the oldest may still reach into the measured time.
+        # Keep one sample more than the count: the oldest may overlap the measured time.
         self._current = (self._current + 1) % (self._windows.kept + 1)
         if self._current == len(self._samples):
             self._samples.append(_Sample(now_ms))
@@ -119,7 +119,7 @@ class Rate:
 
 
 class TokenBucket:
-    """A bucket of tokens for the clients that share a limit; it is full at the start."""
+    """A token bucket for clients that share a limit; full at first."""
 
     __slots__ = ("_at_ms", "_burst_s", "_tokens")
 
@@ -129,7 +129,7 @@ class TokenBucket:
         self._at_ms = 0
 
     def tokens(self, limit: float, now_ms: int) -> float:
-        """Return the number of tokens at that rate per second; negative if overdrawn."""
+        """Return the number of tokens, filled at this rate per second; negative if overdrawn."""
         burst = self._burst_s * limit
         if self._tokens is None:
             self._tokens = burst
@@ -155,7 +155,7 @@ class TokenBucket:
 class Average:
     """The average of the values recorded in the last windows, as Kafka computes throttle times.
 
-    It costs nothing as long as no values are recorded.
+    It costs nothing while no values are recorded.
     """
 
     __slots__ = ("_samples", "_windows")

@@ -7,7 +7,7 @@
 Topics created because a request needs them are counted permissively, and the client is not
 throttled for them: only its next topic change is.
 
-In both modes one topic may overdraw the bucket, however large it is.
+In both modes, one topic of any size may overdraw the bucket.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class MutationQuota:
-    """Counts the partitions of one request. Without a meter, everything is allowed."""
+    """Counts a request's partitions. Without a meter, everything is allowed."""
 
     __slots__ = ("_is_strict", "_meter", "_now_ms", "_throttles", "throttle_ms")
 
@@ -52,15 +52,15 @@ class MutationQuota:
         if meter is None:
             return
         if self._is_strict:
-            # Check this first: a topic that is rejected because the bucket is overdrawn takes
-            # nothing from it.
+            # Check this first: a topic rejected because the bucket is overdrawn must take nothing
+            # from it.
             self._throttle(meter)
             if self.throttle_ms:
                 raise ThrottlingQuotaExceeded("The throttling quota has been exceeded.")
             meter.take(partitions, self._now_ms)
             return
         meter.take(partitions, self._now_ms)
-        # A topic that was created because a request needed it is only counted.
+        # A topic created because a request needed it is counted without throttling.
         if self._throttles:
             self._throttle(meter)
 

@@ -1,4 +1,4 @@
-"""Finds where one entity's quotas are stored and edits them, for AlterClientQuotas.
+"""Locates and edits an entity's stored quotas, for AlterClientQuotas.
 
 The checks and error messages are Kafka's; quotas that Kafka accepts but cannot apply are also
 rejected.
@@ -89,7 +89,7 @@ def edit_of(path: str, changes: Sequence[Change]) -> Edit:
 
 
 def _text(key: str, value: float) -> str:
-    """Return the value as Kafka writes it."""
+    """Return the value in Kafka's notation."""
     if not isfinite(value):
         raise InvalidRequest(f"Configuration {key} must be a number")
     if key in _FRACTIONS:

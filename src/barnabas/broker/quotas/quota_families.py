@@ -5,9 +5,9 @@
     kafka.server:type=socket-server-metrics,ip=10.0.0.1  connection-accept-rate
         kafka_server_socket_server_metrics_connection_accept_rate{ip="10.0.0.1"}
 
-A broker without quotas exports none of them. Clients can invent client ids, each of which would
-remain as a series in the system that collects the metrics. Therefore, only the most recently used
-ids and the addresses that connect fastest are shown.
+A broker without quotas exports none of them. Clients can invent client ids, and each would leave a
+series in the system that collects the metrics. Therefore, only the most recently used ids and the
+addresses with the highest connection rates are shown.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _of_clients(meters: list[_Meter], now_ms: int) -> Iterator[Family]:
 
 
 def _labels(kind: str, sharing: Entity) -> tuple[tuple[str, str], ...]:
-    """Return the labels, without any part that the quota does not use."""
+    """Return the labels, omitting parts that the quota does not use."""
     found = [("resource", _RESOURCES[kind])]
     if sharing.user:
         found.append(("user", decode_name(sharing.user) or ""))

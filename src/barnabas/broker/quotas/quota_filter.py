@@ -13,10 +13,10 @@ from barnabas.errors import InvalidRequest, UnsupportedVersion
 from barnabas.named_tuple import NamedTuple
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
-"""The types of entity parts on the wire."""
+"""The wire names of entity part types."""
 
 EXACT, DEFAULT, ANY = 0, 1, 2
-"""The ways in which a part matches, as codes on the wire."""
+"""The ways to match a part, as wire codes."""
 
 _MATCHES = (EXACT, DEFAULT, ANY)
 _SHOWN = {USER: "user", CLIENT_ID: "client", IP: "ip"}
@@ -26,7 +26,7 @@ Named = Mapping[str, str | None]
 
 
 class Component(NamedTuple):
-    """The condition on the part with one type."""
+    """A condition on the part of one type."""
 
     match_type: int
     name: str | None  # for EXACT
@@ -68,7 +68,7 @@ class QuotaFilter:
                 return False
             if component.match_type == DEFAULT and name is not None:
                 return False
-        # If strict, the entity has exactly the requested parts.
+        # If strict, the entity must consist of exactly the requested parts.
         return not self._is_strict or entity.keys() == self._components.keys()
 
 

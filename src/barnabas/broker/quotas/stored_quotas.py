@@ -1,4 +1,4 @@
-"""Reads the quotas from the metadata tree and follows their changes; see `entity` for the paths.
+"""Reads quotas from the metadata tree and watches for changes; see `entity` for the paths.
 
 An unusable value (written by hand or by another version) is logged and ignored.
 """
@@ -45,7 +45,7 @@ class StoredQuotas:
             self._apply(path, node)
 
     async def on_changed(self, path: str) -> None:
-        """Read the quotas of one entity again."""
+        """Reread one entity's quotas."""
         self._apply(path, await self._store.read(config_path(path)))
 
     def _apply(self, path: str, node: Znode | None) -> None:
@@ -81,7 +81,7 @@ class StoredQuotas:
 async def quotas_in(
     store: MetadataStore,
 ) -> list[tuple[dict[str, str | None], dict[str, float]]]:
-    """Return all entities that have quotas, by their parts' types and names, with the quotas."""
+    """Return the quotas of all entities that have any, by the entity's types and names."""
     found = []
     for path, node in await _nodes(store):
         quotas = _quotas_of(path, node)

@@ -1,10 +1,10 @@
 """Adds an event when a quota starts to throttle clients, and one when the throttling ends (IN-1).
 
-The clients that share a quota are one entity. An entity counts as throttled until a whole quota
-window (`quota.window.num` times `quota.window.size.seconds`) has passed without a throttled
-request, so that a client at its limit has two events, however many requests it sends. The number of
-entities with events is limited; a counter includes every throttled request. Requests that are not
-throttled cost nothing here.
+Clients that share a quota are one entity. An entity counts as throttled until a whole quota window
+(`quota.window.num` times `quota.window.size.seconds`) has passed without a throttled request. A
+client at its limit thus causes two events, however many requests it sends. The number of entities
+with events is limited; a counter includes every throttled request. Requests that are not throttled
+cost nothing here.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Meter(Protocol):
 
 
 class _Throttled:
-    """An entity that is throttled now."""
+    """A throttled entity."""
 
     __slots__ = ("began_ms", "limit", "longest_ms", "times", "until_ms")
 
@@ -94,7 +94,7 @@ class ThrottleEvents:
         metrics.declare(self._families)
 
     def add(self, kind: str, entity: Entity, meter: Meter, throttle_ms: int) -> None:
-        """Count a throttled request, and add the event if its entity's throttling begins."""
+        """Count a throttled request, and add an event if it is the first for its entity."""
         self._counts[kind] += 1
         now_ms = self._clock.monotonic_ms()
         key = kind, entity
@@ -189,7 +189,7 @@ def _amount(kind: str, value: float) -> str:
 
 
 def _name(entity: Entity) -> str:
-    """Return a name such as `user alice, client-id web`, as safe text of limited length."""
+    """Return a sanitised, truncated name such as `user alice, client-id web`."""
     parts = (("user", entity.user), ("client-id", entity.client_id))
     return ", ".join(f"{part} {_short(name)}" for part, name in parts if name)
 

@@ -28,7 +28,7 @@ class Staged:
     def answer(self) -> Message | Later | None:
         """Return the response, or a coroutine that returns it; called once the logs are written.
 
-        None means that the request has no response.
+        None means that there is no response.
         """
 
 

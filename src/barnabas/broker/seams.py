@@ -1,6 +1,5 @@
-"""Defines the seams between a broker and its machine, which the simulator replaces.
-
-The metadata store is the fourth seam and is passed separately, because brokers share it.
+"""Defines the seams between a broker and its machine, which the simulator replaces. The metadata
+store is a seam too, but is passed separately, because brokers share it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # exists only on Linux
 
 
 def _nothing() -> None:
-    """Do nothing, because a broker must not configure the collector of a shared process."""
+    """Do nothing: a broker must not configure the garbage collector of a shared process."""
 
 
 class Seams(NamedTuple):
@@ -37,7 +36,7 @@ class Seams(NamedTuple):
     boot_id: Callable[[], bytes]
     """Identifies this boot of the machine; empty if unknown."""
     threads: Callable[[], DiskThreads] = new_disk_threads
-    """The threads for blocking disk I/O of one broker."""
+    """Creates the threads for one broker's blocking disk I/O."""
     cleans_inline: bool = False
     """Whether logs must be compacted in this process, without a child process (`log_cleaner`)."""
     descriptors: Callable[[], Descriptors] = of_this_process

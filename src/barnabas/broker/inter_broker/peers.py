@@ -48,10 +48,10 @@ class Peers:
         timeout_ms: int,
         memory: MemoryPool | None = None,
     ) -> Channel:
-        """Return a connection for requests; `timeout_ms` is how long a response may take.
+        """Return a connection; `timeout_ms` is how long a response may take.
 
-        `purpose` becomes part of the client id, for the peer's logs; `memory` provides the receive
-        buffers, instead of the connection itself. Raises ConnectionLost or NoAnswer.
+        `purpose` becomes part of the client id, for the peer's logs; `memory`, if given, provides
+        the receive buffers. Raises ConnectionLost or NoAnswer.
         """
         # Imported here, so that a standalone broker does not load them.
         from barnabas.client.channel import BrokerAddress, Channel, Seams, dial_tcp

@@ -60,7 +60,7 @@ class IpQuotas:
     def throttle_ms(self, address: str, now_ms: int) -> int:
         """Count a new connection and return 0, or return the throttle time (ms) if it is too early.
 
-        A connection that is too early is not counted, and is closed after the throttle time.
+        A connection above the limit is not counted, and is closed after the throttle time.
         """
         limit = self._limits.get(address, self._limits.get(DEFAULT))
         # Neither this address nor the default has a limit.

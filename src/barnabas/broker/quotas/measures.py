@@ -103,7 +103,7 @@ class Rate:
         return max(1, passed_ms)
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
-        """Return how long to stay idle until the rate falls to the limit; 0 if it is not above it.
+        """Return how long to stay idle until the rate falls to the limit; 0 if it is not above.
 
         With a limit of 0 any usage is too much, however long the client waits.
         """

@@ -38,7 +38,7 @@ class Change(NamedTuple):
 def path_of(parts: Sequence[tuple[str, str | None]]) -> str:
     """Return the entity's path below `/config`, from its parts' types and names.
 
-    A name of None stands for the default. Raises InvalidRequest.
+    None as a name stands for the default. Raises InvalidRequest.
     """
     if not parts:
         raise InvalidRequest("Invalid empty client quota entity")
@@ -61,7 +61,7 @@ def path_of(parts: Sequence[tuple[str, str | None]]) -> str:
 
 
 def _check_address(name: str | None) -> None:
-    """Reject host names, which Kafka looks up, as they would need repeated lookups."""
+    """Reject host names, which Kafka looks up, because they would need repeated lookups."""
     if name is None:
         return
     try:

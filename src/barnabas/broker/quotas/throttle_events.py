@@ -114,7 +114,7 @@ class ThrottleEvents:
     def on_limits_changed(self, limit_of: Callable[[str, Entity], float | None]) -> None:
         """End the throttling of entities whose limit was changed or removed.
 
-        If they exceed the new limit, their throttling begins again.
+        If they exceed the new limit, it begins again.
         """
         now_ms = self._clock.monotonic_ms()
         for (kind, entity), one in list(self._now.items()):

@@ -1,12 +1,11 @@
-"""Sends the ISR changes that leaders on this broker propose to the controller (KIP-497).
+"""Sends the controller the ISR changes that leaders on this broker propose (KIP-497).
 
 Below inter.broker.protocol.version 2.7, the leader writes the ISR itself instead of asking the
 controller (`zk_alter_partition`).
 
 All proposals of one turn of the event loop go into one request, and only one request is in flight;
 later proposals go into the next one. If the controller cannot be reached or has resigned, a
-proposal is resent until it is answered, unless the partition has another leader or leader epoch by
-then.
+proposal is resent until it is answered or the partition's leader or leader epoch changes.
 """
 
 from __future__ import annotations
@@ -44,8 +43,7 @@ Answers = Mapping["TopicPartition", "IsrAnswer"]
 
 
 class IsrApproval(Protocol):
-    """Approves ISR changes; raises BarnabasError if the whole request is rejected or not
-    answered.
+    """Approves ISR changes. Raises BarnabasError if the whole request is rejected or unanswered.
     """
 
     async def __call__(self, pending: Sequence[PendingProposal]) -> Answers: ...
@@ -68,7 +66,7 @@ class LocalController(Protocol):
 
 
 class ControllerApproval:
-    """Asks the controller, here or on another broker."""
+    """Asks the controller, on this broker or another."""
 
     __slots__ = ("_config", "_controller", "_links", "_view")
 
@@ -87,7 +85,7 @@ class ControllerApproval:
     async def __call__(self, pending: Sequence[PendingProposal]) -> Answers:
         view, controller = self._view, self._controller
         proposals = [each.proposal for each in pending]
-        # The controller on this broker is asked directly, without a connection to itself.
+        # Ask a controller on this broker directly, without a connection.
         if controller.is_active:
             return await controller.alter_partitions(view.broker_id, view.broker_epoch, proposals)
         controller_id = controller.controller_id
@@ -140,8 +138,7 @@ class AlterPartition:
                 backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
 
     async def _settle(self, pending: Sequence[PendingProposal]) -> bool:
-        """Send a request once; return whether all proposals were accepted. Unanswered proposals are
-        requeued.
+        """Send a request once, requeue unanswered proposals, and return whether all were accepted.
         """
         try:
             answers = await self._approval(pending)
@@ -158,11 +155,11 @@ class AlterPartition:
         return False
 
     async def _hand_out(self, pending: Sequence[PendingProposal], answers: Answers) -> bool:
-        """Pass each proposal its response, and return whether all were accepted."""
+        """Pass each response to its proposal, and return whether all were accepted."""
         updates = []
         for each in pending:
             answer = answers[each.proposal.topic_partition]
-            # Do not log partitions that another broker leads by now.
+            # Do not log partitions that another broker now leads.
             if answer.error_code == NONE and each.is_led:
                 updates.append(IsrUpdate(each.partition, answer, each.lags))
             if not each.answer.done():

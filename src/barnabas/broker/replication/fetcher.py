@@ -2,9 +2,9 @@
 
     ask -> append, write, partition by partition -> (flush, where required) -> ask
 
-One request is in flight at a time; it acknowledges all records below its fetch offsets, which are
-already written here. A failing partition is skipped for `replica.fetch.backoff.ms` and does not
-delay the others. If the leader cannot be reached, the fetcher retries until the controller appoints
+One request is in flight at a time; it acknowledges all records below its fetch offsets, which this
+broker has written. A failing partition is skipped for `replica.fetch.backoff.ms` and does not delay
+the others. If the leader cannot be reached, the fetcher retries until the controller appoints
 another leader.
 """
 
@@ -55,7 +55,7 @@ _SESSION_LOST = (FetchSessionIdNotFound, InvalidFetchSessionEpoch, FetchSessionT
 
 
 class Fetcher:
-    """Fetches some partitions of one leader until `close`."""
+    """Fetches some partitions from one leader until `close`."""
 
     __slots__ = (
         "_backoff_ms",
@@ -101,7 +101,7 @@ class Fetcher:
         self._requests.limit(_limits(config))
 
     def follow(self, replica: Replica) -> None:
-        """Start to replicate the partition; call this again in each new leader epoch."""
+        """Start replicating the partition; call this again in each new leader epoch."""
         name = replica.topic_partition
         before = self._followed.get(name)
         # A new replica object has its own log, which may end at another offset.
@@ -113,7 +113,7 @@ class Fetcher:
         self._work.set()
 
     def unfollow(self, name: TopicPartition) -> None:
-        """Stop replicating the partition; drop data that still arrives for it."""
+        """Stop replicating the partition; drop any data that still arrives for it."""
         if self._followed.pop(name, None) is not None:
             self._requests.forget(name)
 
@@ -122,7 +122,7 @@ class Fetcher:
         self._task.cancel()
 
     async def wait_closed(self) -> None:
-        """Wait until the connection is closed, after `close`."""
+        """Wait until the connection is closed; called after `close`."""
         await self._ended.wait()
 
     # --- the loop --------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class Fetcher:
             _log.info("fetching from broker %d again", self.leader_id)
 
     def _lost(self, error: BarnabasError) -> None:
-        """Log the lost connection once, not at every attempt."""
+        """Log the lost connection once, not for every attempt."""
         is_news = not (self._is_lost or self._parts.view.is_cluster_stopping)
         level = logging.WARNING if is_news else logging.DEBUG
         self._is_lost = True
@@ -211,7 +211,7 @@ class Fetcher:
         lost: dict[TopicPartition, Followed] = {}
         for answered in self._requests.on_answer(response):
             followed = self._followed.get(answered.topic_partition)
-            # The partition got another leader while the request was in flight.
+            # The leader changed while the request was in flight.
             if followed is None:
                 continue
             if followed.is_cut:  # it was truncated earlier, without a file descriptor for the sync
@@ -236,7 +236,7 @@ class Fetcher:
         if cut:
             await self._settle(cut)
         for replica in flushing:
-            # Do not acknowledge records that need a flush before they are flushed.
+            # Records that need a flush must be flushed before they are acknowledged.
             await replica.wait_for_flush(replica.log.log_end_offset)
         if lost:
             await self._find_bounds(lost)
@@ -286,7 +286,7 @@ class Fetcher:
             self._ask_for(followed)
 
     async def _find_bounds(self, lost: dict[TopicPartition, Followed]) -> None:
-        """Get the start and end offsets of the leader's logs, for partitions that are out of
+        """Fetch the start and end offsets of the leader's logs, for partitions that are out of
         range.
         """
         backoff_ms = self._parts.config.int("replica.fetch.backoff.ms")
@@ -334,7 +334,7 @@ class Fetcher:
     # --- failing partitions ----------------------------------------------------------------------
 
     def _rest(self, followed: Followed, wait_ms: int) -> None:
-        """Skip the partition for a while, because the next fetch would fail in the same way."""
+        """Skip the partition for a while, because the next fetch would fail the same way."""
         name = followed.replica.topic_partition
         if self._followed.get(name) is not followed:
             return

@@ -2,8 +2,8 @@
 
 There are up to `num.replica.fetchers` fetchers per leader, and a hash of the partition's name
 selects one. A fetcher starts with its first partition and ends with its last. Invariant: at most
-one fetcher replicates a partition, and it fetches from the leader that the controller appointed
-last.
+one fetcher replicates a partition, and it fetches from the last leader that the controller
+appointed.
 """
 
 from __future__ import annotations
@@ -48,16 +48,15 @@ class Fetchers(ReplicaListener):
     def on_following(self, replica: Replica, leader_id: int) -> None:
         """Replicate the partition from this leader, in its current leader epoch.
 
-        A leader of -1 means that there is none. The leader's address is looked up in the image when
-        needed.
+        A leader of -1 means none. The leader's address is looked up in the image when needed.
         """
         name = replica.topic_partition
         fetcher = None
         if leader_id not in (_NO_LEADER, self._parts.view.broker_id) and not self._is_stopped:
             fetcher = self._fetcher(leader_id, _spread(name) % self._count)
         before = self._homes.get(name)
-        # Remove it from the previous leader's fetcher first: two fetchers must not append to one
-        # log.
+        # Remove it from the previous leader's fetcher first: two fetchers must not append to the
+        # same log.
         if before is not None and before is not fetcher:
             self._leave(name, before)
         if fetcher is not None:
@@ -65,7 +64,7 @@ class Fetchers(ReplicaListener):
             fetcher.follow(replica)
 
     def on_unfollowing(self, replica: Replica) -> None:
-        """Stop copying the partition, and drop data that still arrives for it."""
+        """Stop replicating the partition, and drop any data that still arrives for it."""
         fetcher = self._homes.get(replica.topic_partition)
         if fetcher is not None:
             self._leave(replica.topic_partition, fetcher)
@@ -78,8 +77,7 @@ class Fetchers(ReplicaListener):
             followed.on_log_moved()
 
     def lag(self, topic_partition: TopicPartition) -> Lag | None:
-        """Return the lag of a partition behind its leader; None if this broker does not follow
-        it.
+        """Return a partition's lag behind its leader; None if this broker does not follow it.
         """
         fetcher = self._homes.get(topic_partition)
         followed = None if fetcher is None else fetcher.partitions.get(topic_partition)
@@ -87,7 +85,8 @@ class Fetchers(ReplicaListener):
 
     def families(self) -> Iterator[Family]:
         """Yield the lag of each followed partition (RE-14)."""
-        # The client id is that of Kafka's fetcher thread: the fetcher's number and the leader's id.
+        # The client id is that of a fetcher thread in Kafka, with the fetcher's number and leader's
+        # id.
         now_ms = self._parts.replicas.clock.monotonic_ms()
         yield gauge(
             "kafka.server:type=FetcherLagMetrics,name=ConsumerLag",
@@ -119,7 +118,7 @@ class Fetchers(ReplicaListener):
                     self.on_following(followed.replica, fetcher.leader_id)
 
     async def stop(self) -> None:
-        """Stop replication; return when all fetchers have stopped."""
+        """Stop replication, and wait until all fetchers have stopped."""
         self._is_stopped = True
         fetchers = list(self._by_leader.values())
         self._by_leader.clear()
@@ -140,7 +139,7 @@ class Fetchers(ReplicaListener):
         del self._homes[name]
         fetcher.unfollow(name)
         if not fetcher.partitions:
-            # The controller's next request may add another partition to it.
+            # Not immediately: the controller's next request may add another partition to it.
             asyncio.get_running_loop().call_soon(self._close_idle)
 
     def _close_idle(self) -> None:

@@ -1,7 +1,7 @@
 """Runs a followed partition's state machine on its log.
 
 It enforces the order "append, write, fetch": the next fetch acknowledges all records below its
-offset, so the machine learns only of records that have been written.
+offset, so the machine is told only of records that have been written.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _NO_EPOCH = -1
 
 
 class Lag(NamedTuple):
-    """How far a follower is behind, according to its leader's last response."""
+    """How far a follower lags, according to its leader's last response."""
 
     records: int
-    """The number of records below the leader's high watermark that are missing here."""
+    """The number of records below the leader's high watermark that this replica lacks."""
     ms: int
     """How long records have been missing."""
 
 
 class Followed:
-    """A partition in its fetcher, from one LeaderAndIsr to the next."""
+    """A partition that a fetcher replicates, from one LeaderAndIsr to the next."""
 
     __slots__ = (
         "_behind_since_ms",
@@ -104,7 +104,7 @@ class Followed:
     def on_answer(self, sent: FetchFrom, got: Fetched, records: memoryview, now_ms: int) -> Step:
         """Apply a decoded response and its records, like `take`."""
         step = self._follower.on_answer(sent, got)
-        # This is the only step that uses the records.
+        # No other step uses the records.
         if type(step) is Append:
             before = self.replica.log.log_end_offset
             # An empty response counts too: it can raise the high watermark (RE-6).
@@ -126,7 +126,7 @@ class Followed:
         return step
 
     def on_log_moved(self) -> None:
-        """Use the log in another directory from now on."""
+        """Switch to the log in another directory."""
         self._follower.on_log_moved(self.replica.log)
 
     def lag(self, now_ms: int) -> Lag:
@@ -174,7 +174,7 @@ class Followed:
 
     @property
     def is_cut(self) -> bool:
-        """Whether a truncation of the log is not on disk yet: see `settling`."""
+        """Whether a truncation of the log has yet to reach the disk: see `settling`."""
         return self.replica.log.unsettled is not None
 
     def _cut(self, step: Step) -> None:
@@ -198,7 +198,7 @@ class Followed:
 def settling(store: LogStore, cut: Sequence[Followed]) -> Steps[None]:
     """Sync the truncations of these logs, with one wait for the disk.
 
-    Without a free file descriptor, some remain unsynced until the logs are written to or this is
+    Without a free file descriptor, some stay unsynced until the logs are written to or this is
     called again.
     """
     replicas = {each.replica.topic_partition: each.replica for each in cut}
@@ -227,7 +227,7 @@ def settling(store: LogStore, cut: Sequence[Followed]) -> Steps[None]:
 
 
 def _say_lost(events: EventLog, replica: Replica, step: Truncate | StartAt) -> None:
-    """Report which records of the follower are removed, and why."""
+    """Report which of the follower's records are removed, and why."""
     name, epoch = replica.topic_partition, replica.partition.leader_epoch
     if step.lost_committed:
         lost = counted(step.lost_committed, "record")
@@ -251,7 +251,7 @@ def _say_lost(events: EventLog, replica: Replica, step: Truncate | StartAt) -> N
             name.topic,
             name.partition,
             broker=replica.partition.broker_id,
-            # No consumer has read records that were never committed.
+            # Records that were never committed have not been read by any consumer.
             is_harmless=not step.lost_committed,
             is_warning=bool(step.lost_committed),
         ),

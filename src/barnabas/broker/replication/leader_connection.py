@@ -1,7 +1,7 @@
 """Manages a fetcher's connection to a leader, for Fetch and ListOffsets.
 
-One request is in flight at a time. `open` replaces a lost connection and looks up the leader's
-address again, because the leader may have restarted at another address.
+One request is in flight at a time. `open` replaces a lost connection. It looks up the leader's
+address again, because the leader may have restarted at another one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _EARLIEST, _LATEST = -2, -1
 _BUFFERS = 2
 _ROOM_BYTES = 4096
-"""Extra buffer space, so that the last read of a response does not fill the buffer."""
+"""Extra space, so that the last read of a response does not fill the buffer."""
 
 
 class Bounds(NamedTuple):
@@ -53,8 +53,8 @@ class ReceiveMemory(MemoryPool):
 
     One response is in flight at a time, and its records are views of the buffer until they are
     written; in the meantime, the event loop may need the next buffer. Therefore, two buffers are
-    enough. Each grows to the size of the largest response, so no response has to be copied, and the
-    kernel need not clear new pages. The fetch size is limited, so this pool needs no limit.
+    enough. Each grows to the size of the largest response, so responses are not copied and the
+    kernel need not clear new pages. The fetch size is limited, so the buffers need no limit.
     """
 
     __slots__ = ("_buffers", "_largest_bytes")
@@ -78,7 +78,7 @@ class ReceiveMemory(MemoryPool):
         return buffer
 
     def give(self, buffer: bytearray) -> None:
-        """Do nothing, because a buffer is in use as long as there are views of it."""
+        """Do nothing: a buffer is in use as long as there are views of it."""
 
 
 class LeaderConnection:
@@ -138,7 +138,7 @@ class LeaderConnection:
         return known
 
     def close(self) -> None:
-        """Close the connection, if there is one."""
+        """Close any connection."""
         channel, self._channel = self._channel, None
         if channel is not None:
             channel.close()

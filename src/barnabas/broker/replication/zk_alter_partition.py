@@ -1,8 +1,8 @@
 """Writes ISR changes to the metadata store, below inter.broker.protocol.version 2.7 (RE-9).
 
-A leader writes the partition's state node, expecting the version that it knows. If another broker
-has written the node, the write fails, and the controller sends the current state. As in Kafka, the
-controller is notified later, of many changes at once.
+A leader writes the partition's state node on condition that its version is the last one it saw. If
+another broker has written the node, the write fails, and the controller sends the current state. As
+in Kafka, the controller is notified with a delay, of many changes at once.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class ZkAlterPartition:
             self._task.cancel()
 
     async def __call__(self, pending: Sequence[PendingProposal]) -> _Answers:
-        """Return a response to each proposal, as a controller would. Raises MetadataError."""
+        """Respond to each proposal as a controller would. Raises MetadataError."""
         answers: _Answers = {}
         for first in range(0, len(pending), _AT_ONCE):
             left = {
@@ -107,7 +107,7 @@ class ZkAlterPartition:
         ]
         try:
             await self._store.commit(sets)
-        # If one of many proposals conflicts, reject only that one and retry the other proposals.
+        # If one of many proposals conflicts, reject only that one and retry the others.
         except (BadVersion, NoNode) as error:
             answers = await self._conflicts(wanted)
             if not answers:

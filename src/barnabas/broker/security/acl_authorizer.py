@@ -1,9 +1,9 @@
-"""Authorizes requests by the ACLs in the metadata tree (SE-4), and caches its decisions.
+"""Authorizes requests by the ACLs in the metadata tree (SE-4), and caches the decisions.
 
 A decision depends only on the ACLs, the principal, its host, the operation and the resource, so it
 is cached until an ACL changes, and a repeated request costs one lookup. A separate logger writes
-denials at INFO and grants at DEBUG, in Kafka's wording; many decisions of one kind for one client
-become a few lines and a count.
+denials at INFO and grants at DEBUG, in Kafka's wording; repeated decisions of one kind for a client
+are reduced to a few lines and a count.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class AclAuthorizer:
         client = context.client
         question = (client.principal, client.address, needs, resource_name)
         answer = self._decisions.get(question)
-        # Check the log level each time: it can change while the broker runs (KIP-412).
+        # Check the log level each time, because it can change while the broker runs (KIP-412).
         logs_grants = _audit.isEnabledFor(logging.DEBUG)
         if answer and not logs_grants:
             return True  # the usual case
@@ -114,8 +114,8 @@ class AclAuthorizer:
 
 
 def super_users(text: str) -> list[str]:
-    """Parse principals such as `User:alice;User:CN=broker,O=x`. Raises ConfigError for anything
-    else.
+    """Parse principals such as `User:alice;User:CN=broker,O=x`. Raises ConfigError if they are
+    invalid.
     """
     from barnabas.errors import ConfigError
 

@@ -66,8 +66,8 @@ def filter_of(message: FilterMessage) -> AclFilter | None:
 
 
 def check_creations(creations: list[AclCreation]) -> None:
-    """Raise CorruptData for a code 0, or UnknownServerError for a code that only filters may have.
-    As in Kafka, both fail the whole request.
+    """Raise CorruptData for a code 0, or UnknownServerError for a code valid only in filters. As in
+    Kafka, both fail the whole request.
     """
     for each in creations:
         codes = (
@@ -84,8 +84,7 @@ def check_creations(creations: list[AclCreation]) -> None:
 
 def binding_of(creation: AclCreation) -> AclBinding:
     """Return the ACL to create. Raises InvalidRequest if the ACL is invalid."""
-    # The only cluster resource is named `kafka-cluster`; an ACL with another name would never
-    # apply.
+    # The only cluster resource is `kafka-cluster`; an ACL with another name would never apply.
     if creation.resource_type == ResourceType.CLUSTER and creation.resource_name != CLUSTER_NAME:
         raise InvalidRequest(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if not creation.resource_name:

@@ -74,7 +74,7 @@ Entries = frozenset[AclEntry]
 
 
 class _Known(NamedTuple):
-    """A resource pattern's node as it was read; the version is None if the node does not exist."""
+    """A resource pattern's node as read; the version is None if the node does not exist."""
 
     entries: Entries
     version: int | None
@@ -124,7 +124,7 @@ class AclStore:
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Create missing base nodes, read all ACLs, and start to follow changes.
+        """Create missing base nodes, read all ACLs, and start watching for changes.
 
         Raises MetadataError or CorruptData if they cannot be read completely.
         """
@@ -167,7 +167,7 @@ class AclStore:
         errors: dict[AclBinding, KafkaError] = {}
         valid = []
         for binding in bindings:
-            # The name is the last part of a node's path, so it must not contain a slash.
+            # The name is the last part of the node's path, so it must not contain a slash.
             if "/" in binding.pattern.name:
                 errors[binding] = InvalidRequest(
                     f"{binding.pattern.name!r}: the resource name of an ACL must not contain a "
@@ -187,7 +187,7 @@ class AclStore:
     async def delete(self, filters: Sequence[AclFilter]) -> list[list[Deleted]]:
         """Remove the ACLs that match filters.
 
-        Each is reported for the first filter that it matches.
+        An ACL is reported for the first filter that it matches.
         """
         results: list[list[Deleted]] = [[] for _ in filters]
         async with self._lock:
@@ -245,8 +245,8 @@ class AclStore:
                     return
                 try:
                     await self._commit(pattern, known.version, after)
-                # Another broker was faster, or the response was lost. Read the node again: if
-                # the commit succeeded, `edit` finds nothing to do.
+                # Another broker was faster, or the response was lost. Reread the node: if the
+                # commit succeeded, `edit` finds nothing to do.
                 except (BadVersion, NoNode, NodeExists, OutcomeUnknown):
                     await asyncio.sleep((_BACKOFF_MS + self._random.below(_JITTER_MS)) / 1000)
                     known = await self._load(pattern)
@@ -265,7 +265,7 @@ class AclStore:
         operation: Operation
         if not after:
             assert version is not None, f"{pattern} without a node had rules"
-            # As in Kafka, delete a resource pattern's node together with its last ACL.
+            # As in Kafka, delete a resource pattern's node with its last ACL.
             operation = Delete(path, version)
         elif version is None:
             operation = Create(path, acl_nodes.encode_entries(after))

@@ -66,8 +66,7 @@ class ClusterView:
         return self._broker_epoch
 
     def on_registered(self, broker_epoch: int) -> None:
-        """Store the epoch of a new registration; requests for an earlier one are then rejected.
-        """
+        """Store the epoch of a new registration; requests for an earlier one are then rejected."""
         self._broker_epoch = broker_epoch
         self._is_registered.set()
 

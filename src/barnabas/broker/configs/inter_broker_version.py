@@ -16,8 +16,7 @@ NAME: Final = "inter.broker.protocol.version"
 _FORM: Final = re.compile(r"(\d+)\.(\d+)(?:\.\d+)*(?:-IV(\d+))?")
 _LAST: Final = 1_000
 _ALTER_PARTITION: Final = (2, 7, 2)
-"""2.7-IV2: from this version on, only the controller writes ISRs, at leaders' request (KIP-497).
-"""
+"""2.7-IV2: from this version on, only the controller writes ISRs, at leaders' request (KIP-497)."""
 
 
 def writes_isrs(version: str) -> bool:

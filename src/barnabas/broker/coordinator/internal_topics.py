@@ -118,8 +118,7 @@ def _origin(config: BrokerConfig, key: str) -> str:
 
 
 def _reason(name: str, config: BrokerConfig, outcome: KafkaError) -> str:
-    """Return the reason; with too few brokers for the replication factor, it names the setting.
-    """
+    """Return the reason; with too few brokers for the replication factor, it names the setting."""
     if not isinstance(outcome, InvalidReplicationFactor):
         return str(outcome)
     key = REPLICATION_FACTORS[name]

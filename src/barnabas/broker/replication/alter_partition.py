@@ -43,8 +43,7 @@ Answers = Mapping["TopicPartition", "IsrAnswer"]
 
 
 class IsrApproval(Protocol):
-    """Approves ISR changes. Raises BarnabasError if the whole request is rejected or unanswered.
-    """
+    """Approves ISR changes. Raises BarnabasError if the whole request is rejected or unanswered."""
 
     async def __call__(self, pending: Sequence[PendingProposal]) -> Answers: ...
 

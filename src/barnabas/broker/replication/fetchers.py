@@ -77,8 +77,7 @@ class Fetchers(ReplicaListener):
             followed.on_log_moved()
 
     def lag(self, topic_partition: TopicPartition) -> Lag | None:
-        """Return a partition's lag behind its leader; None if this broker does not follow it.
-        """
+        """Return a partition's lag behind its leader; None if this broker does not follow it."""
         fetcher = self._homes.get(topic_partition)
         followed = None if fetcher is None else fetcher.partitions.get(topic_partition)
         return None if followed is None else followed.lag(self._parts.replicas.clock.monotonic_ms())
@@ -139,7 +138,7 @@ class Fetchers(ReplicaListener):
         del self._homes[name]
         fetcher.unfollow(name)
         if not fetcher.partitions:
-            # Not immediately: the controller's next request may add another partition to it.
+            # Close it later: the controller's next request may add another partition to it.
             asyncio.get_running_loop().call_soon(self._close_idle)
 
     def _close_idle(self) -> None:

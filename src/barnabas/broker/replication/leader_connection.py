@@ -138,7 +138,7 @@ class LeaderConnection:
         return known
 
     def close(self) -> None:
-        """Close any connection."""
+        """Close the connection, if it is open."""
         channel, self._channel = self._channel, None
         if channel is not None:
             channel.close()

@@ -351,7 +351,7 @@ class AclStore:
             _log.error(
                 "denying everyone access to %s because its ACLs cannot be read: %s", pattern, error
             )
-            # A DENY rule that cannot be read must still deny (SE-4).
+            # An unreadable DENY rule must still deny (SE-4).
             entries = frozenset({_DENY_ALL})
         self._apply(pattern, entries)
 
@@ -359,7 +359,7 @@ class AclStore:
         async with self._lock:
             self._is_stale = False
             found = await self._read_all()
-            # Forget patterns whose nodes were deleted while no watch was set and whose change
+            # Forget patterns whose nodes were deleted while no watch was set, and whose change
             # nodes are gone.
             gone = set(self._rules.patterns()) - {pattern for pattern, _ in found}
             for pattern, node in found:

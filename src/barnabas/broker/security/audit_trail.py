@@ -1,8 +1,8 @@
-"""Logs an authorizer's decisions, with a limit on the number of lines.
+"""Logs an authorizer's decisions, up to a limit.
 
 One request can name a hundred thousand resources, and each line is written before the next
 decision. Therefore, for each kind of decision (client, operation, resource type, API), only the
-first ones per second are logged; the rest are counted, and a final line gives their number.
+first few per second are logged; the rest are counted, and their number is logged at the end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LINES: Final = 1_000
 """The maximum number of lines per kind and second.
 
 It is high enough for separate requests, each of which an auditor wants to see, but only a hundredth
-of the resources that one request can contain.
+of the resources that one request can name.
 """
 
 _SECOND_MS = 1000
@@ -50,7 +50,7 @@ class AuditTrail:
         now_ms = self._clock.monotonic_ms()
         kind = self._kinds.get(key)
         if kind is None or (not kind.rest and now_ms - kind.began_at_ms >= _SECOND_MS):
-            # Keep kinds whose count has not been logged yet.
+            # Keep kinds whose count has yet to be logged.
             if len(self._kinds) >= _MOST_KINDS:
                 self._kinds = {one: each for one, each in self._kinds.items() if each.rest}
             kind = self._kinds[key] = _Kind(now_ms)
@@ -81,7 +81,7 @@ class _Kind:
         self.began_at_ms = began_at_ms
         self.lines = 0
         self.rest = 0
-        """The number of decisions without a line."""
+        """The number of decisions not logged."""
 
 
 def _decision(level: int, context: Asking, needs: Needs, resource: str, references: int) -> str:

@@ -1,7 +1,7 @@
 """Defines the authorizer interface, and the operation and resource that each API needs.
 
 Every handler checks authorization before it accesses a resource (SE-1). As in Kafka, everything is
-allowed without `authorizer.class.name`; with it, `acl_authorizer` is loaded and decides.
+allowed unless `authorizer.class.name` is set; then `acl_authorizer` is loaded and decides.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Needs(NamedTuple):
-    """The operation on the type of resource that a request needs."""
+    """The operation and the resource type that a request needs."""
 
     operation: Operation
     resource_type: ResourceType
@@ -110,7 +110,7 @@ class Audit(NamedTuple):
     logs_grant: bool = True
     logs_denial: bool = True
     references: int = 1
-    """The number of times that the request contains the resource."""
+    """How many times the request names the resource."""
 
 
 ASKED = Audit()
@@ -133,13 +133,13 @@ class Authorizer(Protocol):
 
     @property
     def acls(self) -> AclStore | None:
-        """The ACLs that decide; None if the authorizer has no ACLs."""
+        """The authorizer's ACLs; None if it has no ACLs."""
         ...
 
     @property
     def grants(self) -> object | None:
         """An object that is replaced when allowed operations may have changed. A connection can
-        cache its grants until then; if this is None, it must not cache any.
+        cache its grants until then. If this is None, it must not cache any.
         """
         ...
 
@@ -155,7 +155,7 @@ class Authorizer(Protocol):
 
 
 class AllowAll:
-    """The authorizer of a broker without a configured authorizer."""
+    """Used by a broker without a configured authorizer."""
 
     acls = None
     grants: object | None = "everything"

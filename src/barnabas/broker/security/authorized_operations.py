@@ -1,6 +1,6 @@
 """Computes the operations that a client is authorized for, as a bit field (KIP-430).
 
-Bit n is the ACL operation with code n. The bit field is only for clients to display.
+Bit n is the ACL operation with code n. Clients only display the bit field.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The sender must be a broker of the cluster, and the request must be meant for this registration.
 
-A standalone broker rejects all of them, because a controller needs no connection to its own broker.
+A standalone broker rejects them all, because a controller needs no connection to its own broker.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def is_broker(context: Context) -> bool:
 
 
 def _comes_by_their_listener(context: Context) -> bool:
-    # If brokers have a separate listener, do not accept brokers on the client listener, which
-    # may be open to many.
+    # If brokers use a separate listener, do not accept them on the client listener, which may be
+    # widely accessible.
     config = context.node.config
     theirs = (inter_broker_listener(config)[0], control_plane_listener(config))
     return context.client.listener in theirs
@@ -58,7 +58,7 @@ def check_order(context: Context, broker_epoch: int) -> None:
         raise ClusterAuthorizationFailed(
             f"only brokers of this cluster may send {context.api.name}"
         )
-    # KIP-380: the request was for this broker's previous registration.
+    # KIP-380: the request was meant for this broker's previous registration.
     if broker_epoch != _ANY_EPOCH and broker_epoch < node.view.broker_epoch:
         raise StaleBrokerEpoch(
             f"{context.api.name} is meant for broker {node.broker_id} in epoch {broker_epoch}; "
@@ -79,12 +79,11 @@ async def check_order_once_registered(context: Context, broker_epoch: int) -> No
 async def configs_of(
     context: Context, topics: Mapping[str, bytes]
 ) -> Mapping[str, Mapping[str, str]]:
-    """Return the topic configs, which the controller's requests do not contain.
+    """Return the topic configs, which controller requests do not contain.
 
     `topics` maps names to ids. A topic is omitted if the broker knows another topic by that name.
-
-    Raises BrokerNotAvailable if the metadata store cannot be read: the request then gets no
-    response, so that the controller sends it again.
+    Raises BrokerNotAvailable if the metadata store cannot be read; the request then gets no
+    response, so the controller resends it.
     """
     configs: dict[str, Mapping[str, str]] = {}
     unknown = []

@@ -2,9 +2,9 @@
 
     HMAC-SHA-512(delegation.token.secret.key, token id)  = the secret, a password for SCRAM
 
-A token is read from the metadata tree whenever it is needed, so creating, renewing or expiring it
-at any broker takes effect at every broker immediately. Expired tokens are invalid; they are removed
-when the next token is created, which reads only tokens that the broker has not read yet.
+A token is read from the metadata tree each time it is needed, so creating, renewing or expiring it
+on any broker takes effect on every broker immediately. Expired tokens are invalid, and are removed
+when the next token is created. Creating a token reads only tokens new to the broker.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _KEYS: Final = ("delegation.token.secret.key", "delegation.token.master.key")
 
 def token_key(config: BrokerConfig) -> bytes | None:
     """Return the key from which secrets are derived; None if tokens are disabled."""
-    # The first name is the newer one, which Kafka prefers if both are set.
+    # Kafka prefers the first name, which is newer, if both are set.
     return next((config.str(name).encode() for name in _KEYS if config.str(name)), None)
 
 
@@ -100,7 +100,7 @@ class DelegationTokens:
 
     async def account(self, mechanism: str, token_id: str) -> ScramAccount | None:
         """Return the account for a token; None if the token is invalid. Raises MetadataError."""
-        # The id becomes part of a node's path, and the client has not authenticated yet.
+        # The id becomes part of a node's path, and comes from an unauthenticated client.
         if self._key is None or "/" in token_id or not token_id:
             return None
         token = await self._read(token_id)
@@ -133,7 +133,7 @@ class DelegationTokens:
         self.check_enabled()
         now_ms = self._clock.wall_ms()
         longest_ms = self._config.int("delegation.token.max.lifetime.ms")
-        # The maximum lifetime is fixed; a renewal moves the expiry time up to that limit
+        # The maximum lifetime is fixed; a renewal extends the expiry time up to that limit
         # (KIP-48).
         ends_at_ms = now_ms + (min(lifetime_ms, longest_ms) if lifetime_ms > 0 else longest_ms)
         token = TokenNode(
@@ -224,8 +224,8 @@ class DelegationTokens:
     async def _with_secret(self, secret: bytes) -> TokenNode | None:
         """Return the token with this secret."""
         async for token_id in in_slices(await children(self._store, TOKENS)):
-            # Kafka also finds a token by its HMAC. Every secret is derived from the token's id, so
-            # none is stored.
+            # Kafka also looks up tokens by HMAC. Secrets are derived from token ids, so none is
+            # stored.
             if compare_digest(self.secret(token_id), secret):
                 return await self._read(token_id)
         return None

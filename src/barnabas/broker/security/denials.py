@@ -1,7 +1,7 @@
-"""Adds an event for denied access, with the rule, or the lack of a rule, that decided (IN-1).
+"""Adds an event for denied access, with the rule that decided, or the lack of one (IN-1).
 
-The number of events is limited for each client and for all of them together (`broker.event_limit`);
-the counter includes every denial. An allowed operation costs nothing here.
+The number of events is limited per client and in total (`broker.event_limit`); the counter includes
+every denial. An allowed operation costs nothing here.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _log = logging.getLogger(__name__)
 
 EVENTS_PER_CLIENT: Final = 20
 EVENTS: Final = 200
-"""The maximum number of events per minute, for all clients together."""
+"""The maximum number of events per minute, across all clients."""
 
 _LONGEST_NAME = 249  # the longest topic name; other names can have 32 KiB
 
 
 class Denials:
-    """Counts what one broker denies, and adds the events within these limits."""
+    """Counts one broker's denials, and adds events within these limits."""
 
     __slots__ = ("_counts", "_events", "_limit")
 
@@ -121,5 +121,5 @@ def _cause(denial: Denial, resource: str, *, has_name: bool) -> str:
 
 
 def _short(name: str) -> str:
-    """Return a name that a client chose as safe text of limited length."""
+    """Return a name chosen by a client, sanitised and truncated."""
     return printable_within(name, _LONGEST_NAME)

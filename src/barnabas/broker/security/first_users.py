@@ -17,7 +17,7 @@ _PARENTS: Final = ("/config", USER_CONFIGS, config_changes.CHANGES)
 async def ensure_users(
     store: MetadataStore, mechanism: str, passwords: Mapping[str, str]
 ) -> list[str]:
-    """Create a SCRAM credential for each user that has none, and return these users.
+    """Create a SCRAM credential for each user without one, and return these users.
 
     A user's other settings in the tree are kept. Raises MetadataError or CorruptData.
     """
@@ -49,7 +49,7 @@ async def _try_give(store: MetadataStore, user: str, mechanism: str, password: s
     settings = {} if node is None else layout.decode_config(path, node.data)
     settings[mechanism] = new_credential(mechanism, password).text()
     data = layout.encode_config(settings)
-    # In ZooKeeper, these nodes may be missing until the first broker has registered.
+    # In ZooKeeper, these nodes may be missing until the first broker registers.
     missing = [Create(parent) for parent in _PARENTS if await store.read(parent) is None]
     entity = config_changes.entity(config_changes.USERS, encoded_user(user))
     try:

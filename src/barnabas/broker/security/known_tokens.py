@@ -1,8 +1,8 @@
 """Caches the delegation tokens that a broker has read.
 
 A token's owner never changes, but its expiry time does, so the cache is not used for
-authentication. It is only used to find how many tokens a user has, and which tokens may have
-expired and must be reread.
+authentication. It only shows how many tokens a user has, and which tokens may have expired and must
+be reread.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class KnownTokens:
         self._owned: Counter[str] = Counter()
 
     def count(self, owner: str) -> int:
-        """Return how many tokens a user has, expired ones included."""
+        """Return how many tokens a user has, including expired ones."""
         return self._owned[owner]
 
     def ended_before(self, now_ms: int) -> list[TokenNode]:
-        """Return the tokens that have expired, unless they were renewed after they were read."""
+        """Return the tokens that have expired, unless renewed since they were read."""
         return [
             token
             for token in self._tokens.values()
@@ -46,7 +46,7 @@ class KnownTokens:
         ]
 
     def learn(self, token_id: str, token: TokenNode | None) -> None:
-        """Keep a token whose node has been read or written."""
+        """Cache a token whose node has been read or written."""
         self.forget(token_id)
         self._tokens[token_id] = token
         if token is not None:
@@ -61,7 +61,7 @@ class KnownTokens:
                 del self._owned[token.owner]
 
     async def refresh(self, store: MetadataStore) -> None:
-        """Read tokens that were added, and forget those that were removed. Raises MetadataError."""
+        """Read new tokens, and forget removed ones. Raises MetadataError."""
         from barnabas.cluster.token_nodes import TOKENS  # imported with the first token
 
         names = await children(store, TOKENS)
@@ -90,10 +90,7 @@ async def read_tokens(
 
 
 def decoded_token(token_id: str, data: bytes | None) -> TokenNode | None:
-    """Return the token in the data of its node.
-
-    If the data is damaged, log an error and return None.
-    """
+    """Decode a token from its node's data. If the data is damaged, log an error and return None."""
     from barnabas.cluster.token_nodes import decode_token, token_path  # with the first token
 
     try:

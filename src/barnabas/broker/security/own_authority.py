@@ -35,8 +35,8 @@ def ensure_certificates(directory: Path, names: Collection[str]) -> None:
     """Create the files that are missing; reissue the brokers' certificate if it expires soon or
     lacks a name.
 
-    Without the authority's key, a certificate that is still valid is kept, with a warning. Raises
-    ConfigError or OSError.
+    Without the authority's key, a valid certificate is kept, with a warning. Raises ConfigError or
+    OSError.
     """
     if not (directory / AUTHORITY).exists():
         authority = Authority.new("Barnabas CA", _AUTHORITY_LIFE)
@@ -46,7 +46,7 @@ def ensure_certificates(directory: Path, names: Collection[str]) -> None:
     known = certificate_in(path) if path.exists() else None
     now = datetime.now(UTC)
     missing = sorted(set(names) - known.names) if known is not None else []
-    # As at nearly every start, there is nothing to do, so the authority's key is not read.
+    # Nearly every start finds nothing to do, and does not read the authority's key.
     if known is not None and not missing and known.ends_at > now + RENEW_BEFORE:
         return
     if (directory / AUTHORITY_KEY).exists():

@@ -40,7 +40,7 @@ def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -
     mechanism = str(config.for_listener(listener, _MECHANISM))
     jaas = str(config.for_listener(listener, _JAAS, mechanism) or "")
     login = options._replace(sasl_mechanism=mechanism, sasl_jaas_config=jaas)
-    # The broker's OAuth settings have the same names as the client's options.
+    # The broker's OAuth settings are named like the client's options.
     if mechanism == OAUTHBEARER:
         tokens: dict[str, Any] = {
             name.replace(".", "_"): config.for_listener(listener, name, mechanism)

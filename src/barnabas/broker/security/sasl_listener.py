@@ -1,7 +1,7 @@
-"""Creates a SASL session for each connection of a listener.
+"""Creates a SASL session for each connection to a listener.
 
 A change made by IncrementalAlterConfigs applies to every authentication that starts afterwards: on
-a new connection, or again on an open one. Open connections stay until their session ends.
+a new connection, or again on an open one. Open connections are kept until their sessions end.
 """
 
 from __future__ import annotations

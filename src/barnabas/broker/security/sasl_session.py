@@ -1,4 +1,4 @@
-"""Implements the state machine for the SASL authentication of one connection.
+"""Implements the state machine that authenticates one connection with SASL.
 
     versions or handshake --ApiVersions--> handshake --SaslHandshake--> authenticate --> open
     open --SaslHandshake, if sessions end--> authenticate --> open, as the same user (KIP-368)
@@ -7,7 +7,7 @@ The rules and messages are those of Kafka's SaslServerAuthenticator. An unexpect
 IllegalSaslState, which closes the connection; a failed authentication returns a reply that closes
 the connection.
 
-Invariant: once authenticated, a connection never changes its user. No timer ends a session: the
+Invariant: once authenticated, a connection never changes user. No timer ends a session: the
 connection checks its expiry before each request.
 """
 
@@ -59,8 +59,7 @@ class Reply(NamedTuple):
 
     answer: Message | bytes
     refusal: str = ""
-    """The reason, for the log, to close the connection after the response; empty if it stays open.
-    """
+    """The logged reason to close the connection after the response; empty to leave it open."""
 
 
 class SaslSession:
@@ -86,7 +85,7 @@ class SaslSession:
         self._max_reauth_ms = 0  # the value when the authentication began
         self.mechanism = ""
         self.known_user = ""
-        """The user that a refused client claimed to be, if there is such a user."""
+        """The user that a rejected client claimed to be, if that user exists."""
         self._server: SaslServer | None = None
         self._has_requests = False
         self._began_at_ms: int | None = None  # the time of the last reauthentication
@@ -99,7 +98,7 @@ class SaslSession:
 
     @property
     def takes_raw_messages(self) -> bool:
-        """Return whether the next frame is a message of the mechanism, without a header."""
+        """Return whether the next frame is a mechanism message, without a header."""
         return self.stage is Stage.AUTHENTICATE and not self._has_requests
 
     @property
@@ -145,7 +144,7 @@ class SaslSession:
             )
         names = list(self._mechanisms)
         enabled = self._mechanisms.get(mechanism)
-        # The response lists the available mechanisms, and then the connection is closed.
+        # The response lists the available mechanisms; the connection is then closed.
         if enabled is None:
             self.stage, self.mechanism = Stage.REFUSED, mechanism
             answer = SaslHandshakeResponse(
@@ -165,7 +164,7 @@ class SaslSession:
         return Reply(SaslHandshakeResponse(mechanisms=names))
 
     def authenticate(self, message: bytes) -> Reply | Awaitable[Reply]:
-        """Process a message of the mechanism, with or without a request header."""
+        """Process a mechanism message, with or without a request header."""
         server = self._server
         if self.stage is not Stage.AUTHENTICATE or server is None:
             raise IllegalSaslState(
@@ -199,7 +198,7 @@ class SaslSession:
     def _complete(self, identity: Identity) -> int:
         """Open the session, and return its duration; 0 means unlimited."""
         if has_control_characters(identity.principal.name):
-            # Such a name could forge lines in the log or in the output of tools.
+            # A name with control characters could forge lines in logs or tool output.
             raise SaslAuthenticationFailed("the user name contains control characters")
         before = self.identity
         # KIP-368: requests in progress were authorized for the first user.
@@ -234,8 +233,7 @@ class SaslSession:
                 f"mechanism {self.mechanism}"
             )
         if not self._has_requests:
-            # Without request headers, there is no error field; close the connection, as in
-            # Kafka.
+            # Without request headers there is no error field, so close the connection, as in Kafka.
             return Reply(b"", str(error))
         answer = SaslAuthenticateResponse(
             error_code=SaslAuthenticationFailed.code, error_message=text
@@ -244,7 +242,7 @@ class SaslSession:
 
 
 class _OtherMechanism:
-    """The server side after a handshake with a different mechanism from the first."""
+    """The server side after a handshake with a different mechanism than the first."""
 
     identity: Identity | None = None
     known_user = ""

@@ -87,7 +87,7 @@ class SaslSettings:
         module = self._module(mechanism)
         if module is not None:
             check_mechanism(self._setting(mechanism), module, mechanism)
-        # SCRAM users are in the metadata tree; a login module only configures the broker as a
+        # SCRAM users are in the metadata tree; the login module only configures the broker as a
         # client.
         return partial(self._credentials.server, mechanism)
 

@@ -55,10 +55,10 @@ Users = dict[str, Mapping[str, ScramCredential]]
 
 
 class ScramCredentials:
-    """The SCRAM credentials of a broker, shared by its listeners."""
+    """A broker's SCRAM credentials, shared by its listeners."""
 
     def __init__(self, store: MetadataStore, tokens: DelegationTokens | None = None) -> None:
-        """`tokens` are the delegation tokens, if there are any."""
+        """`tokens` are the delegation tokens, if any."""
         self._store = store
         self._tokens = tokens
         self._accounts: dict[str, Mapping[str, ScramAccount]] | None = None  # by user and mechanism
@@ -98,7 +98,7 @@ class ScramCredentials:
         return None if self._tokens is None else await self._tokens.account(mechanism, token_id)
 
     def decoy(self, user: ScramUser) -> ScramCredential:
-        """Return a fake credential for an unknown user, always the same for the same name."""
+        """Return a fake credential for an unknown user, always the same one for a given name."""
         # the most common iteration count among the credentials
         usual = self._iterations.most_common(1)
         iterations = usual[0][0] if usual and not user.is_token else MIN_ITERATIONS
@@ -107,9 +107,7 @@ class ScramCredentials:
     # --- following the tree ----------------------------------------------------------------------
 
     def set_deletion_listener(self, listener: Callable[[Principal, str], None]) -> None:
-        """Set the function to call with each principal that can no longer authenticate by a
-        mechanism.
-        """
+        """Set a callback for each principal that can no longer authenticate with a mechanism."""
         self._on_deleted = listener
 
     def _notify_of_deleted(
@@ -132,7 +130,7 @@ class ScramCredentials:
             self._notify_of_deleted(accounts, self._accounts.get(user, _NONE))
 
     async def on_changed(self, path: str) -> None:
-        """Read one user's credentials again. Raises MetadataError."""
+        """Reread one user's credentials. Raises MetadataError."""
         name = path.removeprefix(f"{USERS}/")
         user = decoded_user(name)
         # Before the first use, there is nothing to update. The nodes of the default user and of
@@ -226,10 +224,7 @@ async def _decoy_key(store: MetadataStore) -> bytes | None:
 
 
 async def load_credentials(store: MetadataStore, users: Sequence[str] | None = None) -> Users:
-    """Return the credentials of these users (None: of all users) that have any.
-
-    Raises MetadataError.
-    """
+    """Return the credentials of these users, or of all users (None). Raises MetadataError."""
     if users is None:
         names = map(decoded_user, await children(store, USER_CONFIGS))
         users = [user for user in names if user is not None]

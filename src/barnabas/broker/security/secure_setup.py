@@ -10,8 +10,8 @@ settings.
     librdkafka.properties   the same for kcat and confluent-kafka
 
 All files but ca.pem are readable only by their owner, and a directory that other users can write to
-is rejected. Existing files are reused; the server certificate is reissued when it expires soon or
-lacks a name. Brokers on other machines share a copy.
+is rejected. Existing files are reused; the server certificate is reissued if it is about to expire
+or lacks a name. Brokers on other machines use a copy.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SECRETS: Final = (
 
 
 class SecureSetup(NamedTuple):
-    """The directory and its files, with the passwords of the users that the brokers must know."""
+    """The directory and its files, with the passwords that the brokers need."""
 
     directory: Path
     passwords: Mapping[str, str]
@@ -64,7 +64,7 @@ class SecureSetup(NamedTuple):
         return self.directory / "librdkafka.properties"
 
     def broker_settings(self) -> dict[str, str]:
-        """Return the configs of each broker, without its listeners, which use `PROTOCOL`."""
+        """Return the configs for every broker, without listeners, which use `PROTOCOL`."""
         jaas = _jaas(BROKER, self.passwords[BROKER])
         return {
             "security.inter.broker.protocol": PROTOCOL,
@@ -80,7 +80,7 @@ class SecureSetup(NamedTuple):
         }
 
     def defaults(self) -> dict[str, str]:
-        """Return the configs of each broker that its own settings may override."""
+        """Return the configs for every broker that its own settings may override."""
         return {
             "connections.max.reauth.ms": _MAX_REAUTH_MS,
             "barnabas.connections.end.with.user": "true",
@@ -89,8 +89,8 @@ class SecureSetup(NamedTuple):
         }
 
     def zookeeper_settings(self) -> dict[str, str]:
-        """Return the configs of each broker with a ZooKeeper. They are empty if the directory is
-        older than these configs: its tree is open, and other brokers may not have them. Raises
+        """Return the configs for every broker that uses ZooKeeper. They are empty if the directory
+        is older than these configs: its tree is open, and other brokers may not have them. Raises
         ConfigError.
         """
         if not self._zookeeper_file.exists():
@@ -153,7 +153,7 @@ class SecureSetup(NamedTuple):
             write_secret(path, "".join(lines).encode())
 
     def _names(self, bootstrap_servers: str) -> bool:
-        """Return whether the client file is from this setup and contains these servers."""
+        """Return whether the client file comes from this setup and lists these servers."""
         if not self.client_file.exists():
             return False
         lines = self.client_file.read_text().splitlines()
@@ -164,7 +164,7 @@ class SecureSetup(NamedTuple):
 
 
 def prepare(directory: Path, names: Collection[str]) -> SecureSetup:
-    """Return the contents of the directory, after creating what is missing.
+    """Create any missing files, and return the directory's contents.
 
     `names` are the hosts and addresses by which clients reach a broker. Raises ConfigError if a
     library is missing or an existing file cannot be used, and OSError.
@@ -182,7 +182,7 @@ def prepare(directory: Path, names: Collection[str]) -> SecureSetup:
 
 
 def _passwords(path: Path) -> Mapping[str, str]:
-    """Return the passwords by user, new ones if the file does not exist. Raises ConfigError."""
+    """Return the passwords by user; generate them if the file is missing. Raises ConfigError."""
     if not path.exists():
         made = {user: secrets.token_urlsafe(_PASSWORD_BYTES) for user in (ADMIN, BROKER)}
         identity = f"{BROKER}:{secrets.token_urlsafe(_PASSWORD_BYTES)}"

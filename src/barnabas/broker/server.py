@@ -1,11 +1,11 @@
-"""Starts and stops a broker, which consists of the parts in `parts`.
+"""Starts and stops a broker, which is made of the parts in `parts`.
 
     bind sockets -> open logs (recover) -> open the metadata store -> register, perhaps be elected
         -> LeaderAndIsr / UpdateMetadata create replicas and the image -> serve
 
-Stopping runs backwards. Binding comes first, so that a port already in use fails early. A
-standalone broker accepts connections last, when it can answer every request. A broker in a cluster
-accepts them before it registers, because the controller may be another broker and has to reach it.
+Stopping reverses the order. Binding comes first, so that a port in use fails early. A standalone
+broker accepts connections last, when it can answer every request. A broker in a cluster accepts
+them before it registers, because a controller on another broker has to reach it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _LOADING = "loading logs"
 _SHUTTING_DOWN = "the broker is shutting down"
 _STARTING = 1
 _BROKER_STATES = {_LOADING: 2, "": 3, _SHUTTING_DOWN: 6}
-"""Kafka's numbers: RECOVERY, RUNNING and PENDING_CONTROLLED_SHUTDOWN."""
+"""Kafka's codes: RECOVERY, RUNNING and PENDING_CONTROLLED_SHUTDOWN."""
 
 
 class Server:
@@ -256,7 +256,7 @@ class Server:
             self._process_metrics.stop()
 
     def unready(self) -> str:
-        """Return why this broker cannot serve clients now; empty if it can."""
+        """Return why this broker cannot serve clients; empty if it can."""
         if self.failure is not None and self.failure.done():
             return self.failure.result()
         if not self._unready and not self.parts.control.controller.is_registered:
@@ -502,14 +502,14 @@ class Server:
         """Stop like a killed process.
 
         No leadership is moved, nothing is checkpointed or marked clean, and no request in progress
-        is answered. Written data stays, and the next start runs recovery.
+        is answered. Written data is kept, and the next start runs recovery.
         """
         parts = self.parts
         self._close_metrics()
         await self._stop_serving(parts)
         await asyncio.sleep(0)
         await self._leave_cluster(parts)
-        # Write no clean shutdown marker: the next start runs recovery, as after a kill.
+        # Do not write a clean shutdown marker: the next start runs recovery, as after a kill.
         self._logs.release()
         parts.partitions.threads.close()
         await self._close_store()
@@ -554,7 +554,7 @@ class Server:
         await parts.partitions.role_changes.deferred.close()
 
     def _close_logs(self, parts: Parts | None) -> None:
-        """Shut down every log directory cleanly if possible; then raise the first error."""
+        """Shut down every log directory, cleanly if possible; then raise the first error."""
         if parts is not None:
             try:
                 self._logs.checkpoint_high_watermarks(parts.partitions.replicas.high_watermarks())

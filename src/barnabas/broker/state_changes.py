@@ -55,7 +55,7 @@ def role_lines(broker_id: int, changes: Sequence[RoleChange]) -> list[str]:
 
 
 def role_line(change: RoleChange) -> str:
-    """Return the line about one replica."""
+    """Return the log line about one replica."""
     return _leader_line(change) if change.partition.is_leader else _follower_line(change)
 
 
@@ -72,7 +72,7 @@ def shrink_lines(shrinks: Sequence[tuple[Partition, IsrProposal]]) -> list[str]:
 
 
 def is_shrink(partition: Partition, proposal: IsrProposal) -> bool:
-    """Return whether the proposal removes a replica from the ISR."""
+    """Return whether the proposal removes replicas from the ISR."""
     return not set(partition.isr).issubset(member.broker_id for member in proposal.isr)
 
 
@@ -92,7 +92,7 @@ def reassignment_lines(
 ) -> list[str]:
     """Return the lines about reassignments that a decision starts or ends.
 
-    `steps` contains each partition before and after the step.
+    `steps` lists each partition before and after the step.
     """
     begun = [step for step in steps if _begins(*step[1:])]
     ended = [step for step in steps if _ends(*step[1:])]

@@ -1,6 +1,5 @@
-"""Adds the events of leaders, followers and ISRs, and logs their lines (`state_changes`).
-
-Each partition has its own event, even if many partitions share one line of the log.
+"""Adds events about leaders, followers and ISRs, and logs them (`state_changes`). Each partition
+has its own event, even if many partitions share one log line.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_EVENTS = 250
-"""The maximum number of partitions of one decision that have their own events."""
+"""The maximum number of partitions with their own events in one decision."""
 
 
 class IsrUpdate(NamedTuple):
-    """An accepted change of an ISR, with the replicas that the leader proposed to add or remove."""
+    """An accepted ISR change, with the replicas that the leader proposed to add or remove."""
 
     partition: Partition
     answer: IsrAnswer
@@ -69,8 +68,8 @@ def report(
     """Log the lines about the items of one decision, and add events with the same content."""
     for line in lines:
         log.info("%s", line)
-    # A decision about ten thousand partitions must neither displace all other events nor block the
-    # event loop for long.
+    # A decision about ten thousand partitions must not displace all other events or block the event
+    # loop for long.
     for item in items[:MOST_EVENTS]:
         events.add(event_of(item))
     left = len(items) - MOST_EVENTS

@@ -2,9 +2,9 @@
 
 A failed broker leaves every ISR except those in which it is the last member, and another member
 leads in its place. A restarted broker follows until leaders take it back into their ISRs. A broker
-whose registration has changed has restarted, even if its absence was not noticed, and may have lost
-records that it should have as an ISR member (KIP-903). A broker in controlled shutdown hands over
-first: other brokers lead before it stops, and no ISR waits for it.
+whose registration has changed has restarted, even if nobody noticed its absence, and may have lost
+records that an ISR member must keep (KIP-903). A broker in controlled shutdown hands over first:
+other brokers take the lead before it stops, and no ISR waits for it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def brokers_changed(draft: Draft, gone: Set[int], come: Set[int], trusted: Set[i
     touched = gone | come | trusted
     for topic in draft.topics():
         for number, partition in topic.partitions.items():
-            # After a move to other brokers, a partition still lists offline replicas until their
-            # broker is gone.
+            # After a move to other brokers, a partition lists offline replicas until their broker
+            # is gone.
             if touched.isdisjoint((*partition.replicas, *partition.offline_replicas)):
                 continue
             name = TopicPartition(topic.name, number)
@@ -42,13 +42,13 @@ def brokers_changed(draft: Draft, gone: Set[int], come: Set[int], trusted: Set[i
             if partition.adding or partition.removing:
                 reassignment.complete(draft, name)
     for topic in draft.topics_to_go():
-        # The broker deletes these replicas when its log directories are back.
+        # The broker deletes these replicas once its log directories are back.
         for number, partition in topic.partitions.items():
             _reach_again(draft, TopicPartition(topic.name, number), partition, gone)
 
 
 def fail_over(draft: Draft, name: TopicPartition, doubtful: Set[int]) -> None:
-    """Bring a partition up to date under a new controller."""
+    """Update a partition for a new controller."""
     partition = draft.get(name)
     assert partition is not None
     dead = [replica for replica in partition.isr if replica not in draft.brokers]
@@ -90,7 +90,7 @@ def replicas_offline(draft: Draft, broker_id: int, names: Iterable[TopicPartitio
 
 
 def replicas_online(draft: Draft, broker_id: int, names: Iterable[TopicPartition]) -> None:
-    """Treat these replicas as available again, because a live broker hosts them again."""
+    """Treat these replicas as available, because a live broker hosts them again."""
     draft.because = f"broker {broker_id} hosts its replica again"
     for name in names:
         partition = draft.get(name)
@@ -133,10 +133,8 @@ def leave(draft: Draft, broker_id: int) -> list[TopicPartition]:
 def _why(
     draft: Draft, partition: PartitionImage, gone: Set[int], come: Set[int], trusted: Set[int]
 ) -> str:
-    """Return which brokers of this partition are gone, or else which have registered or can be
-    trusted.
-
-    Empty if none of its replicas is concerned.
+    """Return which of the partition's brokers are gone, or else which have registered or can be
+    trusted. Empty if none of its replicas is affected.
     """
     replicas = partition.replicas
     losses = [draft.losses[each] for each in replicas if each in gone]
@@ -160,7 +158,7 @@ def _fail(
     gone: Set[int],
     staying: Set[int],
 ) -> PartitionImage:
-    """Return the partition without these brokers, with a leader among the others."""
+    """Return the partition without these brokers, and with a leader among the others."""
     partition = _reach_again(draft, name, partition, gone)
     if partition.leader in gone:
         elected = elect(partition, staying, draft.epoch)

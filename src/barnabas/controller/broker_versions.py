@@ -3,10 +3,9 @@
 The controller sends each kind of request in a single version, and followers need the diverging
 epoch in Fetch responses (KIP-595). A broker that lacks one of these versions (Kafka 2.3.1 lacks all
 four) would never learn that it was made a leader or follower, and would stall the partition. The
-controller therefore excludes such a broker: it does not count as live as long as that registration
-lasts.
+controller therefore excludes such a broker, which does not count as live during that registration.
 
-A broker is considered suitable until it has reported its versions, so no election waits for them.
+Until it has reported its versions, a broker is considered suitable, so no election waits for them.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ FOLLOWERS_FETCH_VERSION: Final = 12
 """The lowest version with diverging epochs; followers use the highest common version."""
 
 Versions = Mapping[int, tuple[int, int]]
-"""The lowest and highest version of each API, by API key, as in the response to ApiVersions."""
+"""The lowest and highest version of each API, by API key, as in an ApiVersions response."""
 
 _REQUIRED: Final = (
     (LEADER_AND_ISR, LEADER_AND_ISR_VERSION),

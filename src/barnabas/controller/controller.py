@@ -3,8 +3,7 @@
 The controller is a pure machine whose log is the metadata store. Each event results in a Decision:
 operations to commit under the controller epoch's version (a deposed controller's commit fails as a
 whole), the image after them, and the requests that notify the brokers. The driver commits first,
-then calls `apply`, then sends. If the commit fails, nothing has changed, neither here nor
-elsewhere.
+then calls `apply`, then sends. If the commit fails, nothing has changed anywhere.
 
 Invariant: `image` is the committed state. Apart from it, the machine keeps only requests (which
 brokers are shutting down, which topics are to be deleted), the brokers excluded because of their
@@ -50,7 +49,7 @@ _TOPIC = f"{layout.TOPICS}/"
 
 
 class Controller:
-    """The controller's machine, which makes decisions from its election to its resignation."""
+    """The controller's machine, which decides from its election to its resignation."""
 
     __slots__ = (
         "_counted",
@@ -70,9 +69,7 @@ class Controller:
     def __init__(
         self, epoch_version: int, image: ClusterImage, settings: Settings | None = None
     ) -> None:
-        """Create the machine.
-
-        `image` is the loaded tree, already with this controller and its epoch.
+        """Create the machine. `image` is the loaded tree, including this controller and its epoch.
 
         `epoch_version` is the data version of `/controller_epoch` since this controller's election.
         """
@@ -89,7 +86,7 @@ class Controller:
         self.image = image
         self._topic_versions: dict[str, int] = {}
         self.unclean_elections = 0
-        """The number of elected leaders that were not in sync (RE-11)."""
+        """How many elected leaders were not in sync (RE-11)."""
 
     def topic_nodes_read(self, versions: Mapping[str, int]) -> None:
         """Note the data versions at which topic nodes were read.
@@ -104,8 +101,8 @@ class Controller:
         """Fail over: elect leaders where possible, and send every broker all remaining topics."""
         self._deleting = set(deleting)
         draft = self._draft()
-        # It is unknown what an earlier controller has sent to which brokers, so bring each
-        # partition up to date, and send all partitions, changed or not.
+        # It is unknown what an earlier controller sent to which brokers, so update each partition,
+        # and send all partitions, changed or not.
         doubtful = {each.broker_id for each in self.image.brokers.values() if each.may_have_lost}
         for topic in draft.topics():
             draft.take_up(topic)
@@ -113,11 +110,11 @@ class Controller:
                 name = TopicPartition(topic.name, number)
                 broker_changes.fail_over(draft, name, doubtful)
                 draft.notify(name)
-        # A broker that started without a controller must receive the topics before the brokers.
+        # A broker that started without a controller must be sent the topics before the brokers.
         return draft.decision(newcomers=self.image.brokers.keys() - {self.image.controller_id})
 
     def configure(self, settings: Settings) -> None:
-        """Apply the cluster's new defaults, which work in progress then uses."""
+        """Apply the cluster's new defaults, also to work in progress."""
         self._settings = settings
         self._counted = self._wanted = None
 

@@ -49,9 +49,9 @@ def _comes_by_their_listener(context: Context) -> bool:
 def check_order(context: Context, broker_epoch: int) -> None:
     """Check that a controller's request is valid for this broker.
 
-    `broker_epoch` identifies the registration that the request is for. An epoch higher than this
-    broker's own is accepted: the controller may learn of a registration before the broker does.
-    Raises ClusterAuthorizationFailed or StaleBrokerEpoch.
+    `broker_epoch` identifies the registration for which the request is meant. An epoch higher than
+    this broker's own is accepted: the controller may learn of a registration before the broker
+    does. Raises ClusterAuthorizationFailed or StaleBrokerEpoch.
     """
     node = context.node
     if not is_broker(context):

@@ -110,7 +110,7 @@ class SaslSession:
         return self.expires_at_ms is not None and self._clock.monotonic_ms() >= self.expires_at_ms
 
     def on_api_versions(self) -> None:
-        """Note ApiVersions, which is allowed once before the handshake. Raises IllegalSaslState."""
+        """Record ApiVersions, allowed once before the handshake. Raises IllegalSaslState."""
         if self.stage is not Stage.VERSIONS_OR_HANDSHAKE:
             raise IllegalSaslState(
                 f"Unexpected ApiVersions request received during SASL authentication state "

@@ -3,8 +3,8 @@
     connection --> accept --> TlsTransport --> the name of its certificate --> the router
 
 A new certificate comes from IncrementalAlterConfigs on `listener.name.<listener>.ssl.*`, or from a
-file that has changed; new connections use it, and open connections continue unchanged. An unusable
-certificate is rejected with the reason, and the old one stays in use.
+changed file; new connections use it, and open connections are not affected. An unusable certificate
+is rejected with the reason, and the old one is kept.
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ _WARN_DAYS = 30
 
 
 class _State(NamedTuple):
-    """A snapshot of the TLS context and what it was built from: the settings and files at one point
-    in time.
-    """
+    """A TLS context, with a snapshot of the settings and files from which it was built."""
 
     settings: TlsSettings
     context: ssl.SSLContext
@@ -88,9 +86,7 @@ class ServerTls:
         *,
         is_inter_broker: bool = False,
     ) -> None:
-        """Raises ConfigError. A certificate used between brokers must be trusted by the brokers
-        themselves.
-        """
+        """Raises ConfigError, also if brokers do not trust a certificate used between them."""
         self._listener = listener
         self._clock = clock
         self._warned_of: tuple[End, int] | None = None
@@ -110,9 +106,7 @@ class ServerTls:
 
     @property
     def days_left(self) -> float:
-        """Return how many days are left until the certificate expires; negative if it has
-        expired.
-        """
+        """Return the number of days until the certificate expires; negative if it has expired."""
         return (self._state.end.at_s - self._clock.wall_ms() / 1000) / _DAY_S
 
     # ---- its settings ----
@@ -132,7 +126,7 @@ class ServerTls:
         self.reload()
 
     def reload(self) -> None:
-        """Reload the files, if one of them has changed since the last attempt."""
+        """Reload the files, if any of them has changed since the last attempt."""
         if stamps_of(self._state.settings.files) != self._seen:
             self._replace(self._config)
 
@@ -285,12 +279,11 @@ class ServerTls:
         Raises TlsFailure if the certificate contains no user.
         """
         cipher = tls.cipher()
-        # Python can restrict only the suites of TLS 1.2; those of 1.3 are checked after the
-        # handshake.
+        # Python can restrict only TLS 1.2 suites; TLS 1.3 suites are checked after the handshake.
         if tls.version() == _NEWEST and cipher is not None and cipher[0] not in state.suites:
             raise TlsFailure(f"it requested {cipher[0]}, which is not in ssl.cipher.suites")
         certificate = tls.getpeercert(binary_form=True)
-        # Without a verified certificate the client is User:ANONYMOUS.
+        # Without a verified certificate, the client is User:ANONYMOUS.
         if certificate is None or state.context.verify_mode is ssl.CERT_NONE:
             return
         try:
@@ -329,7 +322,7 @@ def _settings_of(config: BrokerConfig, listener: Listener) -> TlsSettings:
 
 
 def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
-    """Perform a handshake within this process. Raises ssl.SSLError."""
+    """Perform a handshake in memory. Raises ssl.SSLError."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [
         client.wrap_bio(to_client, to_server, server_hostname="localhost"),
@@ -345,7 +338,7 @@ def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
 
 
 def certificate_families(tls: Sequence[ServerTls]) -> Iterator[Family]:
-    """Yield the metric for certificates. Kafka has no such metric."""
+    """Yield the certificate metric, which Kafka lacks."""
     yield gauge(
         "barnabas_certificate_days_left",
         "Days until a listener's certificate expires; negative after its expiry",

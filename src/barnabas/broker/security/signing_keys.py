@@ -1,8 +1,8 @@
-"""Provides the public keys of an identity provider (JWKS), from a file or a URL.
+"""Provides an identity provider's public keys (JWKS), from a file or a URL.
 
 The keys are read when first needed, when they are old, and when a token refers to an unknown key,
-because the provider may have added it. If the provider does not answer, authentications fail, but
-open connections stay.
+because the provider may have added it. If the provider does not answer, authentication fails, but
+connections stay open.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class SigningKeys:
-    """Verifies tokens with the keys from one URL."""
+    """Verifies tokens with the keys from a URL."""
 
     def __init__(
         self, url: str, refresh_ms: int, pause_ms: int, rules: TokenRules, clock: WatchedClock
@@ -77,11 +77,10 @@ class SigningKeys:
         return verify_token(token, self._keys, self._rules, self._clock.wall_ms())
 
     async def _read_again(self, not_before_ms: int) -> None:
-        """Read the keys again unless it is too soon; one attempt at a time serves all waiting
-        callers.
+        """Reread the keys unless it is too soon; one attempt at a time serves all waiting callers.
         """
         if self._reading is None:
-            # Tokens with invented key ids must not each make this broker query the provider.
+            # Not every token with an invented key id may make this broker query the provider.
             if self._clock.monotonic_ms() < not_before_ms:
                 return
             self._reading = asyncio.get_running_loop().create_task(self._read())
@@ -93,7 +92,7 @@ class SigningKeys:
             self._keys = parse_keys(await fetching)
             self._read_at_ms = self._clock.monotonic_ms()
         except (OSError, ValueError) as error:
-            # The old keys are used until new ones are available.
+            # Use the old keys until new ones are available.
             self._not_before_ms = self._clock.monotonic_ms() + self._pause_ms
             _log.error("%s=%s: cannot read the keys: %s", _SETTING, self._url, error)
         finally:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def tokens_for(context: Context) -> DelegationTokens:
-    """Return the tokens for a client that has authenticated, but not with a token.
+    """Return the tokens for a client that has authenticated, though not with a token.
 
     Raises DelegationTokenRequestNotAllowed.
     """

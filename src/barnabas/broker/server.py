@@ -188,7 +188,7 @@ class Server:
     def stop_loading(self) -> None:
         """Make `start` raise LoadingStopped if it is still loading logs.
 
-        A signal handler can call this; Python runs it in the middle of loading.
+        A signal handler can call this; Python runs it while logs are being loaded.
         """
         self._loading.is_stopped = True
 
@@ -212,7 +212,7 @@ class Server:
     async def _with_secrets(self, store: MetadataStore) -> BrokerConfig:
         """Return the configuration including dynamic configs, if listeners can depend on them.
 
-        The TLS contexts of these listeners are created after this.
+        These listeners' TLS contexts are created afterwards.
         """
         if not self._has_secrets:
             return self.config
@@ -418,7 +418,7 @@ class Server:
     async def _may_have_lost(self, parts: Parts) -> bool:
         """Return whether these logs may lack records after an unclean shutdown (KIP-966).
 
-        This is true until each of the partitions has a leader that was elected after this warning.
+        This is true until each partition has a leader elected after this warning.
         """
         if not self._view.has_peers:
             return False

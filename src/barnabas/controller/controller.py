@@ -89,7 +89,7 @@ class Controller:
         """How many elected leaders were not in sync (RE-11)."""
 
     def topic_nodes_read(self, versions: Mapping[str, int]) -> None:
-        """Note the data versions at which topic nodes were read.
+        """Record the data versions at which topic nodes were read.
 
         A topic's node is written only at that version or, if it was never read, at any version.
         """
@@ -114,7 +114,7 @@ class Controller:
         return draft.decision(newcomers=self.image.brokers.keys() - {self.image.controller_id})
 
     def configure(self, settings: Settings) -> None:
-        """Apply the cluster's new defaults, also to work in progress."""
+        """Apply the cluster's new defaults; work in progress then uses them."""
         self._settings = settings
         self._counted = self._wanted = None
 
@@ -157,11 +157,11 @@ class Controller:
     def deletions_requested(self, names: Iterable[str]) -> Decision:
         """Start deleting topics: remove their leaders, and make brokers delete the replicas.
 
-        The image keeps the topics, without leaders, as long as their names are taken.
+        The image keeps the topics, without leaders, while their names are taken.
         """
         names = list(names)
         topics = [topic for topic in map(self.with_departing, names) if topic is not None]
-        # From here on, drafts ignore these topics, so there are no elections and no reassignments.
+        # Drafts then ignore these topics, so they have no elections or reassignments.
         self._deleting.update(names)
         return _abandon(self._draft(), topics)
 
@@ -196,7 +196,7 @@ class Controller:
     def brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
         """React to a change of live brokers: failed ones stop leading; new ones get the full state.
 
-        A changed registration counts as a failure followed by a start. A left-out broker is not
+        A changed registration counts as a failure followed by a start. An excluded broker is not
         live.
         """
         self._left_out = {
@@ -210,7 +210,7 @@ class Controller:
 
     def _brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
         before = self.image.brokers
-        # A watch can fire although nothing relevant has changed.
+        # A watch can fire when nothing relevant has changed.
         if live == before:
             return self._draft().nothing()
         gone = {
@@ -229,8 +229,7 @@ class Controller:
         }
         draft = self._draft(live)
         draft.losses = {each: self._why_gone(before[each], live) for each in sorted(gone)}
-        # A broker that is gone cannot confirm. Logs that it still has will be strays when it
-        # returns.
+        # A broker that is gone cannot confirm. Any logs left on it will be strays when it returns.
         draft.on_departed(gone, list(self._departing))
         broker_changes.brokers_changed(draft, gone, come, trusted)
         # sorted, because a set has no fixed order
@@ -272,7 +271,7 @@ class Controller:
         return decision._replace(notes=(reason, *decision.notes))
 
     def awaits(self, broker_id: int, name: TopicPartition) -> bool:
-        """Return whether the broker must still confirm that it deleted its log of the partition."""
+        """Return whether the broker has yet to confirm that it deleted its log of the partition."""
         return broker_id in self._departing.get(name, ())
 
     def _forget_departed(self, gone: Container[str] = ()) -> None:
@@ -284,7 +283,7 @@ class Controller:
         }
 
     def logs_deleted(self, broker_id: int, names: Iterable[TopicPartition]) -> Decision:
-        """Note that a broker has deleted its logs of partitions that moved away from it."""
+        """Record that a broker has deleted its logs of partitions that moved away from it."""
         draft = self._draft()
         draft.on_departed((broker_id,), names)
         return draft.forgotten(())
@@ -294,14 +293,14 @@ class Controller:
     ) -> Decision:
         """React to the loss of these replicas on a live broker, with one of its log directories.
 
-        Another member of the ISR leads or, if there is none, no one until the replicas are back.
+        Another ISR member leads; if there is none, there is no leader until the replicas are back.
         The broker itself is also notified: if only a log was damaged, it starts an empty one once
         another replica leads. A loss in an earlier registration is ignored, because the disk may
         have recovered; if not, the broker reports it again.
         """
         draft = self._draft()
         broker = self.image.brokers.get(broker_id)
-        # The report is from an earlier registration.
+        # Ignore a report from an earlier registration.
         if broker is None or broker_epoch not in (_NOT_SENT, broker.epoch):
             return draft.nothing()
         broker_changes.replicas_offline(draft, broker_id, names)
@@ -310,7 +309,7 @@ class Controller:
     def replicas_online(
         self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int
     ) -> Decision:
-        """React to a live broker that again hosts replicas that it had lost.
+        """React to a live broker that hosts lost replicas again.
 
         A damaged log starts empty once another replica leads. The replicas may join the ISR, and
         partitions that waited for them get a leader.
@@ -328,8 +327,8 @@ class Controller:
         """Handle a controlled shutdown: if possible, other brokers lead, and the broker leaves the
         ISRs.
 
-        The list contains the partitions with other replicas that the broker still leads. The broker
-        is elected nowhere until it registers again. Raises BrokerIdNotRegistered or
+        Returns the partitions that the broker still leads, of those with other replicas. The broker
+        is not elected again until it re-registers. Raises BrokerIdNotRegistered or
         StaleBrokerEpoch.
         """
         broker = self.image.brokers.get(broker_id)
@@ -366,7 +365,7 @@ class Controller:
     def states_read(self, written: Mapping[TopicPartition, Written]) -> bool:
         """Adopt state nodes that leaders have written (RE-9), and return whether any has changed.
 
-        They are already committed, so they enter the image immediately. No broker is notified here.
+        They are already committed, so they enter the image immediately. This notifies no broker.
         """
         draft = self._draft()
         has_changed = isr.take_over(draft, written)
@@ -454,7 +453,7 @@ class Controller:
         draft = self._draft()
         draft.because = "the log ends of all replicas are known, and the longest log leads"
         for name in sorted(self.ends_wanted):
-            # Use the order of names, because a set's order would differ from run to run.
+            # Sort by name, because a set's order would differ from run to run.
             if name in ends:
                 self._ends.add(draft, name, ends[name])
                 self._ends.lead_by(draft, name)
@@ -468,17 +467,17 @@ class Controller:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The reasons for which registered brokers are excluded, in the order of their ids."""
+        """Why registered brokers are excluded, ordered by broker id."""
         return tuple(reason for _, (_, reason) in sorted(self._left_out.items()))
 
     @property
     def offline_partitions(self) -> frozenset[TopicPartition]:
-        """The partitions without a live leader, computed at each call."""
+        """The partitions without a live leader, computed on each call."""
         return offline(self._draft())
 
     @property
     def counts(self) -> Counts:
-        """The counts over all partitions, computed once for each image."""
+        """The counts over all partitions, computed once per image."""
         if self._counted is None or self._counted[0] is not self.image:
             self._counted = (self.image, count(self._draft()))
         return self._counted[1]

@@ -10,7 +10,7 @@ from barnabas.types import TopicPartition
 
 
 class Counts(NamedTuple):
-    """Counts over all topics that are not being deleted, with the names of Kafka's metrics."""
+    """Counts over all topics not being deleted, with the names of Kafka's metrics."""
 
     topics: int  # GlobalTopicCount
     partitions: int  # GlobalPartitionCount
@@ -19,7 +19,7 @@ class Counts(NamedTuple):
 
 
 def count(draft: Draft) -> Counts:
-    """Return the counts, after one pass over all partitions."""
+    """Compute the counts in one pass over all partitions."""
     topics = partitions = imbalance = 0
     for topic in draft.topics():
         topics += 1
@@ -41,7 +41,7 @@ def offline(draft: Draft) -> frozenset[TopicPartition]:
 def ends_wanted(draft: Draft) -> frozenset[TopicPartition]:
     """Return the partitions that get no leader until every replica's log end is known."""
     if not any(broker.may_have_lost for broker in draft.brokers.values()):
-        # Usually, no broker may have lost records, so no partition needs checking.
+        # Usually no broker may have lost records, so no partition needs a check.
         return frozenset()
     return frozenset(name for topic in draft.topics() for name in _waiting(draft, topic))
 

@@ -1,6 +1,6 @@
 """Defines the controller's decision: operations to commit, the resulting image, and requests.
 
-The module also splits a large decision into commits, and determines which partitions are sent to
+The module also splits a large decision into commits, and determines which partitions to send to
 each broker.
 """
 
@@ -18,11 +18,11 @@ from barnabas.types import TopicPartition
 
 _NAMED_AT_MOST = 5
 _BYTES_BESIDE = 60
-"""The maximum size of an operation without path and data: its type, lengths and version."""
+"""The maximum size of an operation besides path and data: its type, lengths and version."""
 
 
 Changed = dict[str, tuple[TopicImage, dict[int, PartitionImage]]]
-"""The drafted topics by name, with the current draft of their partitions."""
+"""The drafted topics by name, with their partitions as drafted so far."""
 
 New = dict[TopicPartition, Container[int]]
 """The new replicas of a partition, which cannot have records yet."""
@@ -49,8 +49,7 @@ class PartitionChange(NamedTuple):
 class Decision(NamedTuple):
     """A decision: commit `operations` (if any), apply, then send `requests` in order.
 
-    `notes` go to the log as warnings. `unclean_elections` counts elections that may have lost
-    records.
+    `notes` are logged as warnings. `unclean_elections` counts elections that may have lost records.
     """
 
     operations: tuple[Operation, ...]
@@ -70,7 +69,7 @@ def split(operations: Sequence[Operation], max_bytes: int = 500_000) -> list[tup
 
     Each commit is fenced by the first operation, the check of the controller's epoch. This is
     needed for decisions about more partitions than one commit can contain. Because the order is
-    kept, another controller that finds some of the commits done can continue from there. A node
+    kept, another controller that finds some of the commits done can continue after them. A node
     stays in the same commit as its first child, because a missing child must mean that neither was
     created.
     """
@@ -120,7 +119,7 @@ def roles(
         state = PartitionState(name, topic.topic_id, partition, topic.config, False)
         beginners = new.get(name)
         for replica in partition.replicas:
-            # `hosted` omits brokers that are not live or that get everything anyway.
+            # `hosted` omits brokers that are not live or are sent everything anyway.
             if replica in hosted:
                 is_new = beginners is not None and replica in beginners
                 hosted[replica].append(state._replace(is_new=True) if is_new else state)
@@ -150,7 +149,7 @@ def to_all(broker_ids: Iterable[int], update: UpdateMetadata) -> list[Send]:
 
 
 def note(what: str, names: Sequence[TopicPartition]) -> str:
-    """Return a note with the number of partitions and the names of the first few."""
+    """Return a note with the number of partitions and the first few names."""
     shown = ", ".join(map(str, names[:_NAMED_AT_MOST]))
     more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
     return f"{len(names)} partition{'s' * (len(names) > 1)} {what}: {shown}{more}"

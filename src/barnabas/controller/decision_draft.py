@@ -1,8 +1,8 @@
 """Drafts a decision: partitions after each write, operations, and brokers to notify.
 
 Invariant: a partition's state is written in steps. Each step is conditional on the version that the
-previous step produced, and results in a valid state for a reader that sees the tree in between.
-Where Kafka's controller takes several steps (a dead leader leaves the ISR, then another replica is
+previous step produced, and leaves a valid state for anyone who reads the tree in between. Where
+Kafka's controller takes several steps (a dead leader leaves the ISR, then another replica is
 elected), the epochs here increase in the same way.
 """
 
@@ -55,7 +55,7 @@ StopReplica.
 
 
 class ControllerState(NamedTuple):
-    """The controller's state apart from the image: epoch version, settings and pending work."""
+    """The controller's state besides the image: epoch version, settings and pending work."""
 
     epoch_version: int
     settings: Settings
@@ -66,7 +66,7 @@ class ControllerState(NamedTuple):
 
 
 class Draft:
-    """The draft of one decision: read and write partitions, then call `decision` once."""
+    """A draft of one decision: read and write partitions, then call `decision` once."""
 
     __slots__ = (
         "_changed",
@@ -104,7 +104,7 @@ class Draft:
         )
         self.unclean_elections = 0
         self.because = ""
-        """Why the next partitions change; empty for a change that another machine explains."""
+        """Why the next partitions change; empty if another machine explains the change."""
         self.losses: Mapping[int, str] = {}
         """Why brokers are no longer live, by broker id."""
         self._reasons: dict[TopicPartition, list[str]] = {}
@@ -128,7 +128,7 @@ class Draft:
         return self._state.settings
 
     def topic(self, name: str) -> TopicImage | None:
-        """Return a topic from the draft or else from the image; None if it is being deleted."""
+        """Return a topic from the draft, or else from the image; None if it is being deleted."""
         if name in self._state.deleting:
             return None
         changed = self._changed.get(name)
@@ -227,7 +227,7 @@ class Draft:
         self._operations.insert(0 if first else len(self._operations), written)
 
     def _with_departing(self, topic: str, number: int, partition: PartitionImage) -> PartitionImage:
-        """Return the partition in the form stored in the topic's node."""
+        """Return the partition as stored in the topic's node."""
         departing = self.departing(TopicPartition(topic, number))
         left = tuple(each for each in departing if each not in partition.replicas)
         if not left:
@@ -259,8 +259,8 @@ class Draft:
             return may and self._lead_uncleanly(name, partition)
         self.change(name, elected)
         if partition.partition_epoch == NEVER_LED == partition.leader_epoch:
-            # The replicas cannot have a log of the partition yet, unless the leader epoch was taken
-            # from the logs (ZK-6).
+            # No replica can have a log of the partition yet, unless the leader epoch was taken from
+            # the logs (ZK-6).
             self._new[name] = partition.replicas
         if in_doubt:
             self.note("led by the last in-sync replica, which may have lost records", name)
@@ -282,11 +282,11 @@ class Draft:
 
     @property
     def has_changed(self) -> bool:
-        """Is true once any partition has changed or must be stopped."""
+        """Whether any partition has changed or must be stopped."""
         return bool(self._changed or self._stopped)
 
     def has_leader(self, partition: PartitionImage) -> bool:
-        """Return whether the partition's leader is live and the leader's replica is not offline."""
+        """Return whether the partition's leader is live and its replica is online."""
         leader = partition.leader
         return leader in self.brokers and leader not in partition.offline_replicas
 
@@ -296,7 +296,7 @@ class Draft:
             self._stopped.setdefault((broker_id, delete), []).append(name)
 
     def departing(self, name: TopicPartition) -> tuple[int, ...]:
-        """Return the brokers that still have to confirm the deletion of their logs."""
+        """Return the brokers that have yet to confirm the deletion of their logs."""
         drafted = self._departing.get(name)
         return self._state.departing.get(name, ()) if drafted is None else drafted
 
@@ -310,7 +310,7 @@ class Draft:
             self._departing[name] = (*dict.fromkeys((*self.departing(name), broker_id)),)
 
     def on_departed(self, brokers: Container[int], names: Iterable[TopicPartition]) -> None:
-        """Note that these brokers have deleted their logs of the partitions, or are gone."""
+        """Record that these brokers have deleted their logs of the partitions, or are gone."""
         topics: dict[str, None] = {}
         for name in names:
             before = self.departing(name)
@@ -319,7 +319,7 @@ class Draft:
                 self._departing[name] = left
                 topics[name.topic] = None
         for topic in topics:
-            # Skip topics that are being deleted, because their nodes are deleted as a whole.
+            # Skip topics being deleted, because their nodes are deleted as a whole.
             if self.topic(topic) is not None:
                 self.write_topic(topic)
 
@@ -339,8 +339,8 @@ class Draft:
         """Return the whole decision. Newcomers are sent everything.
 
         LeaderAndIsr precedes the update to all brokers, so that leaders know their role before
-        clients send requests. Before that, known brokers get the addresses of new brokers, which
-        they may have to follow, and new brokers get all topics. Topics that are being deleted are
+        clients send requests. Before that, known brokers are sent the addresses of new brokers,
+        which they may have to follow, and new brokers are sent all topics. Topics being deleted are
         not sent.
         """
         changed, deleting = self._topics(), self._state.deleting
@@ -433,7 +433,7 @@ class Draft:
             if before is None or after is None:
                 continue
             was, became = before.partitions.get(name.partition), after.partitions[name.partition]
-            # The first leader is part of the topic's creation.
+            # Electing the first leader is part of creating the topic.
             if was is None or was.partition_epoch == NEVER_LED:
                 continue
             yield PartitionChange(name, was, became, ", ".join(reasons), name in self._unclean)
@@ -463,7 +463,7 @@ class Draft:
         self._operations.append(store.Create(layout.state_path(*name), data))
 
     def _encode(self, partition: PartitionImage) -> bytes:
-        # Partitions of a cluster are similar: there are far fewer states than partitions.
+        # Many partitions share the same state: there are far fewer states than partitions.
         key = (partition.leader, partition.isr, partition.leader_epoch)
         data = self._encoded.get(key)
         if data is None:

@@ -1,6 +1,5 @@
-"""Decides on proposed ISRs (AlterPartition), as part of the controller.
-
-Leaders below inter.broker.protocol.version 2.7 write ISRs themselves (RE-9).
+"""Decides on proposed ISRs (AlterPartition), as part of the controller. Below
+inter.broker.protocol.version 2.7, leaders write ISRs themselves (RE-9).
 
 Only the leader of the current epoch may propose a change, based on the partition's current state.
 It may propose only replicas whose brokers are live in the registration that it sends (KIP-903),
@@ -45,7 +44,7 @@ class Written(NamedTuple):
 
 
 def take_over(draft: Draft, written: Mapping[TopicPartition, Written]) -> bool:
-    """Adopt the ISRs that leaders have written; return whether any has changed.
+    """Adopt the ISRs that leaders have written, and return whether any has changed.
 
     A leader changes only its ISR. Other differences are ignored, because the next write to such a
     node fails with a version conflict, after which everything is read again.
@@ -88,8 +87,8 @@ def _answer(draft: Draft, broker_id: int, proposal: IsrProposal) -> IsrAnswer:
         before = _known(draft, proposal)
         isr = tuple(member.broker_id for member in proposal.isr)
         _check_epochs(before, proposal)
-        # The proposal is already fulfilled, for example because a response was lost, so accept it
-        # whatever its partition epoch.
+        # Accept a proposal that is already fulfilled (perhaps a response was lost), regardless of
+        # its partition epoch.
         if isr == before.isr and before.leader == broker_id:
             return _as_it_is(before)
         _check_isr(draft, before, broker_id, proposal)
@@ -103,7 +102,7 @@ def _answer(draft: Draft, broker_id: int, proposal: IsrProposal) -> IsrAnswer:
     if (accepted.adding or accepted.removing) and reassignment.complete(draft, name):
         after = draft.get(name)
         if after is not None and after.leader != broker_id:
-            # The proposer no longer leads, so the accepted ISR is of no use to it; its LeaderAndIsr
+            # The proposer no longer leads, so it has no use for the accepted ISR; its LeaderAndIsr
             # follows.
             return IsrAnswer(NewLeaderElected.code)
     return _as_it_is(accepted)
@@ -111,7 +110,7 @@ def _answer(draft: Draft, broker_id: int, proposal: IsrProposal) -> IsrAnswer:
 
 def _known(draft: Draft, proposal: IsrProposal) -> PartitionImage:
     topic_id = proposal.topic_id
-    # A zero topic id comes from a leader that does not know the id, so use the name.
+    # A leader that does not know the topic id sends zero, so use the name.
     if topic_id != _NO_TOPIC_ID and topic_id not in draft.image.topic_names:
         raise UnknownTopicId
     topic = draft.topic(proposal.topic_partition.topic)
@@ -158,7 +157,7 @@ def _is_eligible(draft: Draft, before: PartitionImage, member: IsrMember) -> boo
     # KIP-903: below version 3, no epoch is sent, and Kafka does not check any.
     if member.broker_epoch not in (_NOT_SENT, broker.epoch):
         return False
-    # RE-13: a broker that is shutting down stays in the ISR until it is removed, but cannot join
+    # RE-13: a broker that is shutting down stays in an ISR until it is removed, but cannot join
     # one.
     return member.broker_id in before.isr or member.broker_id in draft.electable
 

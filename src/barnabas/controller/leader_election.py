@@ -18,14 +18,14 @@ from barnabas.named_tuple import NamedTuple
 
 
 class Settings(NamedTuple):
-    """The cluster's defaults for settings that a topic's own configs leave unset."""
+    """The cluster's defaults for settings that a topic does not set itself."""
 
     min_insync_replicas: int = 1
     is_unclean_allowed: bool = False
 
     def min_insync_of(self, topic: TopicImage) -> int:
         own = topic.config.get("min.insync.replicas", "").strip()
-        # A value written by hand may not be a number; brokers ignore it too.
+        # A value written by hand may not be a number; if so, brokers ignore it too.
         return int(own) if own.isdecimal() else self.min_insync_replicas
 
     def is_unclean_allowed_for(self, topic: TopicImage) -> bool:
@@ -57,11 +57,11 @@ def elect(
 ) -> PartitionImage | None:
     """Return the partition with a new leader; None if none is needed or none is eligible."""
     offline = partition.offline_replicas
-    # The leader is live and its log directory works (KIP-112).
+    # Keep a live leader whose log directory works (KIP-112).
     if partition.leader in live and partition.leader not in offline:
         return None
     is_new = partition.partition_epoch == NEVER_LED
-    # RE-10: once there are records, only members of the ISR have every acknowledged record.
+    # RE-10: once there are records, only ISR members have every acknowledged record.
     candidates = partition.replicas if is_new else partition.isr
     isr = tuple([each for each in candidates if each in live and each not in offline])
     if not isr:
@@ -82,7 +82,7 @@ def elect_unclean(
 def prefer(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """Make the first replica lead again; returns None if it is not live or not in sync."""
+    """Make the first replica the leader; returns None if it is not live or not in sync."""
     preferred = partition.replicas[0]
     # KIP-460: a preferred election is never unclean.
     if preferred not in live or preferred in partition.offline_replicas:

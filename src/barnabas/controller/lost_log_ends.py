@@ -1,8 +1,8 @@
 """Handles elections in which a broker may have lost the end of its logs.
 
 The ISR lists the replicas that had every acknowledged record. A broker whose machine went down (a
-power failure, a kernel crash) may have lost records that it had not flushed, and registers with a
-mark that indicates this. From then on, until a leader has added it to the ISR again:
+power failure, a kernel crash) may have lost records that it had not flushed, and indicates this
+when it registers. From then on, until a leader has added it to the ISR again:
 
     others in the ISR      it leaves; if they are all dead, the partition waits for one of them
     alone in the ISR       where two replicas had every committed record, all are asked for their
@@ -36,7 +36,7 @@ class LogEnd(NamedTuple):
     """A replica's log end: the last batch's epoch (-1 if the log is empty), and the LEO.
 
     `broker_epoch` identifies the registration of the broker that was asked; -1 if unknown. A broker
-    that has registered again since may have lost these records.
+    that has since re-registered may have lost these records.
     """
 
     epoch: int
@@ -102,12 +102,12 @@ class KnownEnds:
     __slots__ = ("_ends",)
 
     def __init__(self) -> None:
-        # They are stored with the leader epoch, in which no replica leads, because once one leads,
-        # logs grow.
+        # Stored with a leader epoch in which no replica leads; once one does, logs grow and the
+        # ends are obsolete.
         self._ends: dict[TopicPartition, tuple[int, dict[int, LogEnd]]] = {}
 
     def add(self, draft: Draft, name: TopicPartition, reported: Mapping[int, LogEnd]) -> None:
-        """Keep these brokers' log ends, except those from other registrations."""
+        """Store these brokers' log ends, except those from other registrations."""
         partition = draft.get(name)
         assert partition is not None
         epoch, ends = self._ends.get(name, (partition.leader_epoch, {}))

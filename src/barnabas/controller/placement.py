@@ -2,10 +2,9 @@
 
 The brokers form a ring. Partition i has its first replica on broker (start + i) of the ring, which
 spreads the leaders. Its other replicas follow in ring order, starting at a distance that grows with
-each round of partitions, so that the load of a failed broker is spread over all other brokers
-rather than moved to the next one. `start` and `shift` are random in production, so that small
-topics do not all start on the same broker. A topic that grows takes its start from its first
-partition.
+each round of partitions. This spreads the load of a failed broker over all other brokers instead of
+moving it to the next one. `start` and `shift` are random in production, so that small topics do not
+all start on the same broker. A growing topic takes its start from its first partition.
 
 With racks (used only if every broker has one), the ring alternates between them, and each further
 replica is placed in a rack that has no replica of this partition yet, as long as there is one.
@@ -25,7 +24,7 @@ Assignment = dict[int, list[int]]
 
 
 class _Ring(NamedTuple):
-    """The brokers in the order of placement, and the rack of each."""
+    """The brokers in placement order, and each broker's rack."""
 
     brokers: Sequence[int]
     rack_of: Mapping[int, object]
@@ -39,7 +38,7 @@ def place(
     start: int,
     shift: int,
 ) -> Assignment:
-    """Place replicas for partitions 0, 1, ...; `racks` contains the live brokers with their racks.
+    """Place replicas for partitions 0, 1, ...; `racks` maps the live brokers to their racks.
 
     Raises InvalidPartitions, or InvalidReplicationFactor (TP-5: more replicas than live brokers).
     """

@@ -86,7 +86,7 @@ class ServerTls:
         *,
         is_inter_broker: bool = False,
     ) -> None:
-        """Raises ConfigError, also if brokers do not trust a certificate used between them."""
+        """Raises ConfigError, including for an inter-broker certificate that brokers reject."""
         self._listener = listener
         self._clock = clock
         self._warned_of: tuple[End, int] | None = None

@@ -98,13 +98,13 @@ def _ring(racks: Mapping[int, str | None]) -> _Ring:
     by_rack: dict[str, list[int]] = {}
     for broker in brokers:
         by_rack.setdefault(str(racks[broker]), []).append(broker)
-    # Take one broker from each rack in turn, and skip exhausted racks.
+    # Take a broker from each rack in turn, skipping exhausted racks.
     turns = [(turn, rack) for rack, members in by_rack.items() for turn in range(len(members))]
     return _Ring([by_rack[rack][turn] for turn, rack in sorted(turns)], racks, len(by_rack))
 
 
 def _others(brokers: Sequence[int], first: int, distance: int) -> Iterator[int]:
-    """Yield the brokers after the first one endlessly, after skipping `distance` of them."""
+    """Yield the brokers after the first endlessly, starting after `distance` of them."""
     others = [*brokers[first + 1 :], *brokers[:first]]
     skipped = distance % len(others) if others else 0
     return cycle(others[skipped:] + others[:skipped])

@@ -1,7 +1,7 @@
 """Elects preferred leaders, on request (KIP-460) and by automatic rebalancing.
 
-The first replica of a partition is its preferred leader: if every preferred leader leads, the load
-is distributed as planned. A partition that is being deleted or moved is not changed.
+A partition's first replica is its preferred leader: if every preferred leader leads, the load is
+distributed as planned. Partitions being deleted or moved are not changed.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from barnabas.types import TopicPartition
 
 
 class _Balance(NamedTuple):
-    """Holds the number of partitions whose preferred leader is one broker, and the partitions that
-    it does not lead.
+    """The number of partitions that prefer one broker as leader, and those that it does not lead.
     """
 
     total: list[int]
@@ -32,7 +31,7 @@ class _Balance(NamedTuple):
 
 
 def elect_preferred(draft: Draft, name: TopicPartition) -> KafkaError | None:
-    """Elect the first replica, or return an error if that is impossible or not needed."""
+    """Elect the first replica, or return an error if that is impossible or unnecessary."""
     partition = draft.get(name)
     if partition is None:
         return UnknownTopicOrPartition(f"partition {name} does not exist")
@@ -77,7 +76,7 @@ def rebalance(draft: Draft, max_imbalance_percent: int) -> None:
 
 
 def all_partitions(draft: Draft) -> Iterable[TopicPartition]:
-    """Yield all partitions of topics that are not being deleted."""
+    """Yield all partitions of topics not being deleted."""
     for topic in draft.topics():
         for number in topic.partitions:
             yield TopicPartition(topic.name, number)

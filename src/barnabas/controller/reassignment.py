@@ -10,7 +10,7 @@ The topic's node lists the old replicas until they have confirmed the deletion (
 log is left behind permanently.
 
 In the meantime, the partition is like any other, and any controller can complete the move, change
-its targets or cancel it. The replicas' order is the requested one, so the first target is the
+its targets or cancel it. The replicas keep the requested order, so the first target is the
 preferred leader.
 """
 
@@ -30,7 +30,7 @@ from barnabas.types import TopicPartition
 
 
 def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None) -> None:
-    """Begin to move a partition to the targets, or (None) cancel its move.
+    """Begin moving a partition to the targets, or (None) cancel its move.
 
     Raises UnknownTopicOrPartition, NoReassignmentInProgress or InvalidReplicaAssignment, and then
     leaves the draft unchanged.
@@ -45,8 +45,8 @@ def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None
         # KIP-455: cancelling a reassignment restores the earlier replicas.
         targets = origin
     _check(draft, targets, origin)
-    # List the targets first, so that the preferred leader is the requested one as soon as it is in
-    # sync.
+    # List the targets first, so that the requested preferred leader can be elected as soon as it is
+    # in sync.
     replicas = tuple(dict.fromkeys((*targets, *origin)))
     moving = before._replace(
         replicas=replicas,
@@ -74,7 +74,7 @@ def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -
     if not draft.has_leader(partition):
         return False
     targets = _difference(partition.replicas, partition.removing)
-    # KIP-455: as long as a target is not in sync, the old replicas stay.
+    # KIP-455: the old replicas stay until every target is in sync.
     if not set(targets).issubset(partition.isr):
         return False
     leader = _leader_among(draft, partition, targets)
@@ -93,8 +93,8 @@ def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -
     for replica in removing:
         draft.remove(replica, name)
     departing = draft.departing(name)
-    # The node already lists the brokers that are leaving, and is rewritten once they have left. It
-    # must not list a broker that is already gone, because nothing waits for that broker.
+    # The node lists the leaving brokers, and is rewritten once they have left. It must not list a
+    # broker that is gone, because nothing waits for that broker.
     if writes_topic and (not departing or not set(removing).issubset(departing)):
         draft.write_topic(name.topic)
     draft.because = earlier

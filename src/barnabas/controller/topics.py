@@ -1,7 +1,7 @@
 """Validates the names, replicas and configs of new topics, and added partitions.
 
 Everything is checked before anything is written, so a rejected request has no effect. The rules and
-errors are Kafka's, and the limit on partitions is that of its KRaft controllers.
+errors are Kafka's; the partition limit is that of its KRaft controllers.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def check_collision(name: str, existing: Iterable[str]) -> None:
 
 
 def check_new_partitions(count: int) -> None:
-    """Raise PolicyViolation if these are more partitions than can be created at once."""
+    """Raise PolicyViolation if this is more partitions than can be created at once."""
     if count > MAX_NEW_PARTITIONS:
         raise PolicyViolation(
             f"{count} partitions at once; at most {MAX_NEW_PARTITIONS} are allowed, so create "
@@ -112,10 +112,7 @@ def check_added_replicas(
     total: int,
     live_brokers: Iterable[int],
 ) -> Assignment:
-    """Check the replicas that a client gives for new partitions.
-
-    Raises InvalidReplicaAssignment.
-    """
+    """Check a client's replicas for new partitions. Raises InvalidReplicaAssignment."""
     missing = sorted({broker for replicas in added for broker in replicas}.difference(live_brokers))
     if missing:
         raise InvalidReplicaAssignment(f"brokers {missing} are not live")

@@ -22,7 +22,7 @@ def check_commit(group: Group | None, request: OffsetCommitRequest) -> type[Kafk
     """Return the error of an OffsetCommit, or None if it is valid.
 
     A commit without a generation comes from a tool or from a consumer that assigns its own
-    partitions. It is valid as long as there are no members whose progress it would overwrite.
+    partitions. It is valid while there are no members whose progress it would overwrite.
     """
     generation = request.generation_id_or_member_epoch
     if group is None:
@@ -35,7 +35,7 @@ def check_commit(group: Group | None, request: OffsetCommitRequest) -> type[Kafk
         return UnknownMemberId
     error = _check_member(group, request, generation)
     if error is None and group.state is GroupState.COMPLETING:
-        # The member knows this generation, so it can sync; its partitions may have moved to another
+        # The member is in this generation, so it can sync; its partitions may have moved to another
         # member.
         return RebalanceInProgress
     return error
@@ -83,13 +83,13 @@ def retention_of(group: Group) -> tuple[int | None, Container[str] | None]:
     The result is (since, topics): if `since` is None, retention starts at each commit; if `topics`
     is None, no offsets expire (KIP-211).
     """
-    # KIP-211: no member has ever joined, so retention starts at each commit.
+    # KIP-211: if no member has ever joined, retention starts at each commit.
     if group.protocol_type is None:
         return None, ()
     if group.state is GroupState.EMPTY:
         return None if group.state_since_ms == NO_TIMESTAMP else group.state_since_ms, ()
-    # KIP-211: subscribed topics are in use, however old their last commit is; for other topics,
-    # only the age of the commit counts.
+    # KIP-211: subscribed topics are in use, regardless of their last commit's age; for other
+    # topics, only that age counts.
     if group.state is GroupState.STABLE:
         return None, group.subscribed_topics()
     return None, None

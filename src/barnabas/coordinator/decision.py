@@ -2,11 +2,11 @@
 
 The machine's driver appends the records in one batch, and applies them in order once they are in
 the log. (A very large number of tombstones takes several batches, so an early batch may be in the
-log when a later one is rejected.) When the high watermark has passed the records, the driver sends
-the replies that depend on them (`Reply.after`) and starts the markers. If the append is rejected,
-the decision has no effect, and every ticket among the replies gets the error instead. A request
-that its own decision does not answer stays parked in the machine, and a later decision answers its
-ticket.
+log when a later one is rejected.) Once the high watermark has passed the records, the driver sends
+the replies that depend on them (`Reply.after`) and starts writing the markers. If the append is
+rejected, the decision has no effect, and every ticket among the replies gets the error instead. A
+request that its own decision does not answer stays parked in the machine, and a later decision
+answers its ticket.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Now(NamedTuple):
     monotonic_ms: int
     """The clock for sessions, timeouts and schedules."""
     wall_ms: int
-    """The clock for times that are written into records or compared with them."""
+    """The clock for times written to records or compared with them."""
 
 
 class StateRecord(NamedTuple):
@@ -69,7 +69,7 @@ class TransactionalBatch(NamedTuple):
 
 
 class Markers(NamedTuple):
-    """The end markers of a transaction to write to these partitions; see `markers_written`."""
+    """A transaction's end markers, to be written to these partitions; see `markers_written`."""
 
     transactional_id: str
     producer_id: int
@@ -80,7 +80,7 @@ class Markers(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The outcome of an event, applied in the order of the fields."""
+    """The outcome of an event, carried out in the order of the fields."""
 
     records: tuple[StateRecord, ...] = ()
     replies: tuple[Reply, ...] = ()
@@ -116,7 +116,7 @@ class Turn:
         self.replies.append(Reply(ticket, message, after))
 
     def decision(self) -> Decision:
-        # This value is shared by the many timers that have nothing left to do.
+        # The many timers with nothing left to do share this value.
         if not (self.records or self.replies or self.events):
             return NOTHING
         return Decision(

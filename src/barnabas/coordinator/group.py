@@ -1,4 +1,4 @@
-"""Keeps one group of the classic protocol: its members, state, generation and record.
+"""Represents a classic protocol group: its members, state, generation and record.
 
     Empty ---------join---------> PreparingRebalance --all joined, or timeout--> CompletingRebalance
       ^                             ^            |                                       |
@@ -39,7 +39,7 @@ NO_TIMESTAMP = -1
 
 
 class GroupState(Enum):
-    """Kafka's states, with the names that tools show."""
+    """Kafka's group states, named as tools show them."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -49,7 +49,7 @@ class GroupState(Enum):
 
 
 class Group:
-    """A group, with all of its state."""
+    """A group and its state."""
 
     __slots__ = (
         "_joined_count",
@@ -86,13 +86,13 @@ class Group:
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
         self.pending: dict[str, Timer] = {}
-        """Member ids given to clients that have not joined with them yet (KIP-394), with timers."""
+        """Member ids issued to clients that have yet to join with them (KIP-394), with timers."""
         self.unsynced: set[str] = set()
-        """Members of this generation that have not sent their SyncGroup."""
+        """Members of this generation that have yet to send SyncGroup."""
         self.timer = Timer(group_id)
-        """The timer of the current phase, in which all members have to join or to sync."""
+        """The timer for the current phase, in which all members have to join or sync."""
         self.initial_until_ms: int | None = None
-        """The latest end of the initial delay while it is running, otherwise None (KIP-134)."""
+        """The latest end of a running initial delay; None if there is none (KIP-134)."""
         self.has_newcomer = False
         self.is_stored = False
         """Whether the offsets topic contains a record of the group."""
@@ -143,8 +143,8 @@ class Group:
     def rename(self, member: Member, member_id: str) -> None:
         """Give a static member a new member id, without changing the order of members."""
         old_id = member.member_id
-        # Rebuild the dict rather than pop and add, so that the member keeps its place in the order
-        # of joining.
+        # Rebuild the dict instead of removing and adding, so that the member keeps its place in
+        # joining order.
         self.members = {
             member_id if key == old_id else key: value for key, value in self.members.items()
         }
@@ -176,7 +176,7 @@ class Group:
         self._joined_count += 1
 
     def take_join(self, member: Member) -> Parked | None:
-        """Remove and return the parked JoinGroup, which the caller must answer now."""
+        """Remove and return the parked JoinGroup, which the caller must answer."""
         parked = member.joining
         if parked is not None:
             member.joining = None
@@ -234,7 +234,7 @@ class Group:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest rebalance timeout of all members."""
+        """The longest of the members' rebalance timeouts."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def is_subscribed_to(self, topic: str) -> bool:
@@ -265,7 +265,7 @@ class Group:
 
     @property
     def is_unused(self) -> bool:
-        """Return whether neither memory nor the offsets topic contains anything about the group."""
+        """Return whether nothing about the group is left in memory or in the offsets topic."""
         return self.state is GroupState.EMPTY and not self.is_stored and not self.pending
 
     def assignments(self) -> dict[str, bytes]:
@@ -317,7 +317,7 @@ class Group:
         self.protocol = value.protocol
         self.generation = value.generation
         self.leader_id = value.leader
-        # Only these two states are ever written, because a rebalance exists only in memory.
+        # Only these two states are ever written: a rebalance exists only in memory.
         self.state = GroupState.STABLE if self.members else GroupState.EMPTY
         self.state_since_ms = value.current_state_timestamp
         self.is_stored = True

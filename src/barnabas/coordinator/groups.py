@@ -1,4 +1,4 @@
-"""Implements the group coordinator (GC-2), as a machine for one partition's groups.
+"""Implements the group coordinator (GC-2) as a machine for one partition's groups.
 
 The machine returns a `Decision` for each request and deadline. Hard state (the groups as last
 recorded, and all offsets) changes only in `apply` and `end_transaction`. A decision must be carried
@@ -76,9 +76,9 @@ __all__ = ["Caller", "Groups"]
 _SEVERAL_LEAVE: Final = 3  # the first LeaveGroup version with several members
 
 _CLASSIC: Final = "classic"
-"""The type of all groups here. KIP-848 defines the other type."""
+"""The type of all groups in this broker. KIP-848 defines the other type."""
 
-# The maximum work of one call of `expire`, which limits its duration and the append.
+# The most work for one call of `expire`, which limits its duration and the size of the append.
 _MOST_TIMERS = 200
 _MOST_EXAMINED = 200
 _MOST_TOMBSTONES = 1000
@@ -115,7 +115,7 @@ class Groups:
     # --- members ---------------------------------------------------------------------------------
 
     def join(self, ticket: int, request: JoinGroupRequest, caller: Caller, now: Now) -> Decision:
-        """Handle JoinGroup, which is usually parked until the other members have joined too."""
+        """Handle JoinGroup, which is usually parked until the other members have joined."""
         config = self.config
         turn = self._turn(now)
         attempt = Attempt.of(ticket, request, caller)
@@ -126,18 +126,16 @@ class Groups:
             attempt.refuse(turn, InvalidSessionTimeout, request.member_id)
         else:
             group = self._find(request.group_id)
-            # Member ids come from a coordinator, so a group that is unknown here cannot have given
-            # this id.
+            # Coordinators issue member ids, so an id for an unknown group is not valid.
             if group is None and request.member_id:
                 attempt.refuse(turn, UnknownMemberId, request.member_id)
             else:
-                # The first member creates the group. If the member is rejected, drop the group
-                # again.
+                # The first member creates the group. If the member is rejected, drop the group.
                 self._join(turn, group or Group(request.group_id, now.wall_ms), attempt)
         return turn.decision()
 
     def _join(self, turn: Turn, group: Group, attempt: Attempt) -> None:
-        # A group that only had offsets so far now gets members.
+        # Until its first member joined, the group had only offsets.
         self.groups[group.group_id] = group
         joining.join(turn, group, attempt)
         self._drop_if_unused(group)
@@ -176,8 +174,7 @@ class Groups:
             answer = LeaveGroupResponse(members=results)
         else:
             answer = LeaveGroupResponse(error_code=results[0].error_code)
-        # As in Kafka, members that have left do not depend on the record of a group that is now
-        # empty.
+        # As in Kafka, members that have left do not wait for the record of the empty group.
         turn.reply(ticket, answer, AT_ONCE)
         if group is not None:
             self._drop_if_unused(group)
@@ -191,12 +188,12 @@ class Groups:
         return Decision(replies=(Reply(ticket, answer, AT_ONCE),))
 
     def list_groups(self, ticket: int, request: ListGroupsRequest) -> Decision:
-        """List all groups that match the request's filters, even those with only offsets."""
+        """List all groups that match the request's filters, including those with only offsets."""
         found = _matching(self._all(), request)
         return Decision(replies=(Reply(ticket, ListGroupsResponse(groups=found), AT_ONCE),))
 
     def delete(self, ticket: int, group_ids: Sequence[str], now: Now) -> Decision:
-        """Handle DeleteGroups, which removes groups without members, with all their offsets."""
+        """Handle DeleteGroups, which removes groups without members and all their offsets."""
         turn = self._turn(now)
         results = []
         for group_id in dict.fromkeys(group_ids):
@@ -305,7 +302,7 @@ class Groups:
         group.known_after = offset + 1
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        """Note that the marker of the producer's transaction is in this partition."""
+        """Record that the marker of the producer's transaction is in this partition."""
         self.offsets.end_transaction(producer_id, is_commit)
 
     # --- time ------------------------------------------------------------------------------------
@@ -319,7 +316,7 @@ class Groups:
                 why = Cause("the coordinator", "found more members than group.max.size")
                 rebalance.begin(turn, group, why)
             for member in group.members.values():
-                # The member may have sent heartbeats to the previous coordinator until just now.
+                # The member may have been sending heartbeats to the previous coordinator.
                 rebalance.prolong_session(turn, member)
         self._plan_examination(now.monotonic_ms)
         return turn.decision()
@@ -329,7 +326,7 @@ class Groups:
         return 0 if self._to_examine else self._timers.next_ms()
 
     def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]:
-        """Return decisions for some deadlines that have passed; more may be due immediately.
+        """Return decisions for some of the deadlines that have passed; more may be due immediately.
 
         Without `may_forget`, no offset expires, because the clock cannot be trusted.
         """
@@ -381,7 +378,7 @@ class Groups:
         """Return tombstones for offsets of deleted topics and for expired offsets (KIP-211)."""
         records: dict[tuple[str, int], StateRecord] = {}
         since_ms, subscribed = commits.retention_of(group)
-        # KIP-211. Without a trusted clock, nothing is removed because of its age.
+        # KIP-211. Without a trusted clock, nothing is removed by age.
         if subscribed is not None and wall_ms is not None:
             retention_ms = self.config.offsets_retention_ms
             for record in self.offsets.expired_tombstones(

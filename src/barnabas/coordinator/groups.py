@@ -135,7 +135,7 @@ class Groups:
         return turn.decision()
 
     def _join(self, turn: Turn, group: Group, attempt: Attempt) -> None:
-        # Until its first member joined, the group had only offsets.
+        # A group with only offsets is added once a member joins.
         self.groups[group.group_id] = group
         joining.join(turn, group, attempt)
         self._drop_if_unused(group)

@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Source:
-    """The source of one function that is being generated."""
+    """The source of a function under construction."""
 
     __slots__ = ("_counter", "_indent", "_lines", "constants")
 
@@ -35,7 +35,7 @@ class Source:
         self._indent -= 1
 
     def name(self, prefix: str) -> str:
-        """Return a new local variable name of the function."""
+        """Return an unused name for a local variable."""
         self._counter += 1
         return f"{prefix}_{self._counter}"
 
@@ -47,7 +47,7 @@ class Source:
         return name
 
     def compile(self, function: str, filename: str) -> Any:
-        """Compile the function, with its text registered under `filename`."""
+        """Register the source under `filename`, and compile the function."""
         text = "\n".join(self._lines) + "\n"
         linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
         exec(compile(text, filename, "exec"), self.constants)

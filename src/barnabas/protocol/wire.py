@@ -26,26 +26,24 @@ if TYPE_CHECKING:
     from barnabas.protocol.message import Message
 
 ANY_ENTRIES: Final = 1 << 62
-"""The value for no limit, except that each entry of a list takes a byte of the message."""
+"""No limit, except that each list entry takes at least one byte of the message."""
 
 MAX_STRING_BYTES: Final = 0x7FFF
-"""The maximum length of a string.
-
-It also applies to compact strings, whose format allows larger lengths, because Kafka rejects longer
-strings in both formats.
+"""The maximum length of a string. Kafka applies it to compact strings too, although their format
+allows more.
 """
 
 
 class TooManyEntries(CorruptData):
-    """Raised if the lists in a message have more entries in total than the reader accepts."""
+    """Raised if a message's lists contain more entries in total than the reader accepts."""
 
 
 Records = memoryview | bytes | bytearray | FileSlice | Sequence[Part]
-"""The value of a RECORDS field: a view of the frame if decoded, or any parts if to be sent."""
+"""The value of a RECORDS field: a view of the frame when decoded, any buffer when encoded."""
 
 
 class Primitive:
-    """A primitive type. `format` is struct's letter if the size is fixed, otherwise empty."""
+    """A primitive type. `format` is the `struct` code, or empty if the size varies."""
 
     __slots__ = ("default", "format", "name", "size")
 
@@ -89,7 +87,8 @@ RECORDS: Final = Primitive("RECORDS", "", 0, None)
 def rest_of_uvarint(data: memoryview, position: int, first: int) -> tuple[int, int]:
     """Finish a number whose first byte had bit 7 set; return (number, next position).
 
-    Raises CorruptData for more than five bytes or 2^32 and above, or IndexError at the data's end.
+    Raises CorruptData for more than five bytes or a value of 2^32 or more, or IndexError at the end
+    of the data.
     """
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
@@ -106,7 +105,7 @@ def rest_of_uvarint(data: memoryview, position: int, first: int) -> tuple[int, i
 def rest_of_string_length(data: memoryview, position: int, first: int) -> tuple[int, int]:
     """Finish a compact string's length + 1, like `rest_of_uvarint`."""
     value, position = rest_of_uvarint(data, position, first)
-    # A compact length could claim 4 GiB, while the older form uses an INT16.
+    # A compact length can be up to 4 GiB; the older form uses an INT16.
     if value - 1 > MAX_STRING_BYTES:
         raise CorruptData(f"a string of {value - 1} bytes exceeds {MAX_STRING_BYTES}")
     return value, position
@@ -132,7 +131,7 @@ def skip_tagged_fields(data: memoryview, position: int, count: int) -> int:
 
 
 def append_uvarint(out: bytearray, value: int) -> None:
-    """Append `value`, which is from 0 to 2^32 - 1."""
+    """Append `value`, from 0 to 2^32 - 1."""
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7

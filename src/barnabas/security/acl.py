@@ -11,7 +11,7 @@ from barnabas.named_tuple import NamedTuple
 
 
 class Operation(IntEnum):
-    """Lists the operations on resources. ANY is used only in filters, ALL also in rules."""
+    """Lists the operations on resources. ANY is for filters only; ALL is for rules and filters."""
 
     ANY = 1
     ALL = 2
@@ -71,7 +71,7 @@ SUPPORTED_OPERATIONS: Mapping[ResourceType, tuple[Operation, ...]] = MappingProx
 """Maps each type of resource to the operations that exist for it, except ALL."""
 
 CLUSTER_NAME = "kafka-cluster"
-"""The name of the only resource of type CLUSTER."""
+"""The name of the only CLUSTER resource."""
 
 
 class Principal(NamedTuple):

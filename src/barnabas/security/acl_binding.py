@@ -1,4 +1,4 @@
-"""Defines the rules of access control (ACLs): patterns of resources, entries, and filters for both.
+"""Defines access control rules (ACLs): resource patterns, entries, and filters for both.
 
     pattern    TOPIC, "orders", LITERAL: the topic `orders`
                TOPIC, "orders-", PREFIXED: the topics whose names start with `orders-`
@@ -18,18 +18,16 @@ from barnabas.security.acl import Operation, Principal, ResourceType
 from barnabas.security.acl_host import java_host
 
 WILDCARD = "*"
-"""The literal name that stands for all resources of a type, and the host that stands for all
-hosts."""
+"""The literal name that matches all resources of a type, and the host that matches all hosts."""
 
 WILDCARD_PRINCIPAL = "User:*"
-"""The principal that stands for all principals."""
+"""Matches all principals."""
 
 C = TypeVar("C", bound=IntEnum)
 
 
 class PatternType(IntEnum):
-    """Lists the ways in which a pattern's name is matched. ANY and MATCH are used only in
-    filters."""
+    """Lists the ways to match a pattern's name. ANY and MATCH are used only in filters."""
 
     ANY = 1
     MATCH = 2
@@ -66,14 +64,14 @@ class AclEntry(NamedTuple):
 
 
 class AclBinding(NamedTuple):
-    """Combines a pattern and an entry in a rule."""
+    """A rule: a pattern and an entry."""
 
     pattern: Pattern
     entry: AclEntry
 
 
 class AclFilter(NamedTuple):
-    """Selects the rules that match all given parts; None and ANY match everything.
+    """Selects rules by their parts; None and ANY match everything.
 
     The pattern type MATCH selects the patterns that cover the resource `name`: the pattern with
     that name, the wildcard, and prefixes of the name.
@@ -88,11 +86,10 @@ class AclFilter(NamedTuple):
     permission: PermissionType = PermissionType.ANY
 
     def matches_pattern(self, pattern: Pattern) -> bool:
-        """Return whether the filter matches rules with this pattern, whatever their entries."""
+        """Return whether the filter matches rules with this pattern, ignoring entries."""
         if self.resource_type not in (ResourceType.ANY, pattern.resource_type):
             return False
-        # KIP-290: MATCH selects the rules for a resource, whose name must be known. Without a name,
-        # all rules match.
+        # KIP-290: MATCH selects the rules for the named resource. Without a name, all rules match.
         if self.pattern_type is PatternType.MATCH:
             return self.name is None or _is_about(pattern, self.name)
         if self.pattern_type not in (PatternType.ANY, pattern.pattern_type):
@@ -100,10 +97,10 @@ class AclFilter(NamedTuple):
         return self.name in (None, pattern.name)
 
     def matches_entry(self, entry: AclEntry) -> bool:
-        """Return whether the filter matches rules with this entry, whatever their pattern."""
+        """Return whether the filter matches rules with this entry, ignoring patterns."""
         return (
             self.principal in (None, entry.principal)
-            # Two different texts may stand for the same address.
+            # An address can be written in several ways.
             and (self.host in (None, entry.host) or java_host(self.host) == java_host(entry.host))
             and self.operation in (Operation.ANY, entry.operation)
             and self.permission in (PermissionType.ANY, entry.permission)
@@ -114,8 +111,8 @@ class AclFilter(NamedTuple):
         return self.matches_pattern(binding.pattern) and self.matches_entry(binding.entry)
 
     def named_patterns(self) -> tuple[Pattern, ...]:
-        """The patterns that this filter specifies exactly, even if they have no rules; empty if a
-        part is left open.
+        """The patterns that this filter specifies exactly, with or without rules; empty if a part
+        is left open.
         """
         if (
             self.resource_type is ResourceType.ANY
@@ -138,7 +135,7 @@ def _is_about(pattern: Pattern, name: str) -> bool:
 
 
 def by_pattern(bindings: Iterable[AclBinding]) -> dict[Pattern, list[AclEntry]]:
-    """Return the entries of each pattern. Patterns and entries keep the given order."""
+    """Return the entries of each pattern. Preserves the order of both."""
     grouped: dict[Pattern, list[AclEntry]] = {}
     for pattern, entry in bindings:
         grouped.setdefault(pattern, []).append(entry)
@@ -146,7 +143,7 @@ def by_pattern(bindings: Iterable[AclBinding]) -> dict[Pattern, list[AclEntry]]:
 
 
 def pascal_name(code: IntEnum) -> str:
-    """Return the form that Kafka writes to its tree and its log, such as `ClusterAction`."""
+    """Return the name as Kafka writes it to its tree and log, such as `ClusterAction`."""
     return code.name.title().replace("_", "")
 
 

@@ -1,4 +1,4 @@
-"""Explains why rules that were read from a cluster allow or deny a request. Pure.
+"""Explains why a cluster's rules allow or deny a request. Pure.
 
 `AclRules` makes the decision; members of `super.users` are not in the rules.
 """
@@ -28,22 +28,22 @@ class Access(NamedTuple):
     principal: str  # User:alice
     operation: Operation
     resource: Pattern  # LITERAL
-    host: str = WILDCARD  # its address; the wildcard stands for an address in no rule
+    host: str = WILDCARD  # its address; the wildcard means an address in no rule
 
 
 class Explanation(NamedTuple):
-    """Holds a decision and the reason for it."""
+    """A decision and the reason for it."""
 
     is_allowed: bool | None
     """None if no rule covers the resource; `allow.everyone.if.no.acl.found` then decides."""
     rule: AclBinding | None
-    """The rule that decides, or None if the reason is that no rule matches."""
+    """The deciding rule, or None if no rule matches."""
     about: tuple[AclBinding, ...]
     """All rules that cover the resource."""
 
 
 def explain(access: Access, rules: Iterable[AclBinding]) -> Explanation:
-    """Apply the rules, and return the first rule that decides; a DENY takes precedence over any
+    """Apply the rules, and return the first deciding one; a DENY takes precedence over any
     ALLOW."""
     resource, host = access.resource, java_host(access.host)
     wanted = AclFilter(resource.resource_type, resource.name, PatternType.MATCH)

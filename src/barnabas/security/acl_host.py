@@ -1,9 +1,8 @@
 """Converts a client's address to the form that Kafka compares with the host of a rule.
 
-Kafka compares texts, and Java has only one way to write an IPv6 address: all eight groups, without
-leading zeros. In Kafka, a rule for `::1` therefore matches no client. Here, all forms of an address
-are equal wherever hosts are compared. In the tree and in requests, the text stays as it was
-written.
+Kafka compares hosts as text, and Java writes an IPv6 address in only one form: all eight groups,
+without leading zeros. In Kafka, a rule for `::1` therefore matches no client. Barnabas treats all
+forms of an address as equal, but leaves the text in the tree and in requests unchanged.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ first."""
 
 
 def encode_entries(entries: Iterable[AclEntry]) -> bytes:
-    """Return the content of a pattern's node, with the entries in a fixed order."""
+    """Return the content of a pattern's node, with its entries sorted."""
     acls = [
         {
             "principal": entry.principal,
@@ -85,13 +85,13 @@ def encode_entries(entries: Iterable[AclEntry]) -> bytes:
 def decode_entries(path: str, data: bytes | None) -> frozenset[AclEntry]:
     """Return the entries in a pattern's node; a node without data has none.
 
-    Raises CorruptData if any part cannot be read, because that part may contain a deny rule.
+    Raises CorruptData if any part is unreadable, because that part may be a deny rule.
     """
     if not data:
         return frozenset()
     try:
         node = json.loads(data)
-        # A later version may add fields that restrict a rule, so the node is not read partially.
+        # A later version may add fields that restrict a rule; ignoring them would grant too much.
         if node["version"] != 1:
             raise ValueError(f"version {node['version']}")
         return frozenset(map(_entry, node["acls"]))
@@ -110,7 +110,7 @@ def _entry(node: Any) -> AclEntry:
 
 
 def encode_change(pattern: Pattern) -> bytes:
-    # Brokers from before KIP-290 (Kafka 2.0) watch these nodes and recognise only this form.
+    # Brokers older than KIP-290 (Kafka 2.0) watch these nodes, and recognise only this form.
     if pattern.pattern_type is PatternType.LITERAL:
         return f"{pattern.resource_type.name}:{pattern.name}".encode()
     return _encode(

@@ -1,4 +1,4 @@
-"""Defines AclRules, which holds all rules of a cluster and decides like Kafka's AclAuthorizer.
+"""Defines AclRules, which holds all of a cluster's rules and decides like Kafka's AclAuthorizer.
 
     super user                      allowed
     no rule covers the resource     allow.everyone.if.no.acl.found decides
@@ -7,8 +7,8 @@
                                     DESCRIBE_CONFIGS by ALTER_CONFIGS
     else                            denied
 
-The rules of a resource are stored as bit masks of operations for each principal and host, so the
-time for a decision does not depend on the number of rules.
+A resource's rules are stored as bit masks of operations, by principal and host, so a decision takes
+the same time for any number of rules.
 """
 
 from __future__ import annotations
@@ -45,29 +45,29 @@ def allowing(operation: Operation) -> tuple[Operation, ...]:
     return (operation, Operation.ALL, *IMPLIED_BY.get(operation, ()))
 
 
-# This is a set because ALL is allowed by ALL, and adding its bit twice would result in READ's bit.
+# A set, because ALL is allowed by ALL, and its bit added twice would be READ's bit.
 _ALLOWING = {each: sum(1 << other for other in {*allowing(each)}) for each in Operation}
 
 _Masks = dict[tuple[str, str], tuple[int, int]]
 """Maps a principal and a host (`java_host`) to the operations that are allowed and denied."""
 
 _Kind = tuple[ResourceType, PatternType, PermissionType, str, str, Operation]
-"""The part that is the same in rules that differ only in the name of their resource."""
+"""The parts of a rule other than its resource name."""
 
 
 V = TypeVar("V")
 
 
 class _Prefixes(Generic[V]):
-    """Maps texts to values, and finds all keys that are prefixes of another text.
+    """Maps strings to values, and finds all keys that are prefixes of a given string.
 
         "a" <- "ab" <- "abc"      a key's parent is the longest other key that is a prefix of it
              \\ "ad"
 
     The longest key that is a prefix of a name is either the name's predecessor in sorted order or
     an ancestor of that predecessor. The other keys are ancestors of the longest one. A search
-    therefore takes a bisection and one step for each ancestor. The first search after a change
-    sorts the keys again.
+    therefore takes a bisection and one step per ancestor. The first search after a change re-sorts
+    the keys.
     """
 
     __slots__ = ("_keys", "_parents", "_values")
@@ -87,7 +87,7 @@ class _Prefixes(Generic[V]):
         self._values[prefix] = value
 
     def remove(self, prefix: str) -> None:
-        """Remove a prefix; do nothing if it does not exist."""
+        """Remove the prefix, if present."""
         if self._values.pop(prefix, None) is not None:
             self._keys = None
 
@@ -122,22 +122,22 @@ class _Prefixes(Generic[V]):
 
 
 class Denial(NamedTuple):
-    """Holds the reason why the rules deny an operation."""
+    """The reason for a denial."""
 
     rule: AclBinding | None
-    """The DENY rule that decides, or None if no rule allows the operation."""
+    """The deciding DENY rule, or None if no rule allows the operation."""
     about: int = 0
     """The number of rules that cover the resource."""
 
 
 class AclRules:
-    """Holds all rules of a cluster, and makes decisions by them."""
+    """Holds all of a cluster's rules, and decides by them."""
 
     __slots__ = ("_entries", "_literal", "_names", "_prefixed", "allows_unruled", "super_users")
 
     def __init__(self, super_users: Iterable[str] = (), *, allows_unruled: bool = False) -> None:
         """`super_users` are principals, such as `User:alice`, who may do everything.
-        `allows_unruled` says whether all clients may use resources without rules.
+        `allows_unruled` opens resources without rules to all clients.
         """
         self.super_users = frozenset(super_users)
         self.allows_unruled = allows_unruled
@@ -185,13 +185,12 @@ class AclRules:
         return sorted(found, key=lambda each: (-each.pattern_type, each.name == name, each.name))
 
     def replace(self, pattern: Pattern, entries: Iterable[AclEntry]) -> None:
-        """Replace all rules of the pattern with these; if there are none, remove the pattern."""
+        """Replace all of the pattern's rules; an empty list removes the pattern."""
         after = frozenset(entries)
-        # Kinds are compared, not entries, because two entries may differ only in the notation of a
-        # host.
+        # Compare kinds, not entries: two entries may differ only in how they write a host.
         before_kinds = {_kind(pattern, entry) for entry in self.entries_of(pattern)}
         after_kinds = {_kind(pattern, entry) for entry in after}
-        # With `_names`, `allows_somewhere` need not examine all patterns.
+        # `_names` saves `allows_somewhere` from examining all patterns.
         for kind in before_kinds - after_kinds:
             names = self._names[kind]
             names.discard(pattern.name)
@@ -224,8 +223,8 @@ class AclRules:
         resource_type: ResourceType,
         name: str,
     ) -> bool:
-        """Return whether this principal may perform the operation, from this host, on the resource
-        with this name.
+        """Return whether this principal, on this host, may perform the operation on the named
+        resource.
         """
         if principal in self.super_users:
             return True
@@ -236,8 +235,8 @@ class AclRules:
         wildcard = self._literal.get((resource_type, WILDCARD))
         if wildcard is not None:
             found.append(wildcard)
-        # As in Kafka, it matters whether any rule covers the resource, not whether one applies to
-        # the client. For example, a topic with a rule only for bob is closed to alice.
+        # As in Kafka, any rule that covers the resource counts, even one for another client. For
+        # example, a topic with a rule only for bob is closed to alice.
         if not found:
             return self.allows_unruled
         clients = _clients(principal, host)
@@ -259,8 +258,8 @@ class AclRules:
         resource_type: ResourceType,
         name: str,
     ) -> Denial:
-        """Return why `allows` denies an operation. This takes no longer with more rules for other
-        clients.
+        """Return why `allows` denies an operation. More rules for other clients do not slow this
+        down.
         """
         patterns = [Pattern(resource_type, name), Pattern(resource_type, WILDCARD)]
         patterns += [
@@ -278,7 +277,7 @@ class AclRules:
     def _denying(
         self, pattern: Pattern, client: tuple[str, str], operation: Operation
     ) -> AclBinding | None:
-        """Return the rule of this pattern that denies the operation to a principal at a host."""
+        """Return this pattern's rule that denies the operation to a principal on a host."""
         resource_type, name, pattern_type = pattern
         if pattern_type is PatternType.LITERAL:
             masks = self._literal.get((resource_type, name), {})
@@ -303,7 +302,7 @@ class AclRules:
         """Return whether the principal may perform the operation on any resource of this type
         (KIP-679).
 
-        As in Kafka, only rules for exactly this operation, or for ALL, count here.
+        As in Kafka, only rules for exactly this operation or for ALL count.
         """
         if principal in self.super_users:
             return True
@@ -319,7 +318,7 @@ class AclRules:
         # A DENY on the wildcard overrides every ALLOW.
         if _has(denied, WILDCARD):
             return False
-        # Some resources always have no rules.
+        # There are always resources without rules.
         if self.allows_unruled:
             return True
         denied_prefixes = names(PermissionType.DENY, PatternType.PREFIXED)
@@ -329,8 +328,8 @@ class AclRules:
                 _has(denied_prefixes, name[:length]) for length in range(1, len(name) + 1)
             )
 
-        # An ALLOW has an effect unless a DENY covers everything that it allows, by the same name or
-        # a prefix of it.
+        # An ALLOW takes effect unless a DENY on the same name, or on a prefix of it, covers
+        # everything it allows.
         prefixes = chain.from_iterable(names(PermissionType.ALLOW, PatternType.PREFIXED))
         literals = chain.from_iterable(names(PermissionType.ALLOW, PatternType.LITERAL))
         return any(map(is_open, prefixes)) or any(

@@ -1,4 +1,4 @@
-"""Describes ACLs in words, for tools and for the causes of events. Pure."""
+"""Describes ACLs in words, for tools and for causes in events. Pure."""
 
 from __future__ import annotations
 

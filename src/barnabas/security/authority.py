@@ -1,7 +1,7 @@
 """Implements a private certificate authority, for a cluster that has none (SE-2).
 
-Its certificates are only for TLS, and their keys are on the curve P-256. Their validity starts an
-hour in the past, so that clients with a slow clock accept a new certificate.
+Its certificates are only for TLS, with keys on the curve P-256. They are valid from an hour before
+issue, so that clients with a slow clock accept a new certificate.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _USAGES = (
 
 
 class Issued(NamedTuple):
-    """Holds a private key and its certificate in PEM; the key is not encrypted."""
+    """An unencrypted private key and its certificate, in PEM."""
 
     key: bytes
     certificate: bytes
@@ -83,12 +83,12 @@ class Authority:
 
     @property
     def certificate(self) -> bytes:
-        """The CA certificate in PEM, which clients need in order to trust this CA."""
+        """The CA certificate in PEM. Clients need it to trust this CA."""
         return self._certificate.public_bytes(serialization.Encoding.PEM)
 
     @property
     def key(self) -> bytes:
-        """The CA key in PEM, with which any certificate can be issued."""
+        """The CA key in PEM. Its holder can issue any certificate."""
         return _key_pem(self._key)
 
     def issue(self, common_name: str, life: timedelta, names: Sequence[str] = ()) -> Issued:
@@ -118,7 +118,7 @@ class Authority:
 
 
 class Described(NamedTuple):
-    """Holds the parts of a certificate that decide whether it can still be used."""
+    """The parts of a certificate that determine whether it is still usable."""
 
     ends_at: datetime
     names: frozenset[str]
@@ -126,8 +126,7 @@ class Described(NamedTuple):
 
 
 def describe(certificate: bytes) -> Described:
-    """Return the expiry and the names of a certificate in PEM. Raises ValueError for any other
-    text.
+    """Return the expiry and the names in a PEM certificate. Raises ValueError for any other text.
     """
     parsed = x509.load_pem_x509_certificate(certificate)
     try:

@@ -66,15 +66,15 @@ def jks_certificates(content: bytes, password: str) -> str:
 
 
 def _in_order(own: Any, others: list[Any]) -> list[Any]:
-    """Return the chain that starts with the issuer of `own`, because a store may contain its
-    certificates in any order.
+    """Return the chain from the issuer of `own` on. A store may contain its certificates in any
+    order.
     """
     chain: list[Any] = []
     left = list(others)
     last = own.certificate
     while last.issuer != last.subject:
         issuer = next((each for each in left if each.certificate.subject == last.issuer), None)
-        # The authority at the end need not be included, because the peer has it.
+        # The root need not be included; the peer has its own copy.
         if issuer is None:
             break
         left.remove(issuer)

@@ -15,7 +15,7 @@ _SUBJECT = 4  # after serial number, algorithm, issuer and validity
 
 
 class Element(NamedTuple):
-    """Represents one element and its content."""
+    """One element and its content."""
 
     tag: int
     content: bytes
@@ -31,7 +31,7 @@ def subject_element(certificate: bytes) -> Element:
 
 
 class End(NamedTuple):
-    """Holds the expiry of a certificate."""
+    """The expiry of a certificate."""
 
     at_s: int  # seconds since 1970
     text: str  # 2027-11-26 14:50 UTC
@@ -43,7 +43,7 @@ def end_of(certificate: bytes) -> End:
     if len(fields) <= _VALIDITY or fields[_VALIDITY].tag != SEQUENCE:
         raise ValueError("the certificate has no validity period")
     *_, end = elements(fields[_VALIDITY].content)
-    # In RFC 5280, two-digit years are from 1950 to 2049; in strptime, they are from 1969 to 2068.
+    # RFC 5280 reads two-digit years as 1950 to 2049; strptime, as 1969 to 2068.
     text = end.content.decode("ascii", "replace")
     if end.tag == _UTC_TIME:
         text = f"{'19' if text[:2] >= '50' else '20'}{text}"
@@ -52,7 +52,7 @@ def end_of(certificate: bytes) -> End:
 
 
 def alternative_names(certificate: bytes) -> frozenset[bytes]:
-    """Return the encoded alternative names of the subject, for comparing, not for reading."""
+    """Return the subject's alternative names, still encoded, for comparison only."""
     for field in _fields(certificate):
         if field.tag != _EXPLICIT_EXTENSIONS:
             continue

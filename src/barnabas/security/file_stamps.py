@@ -1,5 +1,5 @@
-"""Computes stamps of files, which change when a file is written or replaced. A directory's stamp
-changes when any file in it changes.
+"""Computes file stamps, which change when a file is written or replaced. A directory's stamp
+changes with any file in it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ def stamps_of(paths: Iterable[str]) -> Stamps:
 
 
 def files_in(directory: Path) -> list[Path]:
-    """Return a directory's files, except hidden ones, which are temporary files or those of an
-    editor. Raises OSError.
+    """Return a directory's files, except hidden ones (temporary or editor files). Raises OSError.
     """
     return sorted(
         path for path in directory.iterdir() if path.is_file() and not path.name.startswith(".")

@@ -4,7 +4,7 @@
         username="broker" password="b-secret"
         user_alice="a-secret";
 
-Each setting contains one module. Errors state the setting and the fault, and never show a value.
+Each setting contains one module. Errors name the setting and the fault, but never show a value.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "f": "\f", 
 
 
 class LoginModule(NamedTuple):
-    """Holds a module's name and its options, which may contain secrets."""
+    """A module's name and options, which may contain secrets."""
 
     name: str
     options: Mapping[str, str]
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """The SASL mechanisms for which the module is used."""
+        """The SASL mechanisms that use the module."""
         return _MODULES[self.name]
 
     @property
@@ -60,7 +60,7 @@ class LoginModule(NamedTuple):
 
     @property
     def extensions(self) -> dict[str, str]:
-        """Return the extensions for an authentication by token, from `extension_<name>` options."""
+        """Return the SASL extensions from the `extension_<name>` options."""
         prefix = "extension_"
         return {
             name.removeprefix(prefix): value
@@ -73,7 +73,7 @@ class LoginModule(NamedTuple):
 
 
 def parse_jaas(setting: str, text: str) -> LoginModule:
-    """Return the module in a `sasl.jaas.config`; `setting` is the setting's full name for errors.
+    """Parse the module in a `sasl.jaas.config`; errors name `setting`, the setting's full name.
 
     Raises ConfigError for invalid syntax, an unknown module, or several modules.
     """
@@ -83,7 +83,7 @@ def parse_jaas(setting: str, text: str) -> LoginModule:
     if len(tokens) < 2:
         raise _malformed(setting, "it has no login module")
     name, flag = tokens[0][1], tokens[1][1]
-    # Java would load any class with this name, but no class is loaded here.
+    # Java would load any class with this name; Barnabas loads none.
     if name not in _MODULES:
         raise ConfigError(
             f"{setting}: login module {_named(name)} is not supported; use one of "
@@ -92,7 +92,7 @@ def parse_jaas(setting: str, text: str) -> LoginModule:
     if flag.lower() not in _FLAGS:
         raise _malformed(setting, f"the word after {name} must be one of {', '.join(_FLAGS)}")
     options, at = _options(setting, tokens, 2)
-    # As in Kafka, there is one module; several would need a rule that says which of them applies.
+    # As in Kafka, there is only one module; several would need a rule for choosing one.
     if at != len(tokens):
         raise _malformed(
             setting, "there is text after the first semicolon; only one module is allowed"
@@ -148,7 +148,7 @@ def _unquote(text: str) -> str:
 
 
 def _named(name: str) -> str:
-    """Return a module's name for an error, but not any other text, which may be a secret."""
+    """Return a module's name for an error message. Any other text may be a secret."""
     return name if re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name) else "of that name"
 
 

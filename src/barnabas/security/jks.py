@@ -1,14 +1,14 @@
-"""Reads Java key stores of type JKS, using only Python's standard library.
+"""Reads Java key stores of type JKS, with only Python's standard library.
 
     magic FEEDFEED | version 1 or 2 | count | entry ... | SHA-1 of password, phrase and the rest
     entry: 1 | alias | time | length, protected key | count, certificate ...
            2 | alias | time | certificate
     certificate: its type (version 2 only) | length, DER
 
-Numbers take four bytes and times eight, and a string starts with a two-byte length. A key is
+Numbers take four bytes, times take eight, and strings start with a two-byte length. A key is
 protected by Sun's own algorithm: a salt, the key XORed with a chain of SHA-1 digests that starts
 with the salt, and a digest of the plain key. The algorithm is weak against password guessing, so
-Java has written PKCS12 by default since Java 9. This module reads JKS, but does not write it.
+Java writes PKCS12 by default since Java 9. This module only reads JKS.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ _VERSIONS = (1, 2)
 
 
 class JksKey(NamedTuple):
-    """Holds a private key as it is stored, and its certificates in DER, its own certificate
-    first."""
+    """A private key as stored, and its chain in DER, starting with its own certificate."""
 
     protected: bytes
     chain: list[bytes]
@@ -47,8 +46,8 @@ class JksKey(NamedTuple):
         )
         secret = password.encode("utf-16-be")
         stream, last = bytearray(), salt
-        # Each digest covers the password and the previous digest; the first one covers the salt
-        # instead.
+        # Each digest covers the password and the previous digest; the first covers the password and
+        # the salt.
         while len(stream) < len(hidden):
             last = _digest(secret, last)
             stream += last
@@ -59,7 +58,7 @@ class JksKey(NamedTuple):
 
 
 class JksStore(NamedTuple):
-    """Holds a store's keys and its trusted certificates in DER, in the store's order."""
+    """A store's keys and its trusted certificates in DER, in order of appearance."""
 
     keys: list[JksKey]
     trusted: list[bytes]
@@ -96,7 +95,7 @@ def read_jks(content: bytes, password: str) -> JksStore:
 
 
 class _Reader:
-    """Reads a store from its start. Each method raises ValueError if the store ends too early."""
+    """Reads a store sequentially. Each method raises ValueError if the store is truncated."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content

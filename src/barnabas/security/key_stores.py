@@ -1,11 +1,10 @@
-"""Reads keystores and truststores according to Kafka's settings, in any form, and returns them as
-PEM.
+"""Reads the keystore and truststore in Kafka's settings, in any form, and returns them as PEM.
 
     PEM      in the settings themselves, or a file
     PKCS12   a file, read by `cryptography`
-    JKS      a file; since Java 9, it usually contains PKCS12, and is read as such
+    JKS      a file; since Java 9, usually PKCS12, and read as such
 
-Faults in the settings are reported in Kafka's words. No error contains a secret.
+Faulty settings are reported in Kafka's words. No error contains a secret.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ _PEM_MARK = b"-----BEGIN "
 
 
 class KeyStore(NamedTuple):
-    """Holds a private key and its certificates, its own certificate first. `password` is the key's
-    password, if it has one.
+    """A private key and its chain, starting with its own certificate. `password` is the key's
+    password, or empty.
     """
 
     key: str
@@ -39,7 +38,7 @@ def load_key_store(settings: TlsSettings) -> KeyStore | None:
     """Return the key store that `ssl.keystore.*` specifies, or None if it is not set. Raises
     ConfigError."""
     kind = _kind("ssl.keystore.type", settings.keystore_type)
-    # KIP-651: the settings themselves may contain the key and certificates, only as PEM.
+    # KIP-651: the settings themselves may contain the key and certificates, as PEM only.
     if settings.keystore_key:
         _refuse_key_store_mix(settings, kind)
         return _pem_key_store(
@@ -81,8 +80,8 @@ def load_key_store(settings: TlsSettings) -> KeyStore | None:
 
 
 def load_trust_store(settings: TlsSettings) -> str | None:
-    """Return the certificates that `ssl.truststore.*` specifies as PEM, or None if it is not set.
-    Raises ConfigError."""
+    """Return the `ssl.truststore.*` certificates as PEM, or None if it is not set. Raises
+    ConfigError."""
     kind = _kind("ssl.truststore.type", settings.truststore_type)
     if settings.truststore_certificates:
         if kind != "PEM":
@@ -121,7 +120,7 @@ def load_trust_store(settings: TlsSettings) -> str | None:
 
 
 class _Naming:
-    """Converts errors from a store's reader to a ConfigError with the setting and the file."""
+    """Converts a reader's errors to a ConfigError that names the setting and the file."""
 
     def __init__(self, prefix: str, path: str) -> None:
         self._prefix = prefix
@@ -162,7 +161,7 @@ def _pem_key_store(text: str, password: str, where: str) -> KeyStore:
         )
     if not chain:
         raise ConfigError(f"{where}: there is no PEM certificate")
-    # PKCS8 indicates encryption in the label, OpenSSL's older form in a header line.
+    # PKCS8 marks encryption in the label; OpenSSL's older form, in a header line.
     is_encrypted = keys[0].label.startswith("ENCRYPTED") or "ENCRYPTED" in keys[0].text
     if is_encrypted and not password:
         raise ConfigError(f"{where}: the private key is encrypted; set ssl.key.password")

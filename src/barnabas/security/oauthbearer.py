@@ -1,4 +1,4 @@
-"""Implements SASL OAUTHBEARER (RFC 7628, KIP-255), which uses a signed token instead of a password.
+"""Implements SASL OAUTHBEARER (RFC 7628, KIP-255), in which a signed token replaces the password.
 
     n,,\\x01auth=Bearer <token>\\x01\\x01  -->
                                       <--  empty, or {"status":"invalid_token"}
@@ -30,7 +30,7 @@ _NO_EXTENSIONS: Final[Mapping[str, str]] = MappingProxyType({})
 _INVALID: Final = '{"status":"invalid_token"}'
 
 Verify = Callable[[str], Awaitable[Identity]]
-"""Returns the identity that a token proves, or raises InvalidCredentials with a reason for the
+"""Returns the identity proved by a token, or raises InvalidCredentials with a reason for the
 log."""
 
 
@@ -50,11 +50,11 @@ class OAuthBearerServer:
         self._error = ""  # the text that was sent to the client
         self._reason = ""  # the reason, only for the log
         self.identity: Identity | None = None
-        self.known_user = ""  # a token that is not verified names nobody
+        self.known_user = ""  # an unverified token identifies nobody
 
     def respond(self, message: bytes) -> bytes | Awaitable[bytes]:
-        # RFC 7628: after an error, the client sends a single byte, and only then does the exchange
-        # fail.
+        # RFC 7628: the exchange fails only after the client has acknowledged the error with a
+        # single byte.
         if self._error:
             if message == _UNDERSTOOD:
                 raise TokenRefused(self._error, self._reason)
@@ -65,7 +65,7 @@ class OAuthBearerServer:
         pairs = [pair.partition("=")[::2] for pair in found["pairs"].split(_SEPARATOR) if pair]
         values = dict(pairs)
         auth = _AUTH.fullmatch(values.get("auth", ""))
-        # If a key were repeated, it would be unclear which value applies.
+        # A repeated key is ambiguous.
         if auth is None or len(values) < len(pairs):
             raise InvalidCredentials("Invalid OAUTHBEARER client first message: 'auth'")
         return self._judge(auth["token"], found["authzid"] or "")

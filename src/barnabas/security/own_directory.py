@@ -1,11 +1,10 @@
-"""Creates directories for secrets that only their owner can access, and rejects directories that
-others may write to.
+"""Creates private directories for secrets, and rejects directories that others may write to.
 
 The contents of such a directory are trusted at the next start, so any user who may write to it
-could choose the passwords. Therefore, it must belong to root or to the user that runs this process,
-no other user may write to it, and it must not be possible for everyone to replace it with another
-directory. A user who may only read it sees file names but no secrets, because each file with a
-secret is readable only by its owner.
+could choose the passwords. Therefore, it must belong to root or to the user running this process,
+no other user may write to it, and other users must not be able to replace it with another
+directory. Users with read access see file names but no secrets, because each secret file is
+readable only by its owner.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def check_directory(path: Path) -> None:
     """Raise ConfigError for a directory in which another user could choose the secrets. Raises
     OSError.
     """
-    if not hasattr(os, "geteuid"):  # on Windows, other users have no rights there
+    if not hasattr(os, "geteuid"):  # on Windows, other users have no access
         return
     _check_owner(path, path.lstat())  # the owner of a link, who chose its target
     whole = path.resolve()
@@ -59,8 +58,7 @@ def check_directory(path: Path) -> None:
 
 
 def check_secrets(paths: Iterable[Path]) -> None:
-    """Raise ConfigError for files that others may write to, and log a warning for files that others
-    may read.
+    """Raise ConfigError for files that others may write to; warn of files that others may read.
     """
     if not hasattr(os, "geteuid"):
         return
@@ -74,8 +72,8 @@ def check_secrets(paths: Iterable[Path]) -> None:
             raise ConfigError(
                 f"{path}: other users can write to this file; if you trust it, run chmod 600 {path}"
             )
-        # This is only a warning, because an exposed secret cannot be hidden again, and access for a
-        # group may be intended.
+        # Only a warning: an exposed secret cannot be hidden again, and group access may be
+        # intended.
         if found.st_mode & _OTHERS_READ:
             _log.warning("%s is readable by other users; run chmod 600 %s", path, path)
 

@@ -1,10 +1,10 @@
-"""Encrypts passwords in dynamic configs, in the text form of Kafka's PasswordEncoder.
+"""Encrypts passwords in dynamic configs, in the text format of Kafka's PasswordEncoder.
 
     keyFactoryAlgorithm:PBKDF2WithHmacSHA512,cipherAlgorithm:AES/CBC/PKCS5Padding,keyLength:128,
     salt:...,iterations:4096,initializationVector:...,encryptedPassword:...,passwordLength:6
 
 A password is encrypted with a key derived from `password.encoder.secret`. The algorithms are stored
-with the password, so that it can still be decrypted after the settings change.
+with the password, so it can be decrypted even after the settings change.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ class PasswordEncoder:
             _check(kind)
         except ConfigError as error:
             raise ValueError(str(error)) from None
-        # The algorithms in the text are used, not those in the settings.
+        # Use the algorithms in the text, not those in the settings.
         password = self._open(kind, salt, vector, sealed)
-        # With CBC, a wrong key results in valid padding about once in 256 times. The length check
-        # detects nearly all of these cases.
+        # With CBC, one wrong key in about 256 yields valid padding. The length check detects nearly
+        # all of these cases.
         if _java_length(password) != length:
             raise _wrong_secret()
         return password
@@ -146,7 +146,7 @@ def _check(encryption: Encryption) -> None:
         raise _not_among(f"{prefix}.cipher.algorithm", cipher, (_CBC, _GCM))
     if bits not in _KEY_BITS:
         raise _not_among(f"{prefix}.key.length", bits, _KEY_BITS)
-    # The count may be read from the tree, and a large count would block the broker.
+    # The count may come from the tree, and a large one would block the broker.
     if not 1 <= iterations <= _MOST_ITERATIONS:
         raise ConfigError(f"{prefix}.iterations: {iterations} is above {_MOST_ITERATIONS}")
     from importlib.util import find_spec

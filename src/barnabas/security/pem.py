@@ -1,4 +1,4 @@
-"""Finds PEM blocks, even within other text or with spaces instead of line ends."""
+"""Finds PEM blocks, even inside other text or with spaces in place of line ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEY = "PRIVATE KEY"
 
 
 class PemBlock(NamedTuple):
-    """Holds the label of a block, and its text with proper lines."""
+    """A block's label, and its text with proper line ends."""
 
     label: str
     text: str

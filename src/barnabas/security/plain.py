@@ -41,8 +41,7 @@ class PlainServer:
             raise SaslAuthenticationFailed("Authentication failed: password not specified")
         known = self._passwords.get(user)
         self.known_user = "" if known is None else user
-        # Digests are compared, because comparing texts of different lengths would reveal the
-        # length.
+        # Compare digests, because comparing the passwords themselves would reveal the length.
         is_right = compare_digest(_digest(password), _digest(known or ""))
         if known is None or not is_right:
             raise SaslAuthenticationFailed("Authentication failed: Invalid username or password")

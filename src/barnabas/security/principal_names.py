@@ -1,4 +1,4 @@
-"""Maps a certificate's subject to a user's name, by `ssl.principal.mapping.rules` (KIP-371).
+"""Maps a certificate's subject to a user name, by `ssl.principal.mapping.rules` (KIP-371).
 
     CN=alice,OU=Sales,O=Acme\\, Inc.,C=DE              a subject
     RULE:^CN=(.*?),OU=Sales.*$/$1@sales/L,DEFAULT     rules
@@ -7,7 +7,7 @@ A subject is written in the form of Java's X500Principal.getName() (RFC 2253), w
 specific part first. An attribute without a name in RFC 2253 is written as its number and the
 hexadecimal DER of its value. Rules and ACLs written for Kafka therefore match.
 
-The first rule whose pattern matches the whole subject decides; DEFAULT returns the subject
+The first rule whose pattern matches the whole subject applies; DEFAULT returns the subject
 unchanged. `L` and `U` convert the result to lower or upper case.
 """
 
@@ -46,7 +46,7 @@ _BLANKS = " \r"
 
 
 class NoRuleMatches(ValueError):
-    """No rule maps the certificate's name: its owner is not a user here."""
+    """No rule maps the certificate's name, so its owner is not a user."""
 
 
 class _Rule(NamedTuple):
@@ -116,8 +116,8 @@ def _rule(pattern: str, replacement: str, case: str) -> _Rule:
 
 
 def _expand(part: re.Match[str], match: re.Match[str]) -> str:
-    """Expand one escape or reference: `\\x` becomes x, and `$1` becomes a group. Further digits
-    belong to the group's number as long as such a group exists.
+    """Expand one escape or reference: `\\x` becomes x, and `$1` becomes a group. As many digits are
+    read as still refer to an existing group.
     """
     literal, number, name = part.groups()
     if literal is not None:
@@ -148,7 +148,7 @@ def _attribute(content: bytes) -> str:
         raise ValueError("an attribute of the certificate's subject has no type")
     number = oid_text(oid)
     keyword = _KEYWORDS.get(number)
-    # RFC 2253, 2.4: the encoded value, after a number sign.
+    # RFC 2253, 2.4: a number sign, then the encoded value.
     if keyword is None or tag not in _STRINGS:
         return f"{keyword or number}=#{whole.hex()}"
     return f"{keyword}={_escape(value.decode('utf-8', 'replace'))}"

@@ -1,4 +1,4 @@
-"""Defines Kafka's security protocols, which say whether a connection is encrypted and whether
+"""Defines Kafka's security protocols, which determine whether connections are encrypted and whether
 clients authenticate with SASL.
 """
 

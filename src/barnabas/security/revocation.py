@@ -22,8 +22,8 @@ _TIMES = {0x17: "%y%m%d%H%M%SZ", 0x18: "%Y%m%d%H%M%SZ"}  # UTCTime, GeneralizedT
 
 
 def load_revocation_lists(setting: str, location: str) -> str:
-    """Return the lists at a setting's location, as PEM. Raises ConfigError with the setting and the
-    location.
+    """Return the lists at the configured location, as PEM. Raises ConfigError with the setting and
+    the location.
     """
     try:
         path = Path(location)
@@ -41,7 +41,7 @@ def load_revocation_lists(setting: str, location: str) -> str:
 
 
 def next_update(revocation_list: bytes) -> datetime | None:
-    """Return when a list in DER must be replaced, or None if it does not say so. Raises
+    """Return when a DER list must be replaced, or None if it contains no such time. Raises
     ValueError."""
     try:
         (whole,) = elements(revocation_list)
@@ -59,8 +59,7 @@ def next_update(revocation_list: bytes) -> datetime | None:
 
 
 def _lists(content: bytes, where: str) -> Iterator[PemBlock]:
-    """Yield the lists in a file, which may be in PEM or in DER, the form that authorities
-    publish."""
+    """Yield the lists in a file, in PEM or in DER, the form that authorities publish."""
     if content[:1] == bytes((SEQUENCE,)):
         yield PemBlock(_LABEL, pem_of(_LABEL, content))
         return
@@ -76,7 +75,7 @@ def _check(block: PemBlock, where: str) -> str:
         end = next_update(der_of(block))
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from None
-    # An old list may not contain a certificate that has been stolen since then.
+    # An expired list may lack a certificate that has been stolen since.
     if end is not None and end <= datetime.now(UTC):
         raise ConfigError(
             f"{where}: this certificate revocation list expired at "

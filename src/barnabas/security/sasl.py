@@ -4,7 +4,7 @@
              challenge       <-- |
              response        --> |   ... until the server is complete
 
-A mechanism is a pair of small state machines without any input or output.
+A mechanism is a pair of small state machines that do no I/O.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MECHANISMS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
 
 class InvalidCredentials(SaslAuthenticationFailed, code=58, name="SASL_AUTHENTICATION_FAILED"):
     """A message in the exchange is malformed or proves nothing. The reason is for this side's log:
-    the peer learns only that it failed.
+    the peer learns only that authentication failed.
     """
 
 
@@ -33,7 +33,7 @@ class TokenUnavailable(BarnabasError):
 
 
 class Identity(NamedTuple):
-    """Describes a principal whose identity a completed exchange has proved."""
+    """A principal whose identity a completed exchange has proved."""
 
     principal: Principal
     expires_at_ms: int | None = None
@@ -52,9 +52,8 @@ class SaslServer(Protocol):
 
     @property
     def known_user(self) -> str:
-        """The user that the client claims to be; empty if there is no such user.
-
-        A name of nobody can be a password that was entered in the wrong place.
+        """The user that the client claims to be; empty if there is no such user. An unknown name
+        may be a password typed into the wrong field.
         """
         ...
 

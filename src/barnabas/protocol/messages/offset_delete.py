@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47): deletes a group's offsets of some partitions (KIP-496)."""
+"""OffsetDelete (key 47): deletes a group's offsets for some partitions (KIP-496)."""
 
 from __future__ import annotations
 

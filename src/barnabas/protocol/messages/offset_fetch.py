@@ -1,8 +1,8 @@
 """OffsetFetch (key 9): returns the committed offsets of groups.
 
-Version 2 can request all of a group's offsets and has an error for the group, 5 has leader epochs
+Version 2 can request all of a group's offsets and adds an error for the group, 5 adds leader epochs
 (KIP-320), 6 is flexible, and 7 can require offsets that no open transaction may still change
-(KIP-447). Version 8 requests several groups at once (KIP-709), and 9 has the requesting member
+(KIP-447). Version 8 requests several groups at once (KIP-709), and 9 adds the requesting member
 (KIP-848). Version 0 read offsets from ZooKeeper.
 """
 
@@ -34,15 +34,15 @@ class OffsetFetchRequest(Message, flexible="6+"):
     )
     # KIP-709: many groups in one request.
     groups: list[OffsetFetchGroup] = field(Array(OffsetFetchGroup), versions="8+")
-    # KIP-447: offsets in open transactions cause UNSTABLE_OFFSET_COMMIT, instead of returning the
-    # offsets before them.
+    # KIP-447: an offset in an open transaction causes UNSTABLE_OFFSET_COMMIT; the previous offset
+    # is not returned.
     require_stable: bool = field(BOOLEAN, versions="7+")
 
 
 class OffsetFetchPartitionResponse(Message):
     partition_index: int = field(INT32)
     committed_offset: int = field(INT64)
-    # KIP-320: the epoch of the last consumed record, by which the next owner detects a truncation.
+    # KIP-320: the epoch of the last consumed record; with it, the next owner detects a truncation.
     committed_leader_epoch: int = field(INT32, versions="5+", default=-1, ignorable=True)
     metadata: str | None = field(STRING, nullable="0+")
     error_code: int = field(INT16)

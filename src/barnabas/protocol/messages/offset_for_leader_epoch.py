@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch (key 23): returns the end of a leader epoch in the log (KIP-101).
 
-Version 1 also returns the epoch (KIP-279), 2 has the requester's current leader epoch (KIP-320), 3
-has its replica id, and 4 is flexible.
+Version 1 also returns the epoch (KIP-279), 2 adds the requester's current leader epoch (KIP-320), 3
+adds its replica id, and 4 is flexible.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class OffsetForLeaderTopic(Message):
 
 
 class OffsetForLeaderEpochRequest(Message, flexible="4+"):
-    # KIP-320: consumers also send this, with -1.
+    # KIP-320: consumers send -1.
     replica_id: int = field(INT32, versions="3+", ignorable=True, default=-2)
     topics: list[OffsetForLeaderTopic] = field(Array(OffsetForLeaderTopic))
 

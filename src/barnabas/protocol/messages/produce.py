@@ -1,7 +1,7 @@
 """Produce (key 0): appends record batches, and returns their offsets.
 
-Version 3 introduced magic 2 and transactions, 7 zstd, and 8 errors of single records (KIP-467).
-Version 9 is flexible, 10 has the current leader (KIP-951), and 11, in the format of 10, allows
+Version 3 introduced magic 2 and transactions, 7 zstd, and 8 errors for single records (KIP-467).
+Version 9 is flexible, 10 adds the current leader (KIP-951), and 11, in the format of 10, allows
 errors that require aborting the transaction (KIP-890).
 """
 
@@ -22,7 +22,7 @@ class TopicProduceData(Message):
 
 
 class ProduceRequest(Message, flexible="9+"):
-    # KIP-98: null if there is no transaction.
+    # KIP-98: null outside a transaction.
     transactional_id: str | None = field(STRING, versions="3+", nullable="3+", default=None)
     acks: int = field(INT16)
     timeout_ms: int = field(INT32)
@@ -47,7 +47,7 @@ class PartitionProduceResponse(Message):
     base_offset: int = field(INT64)
     log_append_time_ms: int = field(INT64, versions="2+", ignorable=True, default=-1)
     log_start_offset: int = field(INT64, versions="5+", ignorable=True, default=-1)
-    # KIP-467: the invalid records of the batch, with the reasons.
+    # KIP-467: the batch's invalid records, with reasons.
     record_errors: list[BatchIndexAndErrorMessage] = field(
         Array(BatchIndexAndErrorMessage), versions="8+", ignorable=True
     )

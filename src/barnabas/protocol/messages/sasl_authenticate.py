@@ -1,4 +1,4 @@
-"""SaslAuthenticate (key 36): carries one message of a SASL mechanism and its response (KIP-152).
+"""SaslAuthenticate (key 36): carries one SASL message and its response (KIP-152).
 
 Version 1 returns the session's lifetime (KIP-368), 2 is flexible.
 """

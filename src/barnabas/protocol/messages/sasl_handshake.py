@@ -1,7 +1,7 @@
 """SaslHandshake (key 17): the client chooses a SASL mechanism.
 
-After version 0, the messages of the mechanism follow as frames without a header; after version 1,
-they follow in SaslAuthenticate requests (KIP-152).
+After version 0, the mechanism's messages follow as frames without a header; after version 1, in
+SaslAuthenticate requests (KIP-152).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """StopReplica (key 5): the controller makes a broker stop hosting partitions.
 
-Version 1 groups partitions by topic and has the broker epoch (KIP-380), and 2 is flexible. Version
-3 states for each partition whether it is deleted, and its leader epoch (KIP-570); 4 marks a KRaft
-controller.
+Version 1 groups partitions by topic and adds the broker epoch (KIP-380), and 2 is flexible. Version
+3 adds each partition's leader epoch and whether to delete it (KIP-570); 4 marks a KRaft controller.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """UpdateMetadata (key 6): the controller sends a broker the metadata for its clients.
 
-Version 1 has all endpoints of a broker, 2 its rack, 3 the listeners' names, and 4 offline replicas.
-Version 5 groups partitions by topic and has the broker epoch (KIP-380), 6 is flexible, 7 has topic
-ids (KIP-516), and 8 marks a KRaft controller.
+Version 1 adds all endpoints of a broker, 2 its rack, 3 the listener names, and 4 offline replicas.
+Version 5 groups partitions by topic and adds the broker epoch (KIP-380), 6 is flexible, 7 adds
+topic ids (KIP-516), and 8 marks a KRaft controller.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class UpdateMetadataBroker(Message):
     endpoints: list[UpdateMetadataEndpoint] = field(
         Array(UpdateMetadataEndpoint), versions="1+", ignorable=True
     )
-    # KIP-36: the rack, for placing replicas on different racks.
+    # KIP-36: used to place replicas on different racks.
     rack: str | None = field(STRING, versions="2+", nullable="2+", ignorable=True, default=None)
 
 

@@ -1,9 +1,9 @@
 """Reads, checks, builds and rewrites record batches, without I/O.
 
-There are several readers for the records of a batch, because a loop that does everything costs a
-microsecond per record and most callers need less. For example, admission by `walk_records` would
-take 1.4 times as long as by `rewrite.Walk`. Each reader reads the same records, leaves them to
-another reader, or raises `CorruptData` (tests/property/test_record_readers.py compares them all).
+There are several readers for a batch's records, because a full decoding loop costs a microsecond
+per record and most callers need less. For example, admission by `walk_records` would take 1.4 times
+as long as by `rewrite.Walk`. Each reader reads the same records, leaves them to another reader, or
+raises `CorruptData` (tests/property/test_record_readers.py compares them all).
 
     reader                          of each record           for
     record.walk_records             everything               replay of coordinators, tools, what the

@@ -40,9 +40,9 @@ from barnabas.records.crc32c import Buffer, crc32c
 
 HEADER_BYTES = 61
 LOG_OVERHEAD_BYTES = 12
-"""The size of the base offset and the length, which the length does not include."""
+"""The size of the base offset and length fields, which the length excludes."""
 CHECKED_FROM = 21
-"""The checksum covers the bytes from here to the end of the batch."""
+"""The checksum covers the batch from this position on."""
 MIN_HEADER_BYTES = 26
 """The bytes needed to read a legacy message's header, or any batch's offset, length and magic."""
 
@@ -105,8 +105,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Is true if `base_timestamp` is the time from which tombstones may be removed
-        (KIP-534)."""
+        """Whether `base_timestamp` is the time from which tombstones may be removed (KIP-534)."""
         return bool(self.attributes & DELETE_HORIZON)
 
 
@@ -136,7 +135,7 @@ _new_header: Callable[[tuple[int, ...]], BatchHeader] = partial(tuple.__new__, B
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """Return the header of the batch at `position`. Raises CorruptData if no batch can begin there.
 
-    The batch itself may extend beyond the buffer, so compare `size_bytes`.
+    The batch may extend beyond the buffer; compare `size_bytes`.
     """
     try:
         header = _new_header(_HEADER.unpack_from(buffer, position))
@@ -176,8 +175,7 @@ def _read_legacy(buffer: Buffer, position: int) -> BatchHeader:
         partition_leader_epoch=NO_LEADER_EPOCH,
         magic=magic,
         crc=crc,
-        # The other bits had no meaning in this format, so do not interpret them as transactional or
-        # control.
+        # Mask the other bits: in this format, they do not mean transactional or control.
         attributes=attributes & (CODEC_MASK | (LOG_APPEND_TIME if magic else 0)),
         last_offset_delta=0,
         base_timestamp=timestamp,
@@ -210,7 +208,7 @@ def verify_crc(buffer: Buffer, position: int, header: BatchHeader) -> bool:
     end = position + header.size_bytes
     if end > len(view):
         return False
-    # Old messages have zlib's CRC-32 of the bytes from the magic on.
+    # Old messages use zlib's CRC-32, from the magic on.
     if header.magic == 2:
         return crc32c(view[position + CHECKED_FROM : end]) == header.crc
     return zlib.crc32(view[position + _LEGACY_CHECKED_FROM : end]) == header.crc
@@ -227,7 +225,7 @@ def assign_in_place(
 def stamp_in_place(
     buffer: bytearray | memoryview, position: int, header: BatchHeader, now_ms: int
 ) -> None:
-    """Make `now_ms` the time of all records (`LogAppendTime`), and update the checksum.
+    """Set all records' time to `now_ms` (`LogAppendTime`), and update the checksum.
 
     The base timestamp and the deltas remain the client's, as Kafka leaves them.
     """

@@ -19,7 +19,7 @@ class ByteColumn(NamedTuple):
     lengths: Integers
     starts: Integers
     nulls: Flags | None
-    """Flags that mark the nulls; None if there are none."""
+    """Flags for the nulls; None if there are none."""
 
     @classmethod
     def of(cls, values: Any, argument: str) -> ByteColumn:
@@ -60,7 +60,7 @@ class ByteColumn(NamedTuple):
         return ByteColumn(data, lengths, self.starts[first:end] - start, nulls)
 
     def take(self, rows: Integers) -> ByteColumn:
-        """Return the rows with these numbers, in this order."""
+        """Return the rows at these indices, in this order."""
         lengths = self.lengths[rows]
         starts = _starts(lengths)
         nulls = None if self.nulls is None else self.nulls[rows]

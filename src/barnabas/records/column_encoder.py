@@ -3,9 +3,8 @@
     length | attributes | timestamp delta | offset delta | key length, key | value length, value
     | header count
 
-Each field is written for all records at once, at positions computed from the lengths. The bytes
-equal those of `record.BatchBuilder`, with which the tests compare them. The records have no
-headers.
+Each field is written for all records at once, at positions computed from the lengths. The tests
+compare the bytes with those of `record.BatchBuilder`. The records have no headers.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _SHORTEST_RUN = 16  # records at equal distances; for shorter runs, a mask is ch
 
 
 class Encoded(NamedTuple):
-    """Records stored end to end, with the start of each and, as the last entry, the end of all."""
+    """Records stored end to end, with their starts, followed by the end of the last record."""
 
     octets: Octets
     starts: Integers

@@ -1,4 +1,4 @@
-"""Converts record batches to Arrow columns, for the bytes that a Spark task has fetched.
+"""Converts record batches, as fetched by a Spark task, to Arrow columns.
 
 The decoding is vectorised. Invariant: the columns contain exactly the rows that `iterate_records`
 yields for the same bytes, in the same order; the tests compare the two. Not every fault inside a
@@ -120,11 +120,11 @@ def _wanted_batches(
     ahead = sorted((first_offset, producer) for producer, first_offset in aborted)[::-1]
     aborting: set[int] = set()
     for position, header in iterate_batches(view):
-        # A broker sends whole batches, so the first may begin below the requested offset.
+        # A broker sends whole batches, so the first may begin before the requested offset.
         if header.last_offset < within.start:
             continue
         if header.magic == 2 and header.base_offset >= within.stop:
-            return  # an older message has only an end offset, so it may contain earlier records
+            return  # an older message has only an end offset; its records may be earlier
         # From that first offset on, a producer's data is skipped until its ABORT marker.
         while ahead and ahead[-1][0] <= header.last_offset:
             aborting.add(ahead.pop()[1])
@@ -139,7 +139,7 @@ def _wanted_batches(
 
 
 class _Section(NamedTuple):
-    """A batch's header, and its records without header and compression."""
+    """A batch's header and its uncompressed records."""
 
     header: BatchHeader
     records: bytes | memoryview
@@ -249,7 +249,7 @@ def microseconds(timestamps: pa.Array) -> pa.Array:
 
 
 def _headers(octets: Octets, cursor: Integers, ends: Integers) -> pa.Array:
-    """Return one list per record. Round n decodes the n-th header of all records that have one."""
+    """Return one list per record. Round n decodes the n-th header of every record that has one."""
     if (cursor >= ends).any():
         raise CorruptData("a record ends before its fields do")
     counts, cursor = varints(octets, cursor)
@@ -292,8 +292,8 @@ def _text(keys: pa.Array) -> pa.Array:
     try:
         return keys.cast(pa.string())
     except pa.ArrowInvalid:
-        # Brokers do not check headers, so a key may be any bytes. One producer's mistake must not
-        # stop every job that reads the topic, so decode keys as Java's clients do.
+        # Brokers do not check headers, so a key may be any bytes. Decode keys as Java's clients do,
+        # so that one producer's mistake does not stop every job that reads the topic.
         return pa.array([key.decode("utf-8", "replace") for key in keys.to_pylist()], pa.string())
 
 
@@ -313,7 +313,7 @@ def _decode_legacy(
 
 
 def _columns_of(records: list[Record], magic: int, with_headers: bool) -> Columns:
-    # Magic 0 has no timestamps: its records have -1, although a table has a timestamp type.
+    # Magic 0 has no timestamps; -1 stands for a missing one.
     types = [record.timestamp_type if magic else _NO_TIMESTAMP_TYPE for record in records]
     times = np.array([record.timestamp for record in records], np.int64)
     return Columns(

@@ -39,7 +39,7 @@ CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 _GZIP_FRAME = 16 + zlib.MAX_WBITS
 _GZIP_LEVEL = 6
-_GZIP_MEMBERS = 16  # no client writes more than one; each costs a copy of the remaining data
+_GZIP_MEMBERS = 16  # clients write only one; each costs a copy of the remaining data
 _ZSTD_LEVEL = 3
 _LZ4_FAST_LEVEL = 1
 _LZ4_LEVELS = range(3, 13)  # levels of the slow compressor; below, the library uses the fast one
@@ -50,11 +50,11 @@ _XERIAL_BLOCK_BYTES = 32 * 1024
 _INT32 = Struct(">i")
 
 _FULL = "failed to write whole buffer"
-"""The library's error text if the unpacked data is larger than the buffer."""
+"""The library's error text for a buffer that is too small."""
 
 
 class PlainTooLarge(CorruptData):
-    """The decompressed size exceeds the caller's limit; the data need not be damaged."""
+    """The decompressed size exceeds the caller's limit; the data may be intact."""
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
@@ -169,7 +169,7 @@ def _unsnappy(data: memoryview, limit_bytes: int) -> bytes:
 
 
 class _Codec(Protocol):
-    """The interface of the function that is used from a cramjam module."""
+    """The interface of a cramjam module, as far as it is used."""
 
     def decompress_into(self, data: Buffer, output: bytearray, /) -> int: ...
 

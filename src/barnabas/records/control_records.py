@@ -33,7 +33,7 @@ _LIMIT_BYTES = 64 * 1024
 
 
 class Marker(NamedTuple):
-    """A marker, which ends a producer's transaction in one partition."""
+    """Ends a producer's transaction in one partition."""
 
     offset: int
     timestamp_ms: int
@@ -46,14 +46,13 @@ class Marker(NamedTuple):
 def read_marker(buffer: Buffer, position: int, header: BatchHeader) -> Marker | None:
     """Return the marker in the control batch at `position`.
 
-    Returns None for other control records and for a batch that compaction emptied. Raises
-    CorruptData if the record is malformed.
+    Returns None for other control records and for a batch emptied by compaction. Raises CorruptData
+    if the record is malformed.
     """
     for record in records_of(buffer, position, header, _LIMIT_BYTES):
         try:
             _, kind = _KEY.unpack_from(record.key or b"")
-            # These are leader changes and snapshots of KRaft, written by a Kafka broker in that
-            # mode.
+            # KRaft's leader changes and snapshots, written by a Kafka broker in that mode.
             if kind not in (ABORT, COMMIT):
                 return None
             _, coordinator_epoch = _VALUE.unpack_from(record.value or b"")

@@ -1,8 +1,8 @@
 """Provides CRC-32C (Castagnoli), the checksum of record batches and producer snapshots.
 
 The `crc32c` wheel's own `__init__` imports `importlib.metadata` and `argparse`, which would take a
-third of a broker's startup time. Only its C extension is needed, so only that is loaded. A Python
-fallback would be two thousand times slower, so there is none.
+third of a broker's startup time. This module loads only the C extension. There is no Python
+fallback; it would be two thousand times slower.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _load() -> Checksum:
             extension.loader.exec_module(module)
             found: Checksum = module.crc32c
             return found
-    # The wheel has another layout, so use the slow import, which works everywhere.
+    # The wheel's layout is different, so use the slow import, which works with any layout.
     from crc32c import crc32c as found_by_import
 
     return found_by_import
@@ -35,6 +35,6 @@ def _load() -> Checksum:
 crc32c: Checksum = _load()
 """`crc32c(data, value=0)` returns the checksum of `data`, continued from `value`.
 
-The checksum is an unsigned 32-bit number. This is the extension's own function, so checking a
-one-record batch costs only one call.
+The checksum is an unsigned 32-bit number. This is the extension's own function; a Python wrapper
+would add a call per batch.
 """

@@ -28,9 +28,9 @@ _WALK = 512
 def record_starts(data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> Integers:
     """Return the positions of all records of consecutive batches.
 
-    `counts[i]` records are in `sizes[i]` octets. The batches are walked as one, because runs of
-    equal sizes continue from one batch into the next. Raises `CorruptData` if the records do not
-    fill each batch exactly.
+    Batch i has `counts[i]` records in `sizes[i]` octets. Walk the batches as one, because runs of
+    equal sizes continue across batches. Raises `CorruptData` if the records do not fill each batch
+    exactly.
     """
     end, left = sum(sizes), sum(counts)
     pieces: list[Integers] = []
@@ -52,7 +52,7 @@ def record_starts(data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> I
             pieces.append(np.array(walked, np.int64))
         left -= run
     starts = np.concatenate([*pieces, [position]])
-    # Every batch must end where its last record ends, not only the last batch.
+    # Every batch, not only the last, must end where its last record ends.
     filled = starts[np.cumsum(counts)] == np.cumsum(sizes)
     if position != end or not filled.all():
         raise CorruptData("a batch is not filled by its records")
@@ -63,9 +63,8 @@ def _equal_run(data: bytes, position: int, end: int, limit: int) -> int:
     """Return how many records from `position` on, at most `limit`, have the same length.
 
     Records of one length start with the same varint, so if those octets are equal at a fixed
-    stride, each start proves the next one. This works on bytes instead of an array, because most
-    runs are short (a batch's offset deltas take a second octet from 64 on) and numpy calls are
-    slow.
+    stride, each start proves the next one. It uses bytes rather than an array, because most runs
+    are short (a batch's offset deltas take a second octet from 64 on) and numpy calls are slow.
     """
     stride = _length(data, position)
     limit = min(limit, (end - position) // stride)
@@ -162,7 +161,7 @@ def any_fields(octets: Octets, starts: Integers, ends: Integers) -> Fields:
 
 
 def read_blobs(octets: Octets, cursor: Integers, ends: Integers) -> tuple[Blobs, Integers]:
-    """Locate the length-prefixed byte strings at `cursor`; also return the positions after them."""
+    """Locate the length-prefixed byte strings at `cursor`, and return the positions after them."""
     if (cursor >= ends).any():
         raise CorruptData("a record ends before its fields do")
     lengths, positions = varints(octets, cursor)

@@ -6,9 +6,9 @@
     lz4     an upper limit                   the stated size, or the blocks
     zstd    an upper limit                   the stated size, or the blocks, of every frame
 
-Every byte belongs to the framing or to a block: bytes after the end are rejected, so that nothing
-is unpacked without being counted. Reading very small blocks here would take longer than unpacking
-them, so their number is limited, far above what any client writes.
+Every byte belongs to the framing or to a block. Bytes after the end are rejected, because a library
+might unpack them uncounted. The number of blocks is limited, far above what any client writes,
+because reading the sizes of very small blocks takes longer than unpacking them.
 
 Any bytes yield a number or `CorruptData`.
 """
@@ -27,7 +27,7 @@ from barnabas.records.crc32c import Buffer
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + bytes((0, 0, 0, 1, 0, 0, 0, 1))  # version 1, readable by 1
 MAX_BLOCKS = 10_000
-"""The limit on blocks, about five milliseconds of work. Clients fill blocks of at least 32 KiB."""
+"""The limit on blocks, about five milliseconds of work. Clients write blocks of at least 32 KiB."""
 
 _INT32 = Struct(">i")
 _UINT32_LE = Struct("<I")
@@ -49,7 +49,7 @@ _ZSTD_WINDOW_LOG_MAX = 27  # 128 MiB, as level 22 needs; Kafka does not read lar
 
 
 def gzip_bytes(data: Buffer) -> int:
-    """Return the size that the last member declares, which is no upper limit (RFC 1952).
+    """Return the size declared by the last member, which is not an upper limit (RFC 1952).
 
     1f 8b 08 | flags | ... deflated ... | crc32 u32 | size u32
     """
@@ -108,7 +108,8 @@ def lz4_bytes(data: Buffer) -> int:
     | blocks: size u32 (top bit: stored), data, [checksum u32] ... | 0 u32 | [checksum u32]
 
     As in Kafka, there must be one frame with a correct checksum and independent blocks. Java's
-    clients read no others, while a library would unpack any number of frames and skip some kinds.
+    clients reject all others, whereas a library would unpack any number of frames and skip some
+    kinds.
     """
     try:
         return _lz4_bytes(data)
@@ -146,7 +147,7 @@ def _lz4_bytes(data: Buffer) -> int:
 def _lz4_header(header: bytes) -> tuple[int, int | None, int, int]:
     """Return the block size, the content size if declared, and the sizes of both checksums.
 
-    Raises CorruptData if Java does not read such a frame.
+    Raises CorruptData for a frame that Java rejects.
     """
     (magic,) = _UINT32_LE.unpack_from(header)
     if magic != _LZ4_MAGIC:
@@ -214,7 +215,7 @@ def _zstd_bytes(data: Buffer) -> int:
 
 
 def _zstd_header(data: Buffer, at: int) -> tuple[int | None, int]:
-    """Return the content size that a frame declares, and the position of its first block."""
+    """Return a frame's declared content size and the position of its first block."""
     descriptor = data[at]
     if descriptor & _ZSTD_RESERVED:
         raise CorruptData("a zstd frame has a reserved bit set")

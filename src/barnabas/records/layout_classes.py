@@ -10,8 +10,7 @@ position of every field, and only this part of a record has to be loaded:
 All records of a class have the same octets of `length`, `key length` and `value length`, and the
 top bits of both deltas (a varint continues after an octet with its top bit set). An offset delta
 grows by an octet at 64 and at 8,192, so a batch has two or three classes and a fetch hardly more.
-If there are many classes (values of many sizes), nothing is decoded here, and `fields.py` decodes
-the records.
+If there are many classes (values of many sizes), `fields.py` decodes the records instead.
 
 Consecutive records of a class are at equal distances, so `record_tables.py` reads them as a table
 without any positions. Here, classes may be mixed.
@@ -66,7 +65,7 @@ def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | No
     left = Heads(np.arange(starts.size), starts, *_words(octets, starts, HEAD_BYTES))
     parts: list[tuple[Integers, Fields]] = []
     for _ in range(_MOST_CLASSES):
-        # A small class may come first, so use the class of a record in the middle.
+        # The first record may be in a small class, so use one in the middle.
         first = int(left.starts[left.starts.size // 2])
         layout = layout_at(data, first)
         if layout is None:
@@ -74,8 +73,7 @@ def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | No
         members = left.where(same_head(data, first, left, layout))
         if layout.value > HEAD_BYTES:
             members = members.where(_same_value_length(data, first, octets, members, layout))
-        # A class this small means that there are many classes, so leave all records to the general
-        # decoder.
+        # A class this small implies many classes, so leave all records to the general decoder.
         if members.rows.size * _MOST_CLASSES < left.rows.size:
             return None
         parts.append((members.rows, _fields(members, layout)))
@@ -93,7 +91,7 @@ def layout_at(data: bytes | memoryview, start: int) -> Layout | None:
     if layout is None or layout.key > HEAD_BYTES:
         return None
     widths = (layout.offset_delta - layout.time_delta, layout.key_length_at - layout.offset_delta)
-    if max(widths) > _WORD_BYTES:  # a time that no clock can show
+    if max(widths) > _WORD_BYTES:  # a time beyond any clock
         return None
     return layout if layout.value - layout.value_length_at <= _WORD_BYTES else None
 

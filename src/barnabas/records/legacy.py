@@ -7,8 +7,8 @@ A compressed message's value is a set of messages. In magic 0, they have absolut
 1 (KIP-31), offsets are relative to the first message, and the wrapper has the offset of the last.
 These messages are only read, never written.
 
-LZ4 in magic 0 has a wrong checksum in its frame header: at that time, Kafka also hashed the frame's
-magic number, and it has to keep doing so. The checksum is corrected before the frame is read.
+In magic 0, an LZ4 frame header has a wrong checksum, because Kafka also hashed the frame's magic
+number. The checksum is corrected before the frame is read.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def iterate_messages(
     # Relative offsets count up to the wrapper's offset; magic 0 has absolute offsets.
     base = header.last_offset - found[-1][1].last_offset if header.magic == 1 else 0
     for at, message in found:
-        # Kafka wraps only once; nested wrappers could unpack without a limit.
+        # Kafka wraps only once; nested wrappers could expand without limit.
         if message.codec != NONE or message.magic != header.magic:
             raise CorruptData(f"a message inside the wrapper at {header.last_offset} is wrapped")
         key, value = _key_and_value(inner, at, message)

@@ -4,9 +4,9 @@
              ^ delta 0, offset delta 0                          ^ offset delta
 
 A walk costs a microsecond per record, more than all other work on a batch. However, the last record
-reveals a wrong record count: its offset delta is its number, and its length extends to the end of
-the batch. One search from the end finds these bytes. A batch that does not pass is not rejected
-yet, because `rewrite.Walk` decides.
+reveals a wrong record count: its offset delta is its index, and its length reaches to the end of
+the batch. One search from the end finds these bytes. A batch that fails is not rejected;
+`rewrite.Walk` decides.
 
 If a batch passes, its first and last record confirm the header's record count. Its largest
 timestamp is either one of theirs or at most an hour ahead of the broker's clock. Compressed records
@@ -25,7 +25,7 @@ from barnabas.records.compression import NONE, stated_bytes
 from barnabas.records.varint import append_varint, finish_varint, read_varint
 
 AHEAD_MS = 3_600_000
-"""The time by which a batch's timestamps may be ahead of the clock without checking its records."""
+"""A batch whose timestamps are further ahead of the clock has its records checked."""
 
 MAX_PLAIN_BYTES = 16 * 1024 * 1024
 """The maximum decompressed size of a batch whose records are not checked."""
@@ -43,7 +43,7 @@ _TAIL_BYTES = 512  # bytes in addition to twice the average record
 def is_plausible(records: memoryview, now_ms: int) -> bool:
     """Return whether a batch passes.
 
-    A batch that `admit` rejects because of its header passes too.
+    A batch may pass even if `admit` rejects its header.
     """
     if len(records) < HEADER_BYTES:
         return True
@@ -63,8 +63,7 @@ def is_one_record(records: memoryview) -> bool:
     size = len(records)
     if size < HEADER_BYTES + _MIN_RECORD_BYTES:
         return False
-    # Check the length, the attributes and the deltas, which must be 0, as below, but with a known
-    # end.
+    # Check the length, and that attributes and deltas are 0, as below, but with a known end.
     length = records[61]
     if length < 0x80:
         return length == (size - 62) << 1 and not (records[63] or records[64])
@@ -75,7 +74,7 @@ def is_one_record(records: memoryview) -> bool:
 
 
 def are_ends_plausible(records: memoryview, count: int, span_ms: int, any_time: bool) -> bool:
-    """Return whether an uncompressed batch begins and ends like `count` records, at least two.
+    """Return whether an uncompressed batch begins and ends like `count` (at least two) records.
 
     `span_ms` is the time from the base timestamp to the largest one. If `any_time`, any record may
     have the largest timestamp.
@@ -94,8 +93,8 @@ def are_ends_plausible(records: memoryview, count: int, span_ms: int, any_time: 
         is_first = 0 < _end_of_long_first(records, length) < size
     if not is_first:
         return False
-    # Check the last record here if it is not much longer than the others and shorter than 8 KiB.
-    # This does the same as `_is_last`, without its calls, which cost each batch a microsecond.
+    # Inline `_is_last` for a last record under 8 KiB and not much longer than the others. Its calls
+    # would cost each batch a microsecond.
     tail = bytes(records[-(body_bytes // count) - _NEAR_BYTES :])
     at = tail.rfind(_after_length(span_ms, count))
     twice = (len(tail) - at) << 1
@@ -109,7 +108,7 @@ def are_ends_plausible(records: memoryview, count: int, span_ms: int, any_time: 
 
 
 def _is_framed(records: memoryview, codec: int, count: int) -> bool:
-    """Return whether compressed records have valid framing and may be `count` records."""
+    """Return whether compressed records have valid framing and room for `count` records."""
     try:
         return (
             count * _MIN_RECORD_BYTES

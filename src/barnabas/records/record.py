@@ -133,9 +133,7 @@ class BatchBuilder:
         return HEADER_BYTES + len(self._body)
 
     def build(self, base_offset: int = 0) -> bytes:
-        """Build the batch.
-
-        Its leader epoch is -1, which the leader that appends the batch replaces.
+        """Build the batch. Its leader epoch is -1 until a leader appends it.
         """
         body = self._body if self.codec == NONE else compress(self.codec, self._body)
         header = new_header(
@@ -152,7 +150,7 @@ class BatchBuilder:
 
 
 def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
-    """Return the maximum number of bytes that this record can add to a batch, uncompressed."""
+    """Return the maximum uncompressed size that this record can add to a batch."""
     bound = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
     for name, content in headers:
         bound += 10 + len(name.encode()) + len(content or b"")
@@ -165,7 +163,7 @@ def nullable(data: bytes | None) -> bytes:
 
 
 def encoded_headers(headers: Headers) -> bytes:
-    """Encode the header count and headers, with which a record ends."""
+    """Encode a record's last part: the header count and the headers."""
     pairs = (nullable(name.encode()) + nullable(content) for name, content in headers)
     return VARINTS[len(headers)] + b"".join(pairs)
 
@@ -200,7 +198,8 @@ def iterate_records(
 def records_of(
     batches: Buffer, position: int, header: BatchHeader, limit_bytes: int = DEFAULT_LIMIT_BYTES
 ) -> Iterator[Record]:
-    """Yield the records of the batch at `position`, also control records. Raises CorruptData."""
+    """Yield the records of the batch at `position`, including control records. Raises
+    CorruptData."""
     if header.magic != 2:
         kind = LOG_APPEND_TIME_TYPE if header.has_log_append_time else CREATE_TIME
         for message in iterate_messages(batches, position, header, limit_bytes):

@@ -1,4 +1,4 @@
-"""Determines the layout of a record, which is where its fields begin.
+"""Determines a record's layout: where its fields begin.
 
 Column readers apply the layout of one record to all records that are alike.
 """

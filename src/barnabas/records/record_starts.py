@@ -1,7 +1,7 @@
 """Walks from one record's length to the next, to find only where records begin.
 
-This is the cheapest loop over records in plain Python. It is for readers that find the fields in
-another way: in columns (`fields`), or after another pass has checked them (compaction).
+This is the cheapest loop over records in plain Python. It is for readers that decode columns
+(`fields`), or whose records another pass has checked (compaction).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from barnabas.records.varint import finish_varint
 def walk_starts(data: bytes, at: int, count: int) -> tuple[list[int], int]:
     """Return the starts of `count` records from `at` on, and the position after the last of them.
 
-    Nothing else is checked, so the caller must compare that position with the end of the records.
-    Raises IndexError beyond the end of `data`, or CorruptData if a varint is too long.
+    The caller must compare that position with the end of the records. Raises IndexError beyond the
+    end of `data`, or CorruptData if a varint is too long.
     """
     starts: list[int] = []
     append = starts.append

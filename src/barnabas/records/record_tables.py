@@ -78,7 +78,7 @@ def rows_of(
 
 
 def _stretch(section: bytes | memoryview, position: int, most: int) -> _Stretch | None:
-    """Return the longest stretch that begins at `position`."""
+    """Return the longest stretch from `position` on."""
     layout = layout_at(section, position)
     if layout is None or layout.size < HEAD_BYTES:
         return None

@@ -33,7 +33,7 @@ class Rules(NamedTuple):
     """A topic's rules for each record."""
 
     needs_key: bool = False
-    """Whether each record needs a key, because compaction identifies records by key (ST-7)."""
+    """Whether every record needs a key; compaction identifies records by key (ST-7)."""
     oldest_ms: int | None = None
     """The oldest accepted timestamp; None accepts any. Records without a timestamp always pass."""
     newest_ms: int | None = None
@@ -51,8 +51,8 @@ class Walk:
     """A walk over a batch's records, which `step` advances.
 
     `plain` is the section of records, decompressed. At the end, `faults` contains the first
-    thousand records that break a rule, `fault_count` is the number of all of them, and
-    `max_timestamp` is the correct one for the header.
+    thousand records that break a rule, `fault_count` is their total number, and `max_timestamp` is
+    the correct one for the header.
     """
 
     __slots__ = (
@@ -82,8 +82,7 @@ class Walk:
         self.max_timestamp = NO_TIMESTAMP
 
     def step(self, record_count: int) -> bool:
-        """Walk at most `record_count` records, and return whether there are more. Raises
-        CorruptData.
+        """Walk at most `record_count` records, and return whether any remain. Raises CorruptData.
         """
         end = min(self._index + record_count, self._header.record_count)
         try:

@@ -1,4 +1,4 @@
-"""Reads records of one layout by columns without numpy, which is a consumer's fast path.
+"""Reads records of one layout by columns, without numpy: a consumer's fast path.
 
     record | record | record | ...      a stretch: `count` rows of `stride` octets each
 
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from barnabas.records.batch import BatchHeader
 from barnabas.records.record_layout import Layout, read_layout
 
-_FEWEST = 16  # records per stretch on average; with fewer, the plain way is as fast
+_FEWEST = 16  # records per stretch on average; with fewer, the plain walk is as fast
 _SLACK = 64
 _IS_LONG = bytes(octet >= 0x80 for octet in range(256))
 _ONE_OCTET, _TWO_OCTETS = 64, 8192  # the first offset deltas that need one more octet
@@ -47,7 +47,7 @@ def read_uniform(header: BatchHeader, data: bytes) -> UniformRecords | None:
             return None
         stretches += 1
         done += run
-        # There are too many sizes: continuing would cost more than the plain walk.
+        # Too many sizes: continuing would cost more than the plain walk.
         if done + _SLACK < stretches * _FEWEST:
             return None
         end = position + run * layout.size
@@ -73,7 +73,7 @@ def _layout_at(data: bytes, start: int) -> Layout | None:
 def _run(data: bytes, position: int, layout: Layout, most: int) -> int:
     """Return how many records from `position` on have this layout.
 
-    Each start follows from the length of the previous record, which has been compared.
+    Each start follows from the previous record's length, already compared.
     """
     stride = layout.size
     run = min(most, (len(data) - position) // stride)
@@ -137,7 +137,7 @@ def _timestamps(header: BatchHeader, data: bytes, starts: range, layout: Layout)
         data[starts.start + place : starts.stop : starts.step]
         for place in range(layout.time_delta, layout.offset_delta)
     ]
-    # A producer's batch often has one time for all records.
+    # A producer often stamps all records of a batch with the same time.
     if all(not column.lstrip(column[:1]) for column in columns):
         return [base + _zigzag(tuple(column[0] for column in columns))] * len(starts)
     if len(columns) == 1:

@@ -1,8 +1,8 @@
 """Reads and writes zigzag varints, the integers inside a record (KIP-98).
 
-As in protocol buffers, each byte has seven bits, lowest first, and its top bit is set unless it is
-the last byte. The sign is in bit 0, so that small numbers of either sign are short: 0, -1, 1, -2
-become 0, 1, 2, 3.
+As in protocol buffers, each byte carries seven bits, lowest first, and its top bit is set in all
+but the last byte. The sign is in bit 0, so that small numbers of either sign are short: 0, -1, 1,
+-2 become 0, 1, 2, 3.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def read_varint(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def finish_varint(data: Buffer, position: int, raw: int) -> tuple[int, int]:
-    """Finish a varint for a loop that read the first byte and found its top bit set.
+    """Finish a varint whose first byte the caller has read, with its top bit set.
 
     Returns the number *before* the zigzag is undone, and the position after it.
     """

@@ -5,7 +5,7 @@
 
 The connection owns the receive buffer; `send_queue` owns the data to send. A frame's memory belongs
 to the reader and is writable. The connection never writes to it again, so views of it can be kept.
-Each view keeps its whole buffer alive, so copy small parts that are kept for long. An idle
+Each view keeps its whole buffer alive, so copy any small part that is kept for long. An idle
 connection has no buffer.
 """
 
@@ -26,11 +26,11 @@ from barnabas.types import Part
 _LENGTH = Struct(">i")
 # a smaller one costs throughput on 16 KiB frames; a larger one gains nothing
 _BUFFER_BYTES = 256 * 1024
-_SMALL_BYTES = 16 * 1024  # a larger part of an incomplete frame is not moved
-_FRAMES_PER_TURN = 256  # frames of one connection before others get a turn
+_SMALL_BYTES = 16 * 1024  # longer parts of incomplete frames are not moved
+_FRAMES_PER_TURN = 256  # frames per connection before others get a turn
 _TURN_S = 0.003  # ... or seconds, whichever limit is reached first
 _FRAMES_PER_LOOK = 8  # frames between checks of the time; each takes at most two milliseconds
-# bytes received while frames are held back, above which the socket is not read
+# with more bytes received while frames are held back, the socket is not read
 _HELD_BYTES = 64 * 1024
 
 Address = tuple[str, int]
@@ -40,7 +40,7 @@ class Reader(Protocol):
     """Receives a connection's frames."""
 
     def connection_opened(self, connection: Connection) -> None:
-        """Called when both addresses are known; nothing has been read yet."""
+        """Called when both addresses are known, before anything is read."""
         ...
 
     def frame_received(self, connection: Connection, frame: memoryview) -> None:
@@ -48,9 +48,8 @@ class Reader(Protocol):
         ...
 
     def wake_ended(self, connection: Connection) -> None:
-        """Called after the last frame of this wake-up, before the responses are sent.
-
-        Use it for work that is done once for all of these frames.
+        """Called after the last frame of a wake-up, before the responses are sent. Use it for work
+        done once per wake-up.
         """
         ...
 
@@ -60,10 +59,9 @@ class Reader(Protocol):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A connection. It is the transport seam: the simulator's network has the same methods.
-
-    With `pause_when_blocked`, no frame is read while the peer does not read responses. This is for
-    servers only, because a client would deadlock with a server that does the same.
+    """A connection, and the transport seam: the simulator's network has the same methods. With
+    `pause_when_blocked`, no frames are read while the peer is not reading responses. This is for
+    servers only: a client and a server that both did this would deadlock.
     """
 
     def __init__(
@@ -84,15 +82,15 @@ class Connection(asyncio.BufferedProtocol):
         self._pause_when_blocked = pause_when_blocked
         self._transport: asyncio.Transport | None = None
         self.send_queue = SendQueue(self)
-        # This is a bound method, which saves a call for every response.
+        # A bound method saves a call per response.
         self.write: Callable[[Sequence[Part]], None] = self.send_queue.write
         """Send the parts after all earlier ones. The connection then releases each FileSlice."""
         self._buffer: bytearray | None = None
         self._start = 0  # the first byte that has not been handed over yet
         self._end = 0  # the end of the received bytes
-        self._paused = 0  # the number of reasons not to hand over frames
-        self._stopped = 0  # the number of these reasons that also stop reading the socket
-        self._is_full = False  # enough frames are held back, which is one more reason
+        self._paused = 0  # reasons not to hand over frames
+        self._stopped = 0  # those that also stop reading the socket
+        self._is_full = False  # enough frames are held back: one more reason
         self._has_ended = False  # the peer has ended while frames are held back
         self._turn_ends_at = 0.0  # on the loop's clock; 0: not checked in this turn
         self._time: Callable[[], float] = float  # the loop's clock, once there is a transport
@@ -106,7 +104,7 @@ class Connection(asyncio.BufferedProtocol):
         """The peer's address. The acceptor may set it earlier, because a reset connection has
         none."""
         self.peer_name = ""
-        """The user's name in the certificate that the peer presented; empty if there was none."""
+        """The user name in the peer's certificate; empty without one."""
 
     # ---- lifecycle ----
 
@@ -121,8 +119,8 @@ class Connection(asyncio.BufferedProtocol):
             self._reader.connection_opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        # A client that uses another protocol hangs up when no response arrives; its first bytes are
-        # still here, and show what is wrong.
+        # A client that uses another protocol hangs up when no response arrives; its first bytes,
+        # still in the buffer, show what is wrong.
         if exc is None and not self._closing and self._foreign():
             exc = CorruptData(
                 f"the other side speaks {self._foreign()}, which this connection does not"
@@ -135,12 +133,12 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def was_opened(self) -> bool:
-        """Is true if the reader was notified of the connection and is notified of its end."""
+        """Whether the reader was notified of the connection, and so will be of its end."""
         return self._transport is not None
 
     @property
     def held_bytes(self) -> int:
-        """The number of bytes that were received but not handed over yet."""
+        """The number of bytes received but not yet handed over."""
         return self._end - self._start
 
     @property
@@ -149,12 +147,12 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_held_up(self) -> bool:
-        """Is true if reading is paused for a reason other than a peer that reads no responses."""
+        """Whether reading is paused for any reason other than unread responses."""
         return self._stopped > self.send_queue.is_blocked
 
     @property
     def has_ended(self) -> bool:
-        """Is true if the peer sends no more, although it may be waiting for responses."""
+        """Whether the peer has stopped sending; it may still be waiting for responses."""
         return self._has_ended
 
     def close(self) -> None:
@@ -172,7 +170,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def admit(self, max_frame_bytes: int, memory: MemoryPool) -> None:
-        """Accept frames up to this size, with memory from this pool, now that the peer is known."""
+        """Accept frames up to this size, with memory from this pool. Call it once the peer is known."""
         self.reservation.free()
         self.max_frame_bytes = max_frame_bytes
         self._memory = self.reservation.pool = memory
@@ -193,8 +191,8 @@ class Connection(asyncio.BufferedProtocol):
         self._hand_over()
 
     def eof_received(self) -> bool:
-        # The loop took a buffer to read the end into. If many connections ended in one turn of the
-        # loop, each would otherwise keep its buffer until the next turn.
+        # The loop took a buffer to read the end into. Return it at once, because many connections
+        # may end in the same turn of the loop.
         self._give_back_buffer()
         if self._paused and not self._closing and self._holds_frame():
             self._has_ended = True  # process frames sent before the end: acks=0 has no response
@@ -215,14 +213,13 @@ class Connection(asyncio.BufferedProtocol):
     def hold_frames(self) -> None:
         """Stop handing over frames until `release_frames`.
 
-        Calls nest, also with those of `pause_reading`.
-
-        Bytes are still received, up to a limit, so that the end of the connection is noticed.
+        Calls nest, including with `pause_reading`. The connection goes on receiving bytes, up to a
+        limit, in order to notice its end.
         """
         self._paused += 1
 
     def hand_back(self, frame: memoryview) -> None:
-        """Hold back frames, starting with the one being handed over, which is then handed over
+        """Hold back frames, starting with the one being handed over. It will be handed over
         again."""
         self._start -= 4 + len(frame)
         self.hold_frames()
@@ -275,8 +272,8 @@ class Connection(asyncio.BufferedProtocol):
             send_queue.flush()
         self._give_back_buffer()
         if self._paused:
-            # Frames are held back only briefly, and the end of the connection must be noticed in
-            # the meantime; but a peer that keeps sending must not fill the memory.
+            # While frames are held back, the connection must notice its end, but a peer that keeps
+            # sending must not fill the memory.
             if not self._is_full and self._end - self._start >= _HELD_BYTES:
                 self._is_full = True
                 self._stop_reading()
@@ -286,8 +283,7 @@ class Connection(asyncio.BufferedProtocol):
     def _give_back_buffer(self) -> None:
         """Move a small incomplete frame to a buffer of its size.
 
-        A client that begins a frame and then stops sending uses no more memory than the bytes that
-        it has sent.
+        A client that stops in the middle of a frame uses only as much memory as it has sent.
         """
         buffer, held = self._buffer, self._end - self._start
         if buffer is None or held > _SMALL_BYTES or (held and len(buffer) <= _SMALL_BYTES):
@@ -295,7 +291,7 @@ class Connection(asyncio.BufferedProtocol):
         self._buffer = bytearray(memoryview(buffer)[self._start : self._end]) if held else None
         self._start, self._end = 0, held
         if len(buffer) > _SMALL_BYTES:
-            # This is safe even if there are still views of the buffer, which keep it alive.
+            # This is safe even if views of the buffer exist; they keep it alive.
             self._memory.give(buffer)
 
     def _take_frames(self, reader: Reader, left: int) -> int:
@@ -315,8 +311,7 @@ class Connection(asyncio.BufferedProtocol):
             self._start = frame_end
             left -= 1
             reader.frame_received(self, frame)
-            # The bytes have been decoded or written. A handler that needs them longer has kept the
-            # reservation.
+            # The bytes have been decoded or written, unless a handler has kept the reservation.
             if reservation.size_bytes and self._start == frame_end:  # otherwise it was handed back
                 reservation.on_handed_over()
             if not left % _FRAMES_PER_LOOK and self._is_turn_over():
@@ -333,7 +328,7 @@ class Connection(asyncio.BufferedProtocol):
         return not self._paused and not self._closing and self._holds_frame()
 
     def _holds_frame(self) -> bool:
-        """Return whether a whole frame was received but not handed over."""
+        """Return whether a complete frame is waiting to be handed over."""
         if self._end - self._start < 4:
             return False
         assert self._buffer is not None
@@ -344,8 +339,7 @@ class Connection(asyncio.BufferedProtocol):
         """Move the incomplete last frame of the full buffer to a larger buffer.
 
         The buffer is new each time, because views of the old one may still be alive. Its size
-        doubles, rather than trusting the length that the peer announced, so the memory is
-        proportional to the bytes actually sent.
+        doubles, ignoring the announced length, so the memory is proportional to the bytes sent.
         """
         assert self._buffer is not None
         begun = memoryview(self._buffer)[self._start : self._end]  # a view prevents its reuse
@@ -364,7 +358,7 @@ class Connection(asyncio.BufferedProtocol):
     def _reserve_memory(self, size: int) -> None:
         """Reserve memory for the next buffer of a frame that has filled this one.
 
-        The buffer that every connection may have does not count.
+        The buffer that every connection may use does not count.
         """
         buffer, reservation = self._buffer, self.reservation
         assert buffer is not None
@@ -377,7 +371,7 @@ class Connection(asyncio.BufferedProtocol):
             self.pause_reading()
 
     def _foreign(self) -> str:
-        """Return the other protocol that the received bytes indicate; empty if there is none."""
+        """Return any other protocol that the received bytes indicate; otherwise empty."""
         if self._buffer is None:
             return ""
         return protocol_of(bytes(self._buffer[self._start : min(self._end, self._start + 4)]))
@@ -398,8 +392,7 @@ class Connection(asyncio.BufferedProtocol):
         self.send_queue.on_transport_empty()
 
     def on_blocked(self) -> None:
-        # Do not build more responses for a peer that does not read them, because they would
-        # accumulate here.
+        # Build no more responses for a peer that does not read them; they would accumulate.
         if self._pause_when_blocked:
             self.pause_reading()
 
@@ -421,7 +414,7 @@ class Connection(asyncio.BufferedProtocol):
 def _address(name: object) -> Address:
     """Return the host and port of a socket name.
 
-    An IPv6 name has two more members; a Unix name has none.
+    An IPv6 name has two more items; a Unix name has none.
     """
     if isinstance(name, tuple) and len(name) >= 2:
         host, port = str(name[0]), int(name[1])

@@ -18,7 +18,7 @@ def is_http(received: bytes) -> bool:
 
 
 def protocol_of(received: bytes) -> str:
-    """Return the protocol that begins with these bytes; empty if it is not a known one."""
+    """Return the protocol that begins with these bytes; empty if unknown."""
     return "TLS" if is_tls(received) else "HTTP" if is_http(received) else ""
 
 

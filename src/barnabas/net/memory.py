@@ -3,11 +3,11 @@
 A connection reserves memory for the next part of a large frame before it continues reading, so
 bytes that a peer announces but does not send cost nothing (`queued.max.request.bytes`). As in
 Kafka, a reservation is granted while any memory is left, so one reservation may exceed the limit.
-The holder that began first never waits; otherwise, frames could wait for memory that other frames
-have reserved. Therefore, no frame is too large for an idle broker, and each one is completed.
+The earliest holder never waits; otherwise, frames could wait for one another's memory. Therefore,
+no frame is too large for an idle broker, and every frame completes.
 
-A buffer that was given back is reused once no view of it exists. Otherwise, the kernel would have
-to find and clear 64 pages for every wake-up.
+A returned buffer is reused once no view of it exists. Otherwise, the kernel would have to find and
+clear 64 pages for every wake-up.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _LARGEST_SPARE_BYTES = 1280 * 1024  # a one-megabyte batch and a request's overh
 def has_views(buffer: bytearray) -> bool:
     """Return whether a memoryview of the buffer or of a part still exists, fixing its length.
 
-    This moves nothing, because the byte that is removed returns to the same place. The object's
-    reference count is less reliable, because Python counts references differently from 3.14 on.
+    Nothing is moved: the byte that is removed returns to the same place. The object's reference
+    count is less reliable, because Python counts references differently from 3.14 on.
     """
     try:
         buffer.append(buffer.pop())
@@ -62,7 +62,7 @@ class MemoryPool:
 
     @property
     def is_short(self) -> bool:
-        """Is true if a reservation is waiting."""
+        """Whether any reservation is waiting."""
         return bool(self._waiting)
 
     @property
@@ -72,7 +72,7 @@ class MemoryPool:
 
     @property
     def spare_bytes(self) -> int:
-        """The size of all buffers that are kept for reuse."""
+        """The total size of buffers kept for reuse."""
         return sum(map(len, self._spare))
 
     def take(self, size_bytes: int) -> bytearray:
@@ -84,7 +84,7 @@ class MemoryPool:
         return bytearray(size_bytes)
 
     def give(self, buffer: bytearray) -> None:
-        """Give a buffer back; existing views of it stay valid."""
+        """Return a buffer; existing views of it stay valid."""
         if len(self._spare) < _SPARE_BUFFERS and len(buffer) <= _LARGEST_SPARE_BYTES:
             self._spare.append(buffer)
 
@@ -148,8 +148,8 @@ class MemoryPool:
             if self._free_bytes > 0:
                 request = self._waiting.popleft()
             else:
-                # Nothing is left, but the holder that began first must finish; otherwise, all would
-                # wait for it.
+                # Nothing is left, but the earliest holder must finish; otherwise, all would wait
+                # for it.
                 first = next(filter(self._never_waits, self._waiting), None)
                 if first is None:
                     break
@@ -159,7 +159,7 @@ class MemoryPool:
             request.granted()
 
     def cancel(self, granted: Callable[[], None]) -> bool:
-        """Drop the waiting reservation with this callback, and return False if there is none."""
+        """Drop any waiting reservation with this callback, and return whether there was one."""
         before = len(self._waiting)
         self._waiting = deque(each for each in self._waiting if each.granted != granted)
         return len(self._waiting) < before

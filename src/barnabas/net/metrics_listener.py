@@ -4,7 +4,7 @@ It serves a broker (`barnabas.metrics.port`) or a collector.
 
     /metrics   all families of the registry
     /healthz   200 as long as the process responds
-    /readyz    200 when it does its work, otherwise 503 and a reason
+    /readyz 200 when it is ready, otherwise 503 and a reason
 
 Each connection serves one request: it is answered when its head is complete, and then the
 connection is closed. Since any client may connect, everything is limited: the size of a head, the
@@ -53,7 +53,7 @@ class MetricsListener:
     ) -> None:
         """`page` renders the metrics; `unready` returns why the process is not ready, or "".
 
-        `longest_s` is the longest time for a connection.
+        `longest_s` limits the time of a connection.
         """
         self.page = page
         self.unready = unready
@@ -72,8 +72,8 @@ class MetricsListener:
 
         Clients that connect wait for `start`. `option` is the name of the option that set the port.
 
-        This starts listening immediately, because two sockets can be bound to one port until one of
-        them listens. Raises ConfigError.
+        The socket listens immediately, because two can be bound to one port until one of them
+        listens. Raises ConfigError.
         """
         loop = asyncio.get_running_loop()
         try:
@@ -163,8 +163,7 @@ class _Connection(asyncio.Protocol):
         self._listener.connections.discard(self._transport)
 
     def eof_received(self) -> bool:
-        # A client may close its side after the request; a response that is being rendered is still
-        # sent.
+        # A client may close its side after the request; send the response all the same.
         self._has_ended = True
         return self._rendering is not None and not self._rendering.done()
 

@@ -35,7 +35,7 @@ async def page(registry: Iterable[Read]) -> bytes:
                     if len(lines) % _LINES_PER_SLICE == 0:
                         await asyncio.sleep(0)
         except Exception:
-            # A bug in Barnabas affects this family; the other families help to find it.
+            # This family has a bug; the others help to find it.
             _log.exception("collecting some metrics failed; they are missing from this page")
     return "".join(lines).encode()
 

@@ -1,7 +1,6 @@
-"""Manages the memory that a connection has reserved for the frame that it is receiving.
-
-The reservation grows with the bytes that the peer has sent. It is given back when the frame has
-been handed over, or later if the reader still needs the bytes.
+"""Manages a connection's memory reservation for an incoming frame. The reservation grows with the
+bytes sent by the peer. It is released when the frame has been handed over, or later if the reader
+needs the bytes for longer.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _API_KEY = Struct(">h").unpack_from
 
 
 class Preferred(NamedTuple):
-    """The requests that have separate memory, so that they do not wait behind others."""
+    """Requests with separate memory, which do not wait behind others."""
 
     api_keys: frozenset[int]
     memory: MemoryPool
@@ -50,7 +49,7 @@ class Reservation:
 
     @property
     def is_waiting(self) -> bool:
-        """Is true if reading is paused until memory is available."""
+        """Whether reading is paused until memory is available."""
         return self._wanted_bytes > 0
 
     def grow(self, size_bytes: int, frame: memoryview) -> bool:

@@ -70,7 +70,7 @@ class SendQueue:
         self._is_closed = False  # parts are no longer accepted
         self._is_ending = False  # the transport is closed once everything has been sent
         self.is_gathering = False
-        """Whether bytes are kept so that `flush` sends them together.
+        """Whether bytes are collected for `flush` to send together.
 
         Connections set it for a wake-up.
         """
@@ -84,7 +84,7 @@ class SendQueue:
         # when parts started waiting for the peer to read; 0: none are waiting
         self._waits_since_ns = 0
         self.blocked_ns = 0
-        """The time that parts have waited, until a user of this value resets it."""
+        """How long parts have waited since this was last reset."""
 
     # ---- lifecycle ----
 
@@ -121,7 +121,7 @@ class SendQueue:
 
     @property
     def is_blocked(self) -> bool:
-        """Is true while parts are waiting for the peer to read."""
+        """Whether parts are waiting for the peer to read."""
         return self._transport_is_full or self._watching
 
     @property
@@ -208,7 +208,7 @@ class SendQueue:
             self._transport.close()
 
     def _send_bytes(self, part: bytes | bytearray | memoryview) -> bool:
-        """Send a part that consists of bytes, and return False if the rest has to wait."""
+        """Send a bytes part; return False if the rest has to wait."""
         self._pending.popleft()
         self._pending_bytes -= len(part)
         assert self._transport is not None

@@ -1,7 +1,7 @@
 """Explains why a TLS connection failed, and what to change.
 
-OpenSSL's reasons are for TLS experts, so each common reason is translated to a sentence that
-contains the setting. A fault that the other side finds is known only from its alert.
+OpenSSL's reasons are for TLS experts, so each common one is translated to a sentence that names the
+setting. A fault found by the other side is known only from its alert.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CIPHERS = (
 
 
 class TlsFailure(OSError):
-    """A TLS connection that is impossible, with the reason as its text."""
+    """A TLS connection is impossible; the text is the reason."""
 
     @classmethod
     def plain_text(cls, received: bytes) -> TlsFailure:
@@ -48,7 +48,7 @@ class TlsFailure(OSError):
 
 
 class TlsInterrupted(TlsFailure):
-    """A connection that ended before the other side could be accepted or rejected."""
+    """The connection ended before the other side could be accepted or rejected."""
 
 
 def explain(error: ssl.SSLError | ssl.CertificateError, is_server: bool, host: str | None) -> str:

@@ -8,8 +8,8 @@ at all. That works because each use of OpenSSL is one plain call, and bytes put 
 out again before anything else runs, whatever the call raises. A partly received record stays in the
 SSLObject, and bytes for which the protocol has no room stay in `_held`.
 
-The connection gets `connection_made` when the handshake is complete, and no call at all if the
-handshake fails.
+`connection_made` is called when the handshake is complete; if it fails, the connection gets no
+calls at all.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._ssl: ssl.SSLObject | None = None
         self._handshake: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
-        self._held = b""  # received bytes that OpenSSL has not been given yet
+        self._held = b""  # received bytes not yet passed to OpenSSL
         self._is_open = False  # the protocol has been given the connection
         self._has_ended = False  # the peer has announced its end
         self._is_closing = False
@@ -100,7 +100,7 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     @property
     def was_attached(self) -> bool:
-        """Is true if there has been a plain transport, which then closes the socket."""
+        """Whether there has been a plain transport, which closes the socket."""
         return self._transport is not None
 
     async def handshake(self) -> None:
@@ -115,7 +115,7 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
-        # This lets the protocol learn immediately when bytes have to wait.
+        # With this, the protocol learns immediately when bytes have to wait.
         self._transport.set_write_buffer_limits(high=0)
         if not self._is_server:
             self._advance()
@@ -124,7 +124,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._is_closing = True
         self._ssl = None
         self._held = b""
-        # After the peer's end, it does not matter that it no longer reads ours.
+        # Once the peer has announced its end, errors in sending ours do not matter.
         error = self._failure or (None if self._has_ended else exc)
         if self._is_open:
             self._is_open = False
@@ -349,7 +349,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     # ---- lifecycle ----
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return the same as asyncio, but no `socket`, so that nothing bypasses the encryption."""
+        """Return the same as asyncio, except `socket`, so that nothing bypasses the encryption."""
         if name == "ssl_object":
             return self._ssl
         if name == "sslcontext":

@@ -1,4 +1,4 @@
-"""Does work that connections request in bursts, a few milliseconds in each turn of the loop.
+"""Spreads bursts of work over turns of the loop, a few milliseconds in each.
 
 A handshake takes a millisecond of arithmetic. If a thousand clients connected at the same moment,
 serving each as soon as it is readable would delay all other clients for a second.
@@ -41,8 +41,7 @@ class Turns:
                 if loop.time() >= end:
                     break
         finally:
-            # Continue even if a step has raised an error, because the other steps must not wait
-            # forever.
+            # Continue even if a step has raised an error; the others must not wait forever.
             self._is_scheduled = bool(self._due)
             if self._due:
                 loop.call_soon(self._run)

@@ -1,7 +1,7 @@
-"""Defines BrokerConfig, the settings of one broker, which are checked once and then read by name.
+"""Defines BrokerConfig: one broker's settings, checked once and read by name.
 
 Invariant: every returned value has been parsed and is within its key's bounds. The constructor
-raises errors before any socket is opened or file accessed.
+reports errors before any socket is opened or file accessed.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class BrokerConfig:
 
     A dynamic config overrides a property, and a per-broker config overrides a cluster-wide one.
     `properties`, `per_broker` and `cluster_wide` contain the values as they were set, as text.
-    `warnings` has one line for each of Kafka's properties that is set but has no effect here. A
-    property without effect that promises protection is rejected (SE-6).
+    `warnings` has one line for each of Kafka's properties that is set but has no effect in
+    Barnabas. A property without effect that promises protection is rejected (SE-6).
     """
 
     __slots__ = (
@@ -89,19 +89,19 @@ class BrokerConfig:
 
     @property
     def verifies_all_records(self) -> bool:
-        """Return whether every record is checked before the append. This is the default with an
-        authorizer, because a client with limited rights must not be able to damage a topic.
+        """Return whether every record is checked before the append. With an authorizer, this is the
+        default, so that a client with limited rights cannot damage a topic.
         """
         name = "barnabas.verify.all.records"
         if self.is_set(name):
             return self.bool(name)
-        # Only keys that are set are looked up, because the table is loaded on demand.
+        # Look up only keys that are set, because the table is loaded on demand.
         authorizer = "authorizer.class.name"
         return self.is_set(authorizer) and self.str(authorizer) != ""
 
     def log_directories(self) -> list[str]:
-        """Return the entries of `log.dirs` or, if that is not set, of `log.dir`, which may also
-        have several.
+        """Return the entries of `log.dirs` or, if that is not set, of `log.dir`, which may also be
+        a list.
         """
         return self.list("log.dirs") or self.list("log.dir")
 
@@ -125,11 +125,9 @@ class BrokerConfig:
         return self.value(name)
 
     def log_config(self, overrides: Mapping[str, str] = _NOTHING) -> LogConfig:
-        """Return the configuration of a topic's logs, in which the topic's settings override this
-        broker's.
-
-        Invalid settings, stored by hand or by another version, are left out, because the topic must
-        still work. `check_topic` reports them.
+        """Return the configuration of a topic's logs: this broker's, overridden by the topic's
+        settings. Invalid settings, stored by hand or by another version, are omitted, because the
+        topic must still work. `check_topic` reports them.
         """
         try:
             return self._log_defaults.with_overrides(overrides)
@@ -139,7 +137,7 @@ class BrokerConfig:
             return self._log_defaults.with_overrides(
                 {name: text for name, text in overrides.items() if name not in useless}
             )
-        except ConfigError:  # each is valid, but not together or with the broker's own
+        except ConfigError:  # each is valid, but the combination is not
             return self._log_defaults
 
     def check_topic(self, overrides: Mapping[str, str]) -> None:
@@ -204,8 +202,8 @@ class BrokerConfig:
         # As in Kafka, a negative retention time (log.retention.hours=-1) means no limit.
         return "-1" if value < 0 and key.name == "retention.ms" else f"{value * unit_ms}"
 
-    # These four methods have the names of the types that they return. In the rest of the class
-    # body, each name then means the method, so these methods come last, and `str` is the very last.
+    # These four methods are named after the types that they return. In the class body below them,
+    # such a name means the method, so they come last, and `str` is the very last.
 
     def list(self, name: str) -> list[str]:
         """Return the items of a list, or of a text that Kafka itself splits at commas, such as

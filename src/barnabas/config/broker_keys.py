@@ -1,4 +1,4 @@
-"""Lists broker configs that have an effect here. BROKER_KEYS combines them with all other configs.
+"""Lists broker configs that have an effect. BROKER_KEYS combines them with all other configs.
 
 A row contains the name, type, default, valid values (in the notation of Kafka's documentation) and
 description. Defaults are those of Kafka 3.9, unless the description says otherwise.
@@ -110,7 +110,7 @@ _COORDINATORS = (
      "How long an unused transactional id is kept."),
 )  # fmt: skip
 
-# These configs set the time over which clients are measured.
+# These configs set the period over which clients are measured.
 _QUOTAS = (
     ("quota.window.num", "int", 11, "[1,...]",
      "Number of windows over which client quotas are measured."),
@@ -184,7 +184,7 @@ _FOR_OTHERS = "it is for a plug-in or a secured listener"
 
 
 class _BrokerKeys(Mapping[str, ConfigKey]):
-    """Combines all broker configs. The configs for security and those without effect are loaded on
+    """Combines all broker configs. Configs for security and configs without effect are loaded on
     first use, because few brokers need them.
     """
 
@@ -250,8 +250,7 @@ def key_of(name: str) -> ConfigKey:
 
 
 def inert_warning(name: str) -> str | None:
-    """Return the warning for setting a key that has no effect here, or None if the key has an
-    effect.
+    """Return a warning if this key has no effect, otherwise None.
     """
     reason = key_of(name).inert
     return f"{name} has no effect: {reason}" if reason else None

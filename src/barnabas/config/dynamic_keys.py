@@ -3,9 +3,9 @@
     /config/brokers/<id>          of one broker: any dynamic key
     /config/brokers/<default>     of all brokers: cluster-wide keys only
 
-Kafka can also add and remove listeners while it runs; in Barnabas, listeners are read-only. A
-change to the way clients authenticate at a listener takes effect at the next authentication; in
-Kafka, it takes effect after a restart.
+Kafka can also add and remove listeners at run time; in Barnabas, listeners are read-only. A change
+to a listener's authentication takes effect at the next authentication; in Kafka, it takes effect
+after a restart.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ _THROTTLES = (
 )  # fmt: skip
 
 THROTTLES: Final[Mapping[str, ConfigKey]] = MappingProxyType(table(_THROTTLES))
-"""These are never in a properties file, because reassignments set and remove them (KIP-73)."""
+"""Never in a properties file: reassignments set and remove them (KIP-73)."""
 
 
 def scope_of(name: str) -> Scope:
@@ -121,7 +121,7 @@ _PASSWORDS = (
 
 def is_dynamic_password(name: str) -> bool:
     """Return whether Kafka stores this dynamic config encrypted, for any listener."""
-    # Only the end is compared, because the name may start with `listener.name.x.` or
+    # Compare only the end, because the name may start with `listener.name.x.` or
     # `listener.name.x.plain.`.
     return name.endswith(_PASSWORDS)
 

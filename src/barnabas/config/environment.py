@@ -1,10 +1,10 @@
 """Reads settings from the environment: `KAFKA_LOG_DIRS` sets `log.dirs`, as in Kafka's image.
 
-Only variables that stand for a config are used. Many others also start with `KAFKA_`: a program's
+Only variables that correspond to a config are used. Many others start with `KAFKA_`: a program's
 `KAFKA_BOOTSTRAP_SERVERS`, settings for Kafka's JVM scripts (`KAFKA_HEAP_OPTS`), and variables that
 Kubernetes sets in each container of a namespace with a service called kafka, such as
 `KAFKA_SERVICE_HOST` and `KAFKA_PORT=tcp://10.0.0.1:9092`. They must not keep a broker from
-starting, so they only cause a single warning at startup.
+starting, so they cause only a single warning.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LINK: Final = r"KAFKA_(\w+_)?PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://"
 """Matches a service link of Kubernetes or Docker, even if a config has the same name."""
 
 _SILENT: Final = frozenset({"KAFKA_HOME", "KAFKA_VERSION"})
-"""These variables describe a Kafka installation, and no one expects them to have an effect."""
+"""These variables describe a Kafka installation; nobody expects them to have an effect."""
 
 _MOST_NAMED: Final = 20
 
@@ -74,7 +74,7 @@ def _config_of(variable: str) -> str:
 
 
 def _hint(variable: str) -> str:
-    """Suggest the variable of the most similar config, if the name may be a typing error."""
+    """Suggest the variable for the most similar config, in case the name is mistyped."""
     import difflib  # rarely needed at startup
 
     near = difflib.get_close_matches(_config_of(variable), BROKER_KEYS, n=1, cutoff=0.85)

@@ -1,7 +1,6 @@
-"""Lists the broker configs of Kafka 3.9 that have no effect here, grouped by the reason.
-
-They are checked like all others, so that an invalid value is found now and not when it starts to
-matter. Setting any of them causes a warning with the group's reason.
+"""Lists the broker configs of Kafka 3.9 that have no effect in Barnabas, grouped by reason. They
+are checked like all others, so that an invalid value is found before it matters. Setting any of
+them causes a warning with the group's reason.
 """
 
 from __future__ import annotations

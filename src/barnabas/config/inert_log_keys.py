@@ -1,4 +1,4 @@
-"""Lists Kafka 3.9's broker configs for logs that have no effect here yet, with the reasons."""
+"""Lists Kafka 3.9's broker configs for logs that have no effect yet, with the reasons."""
 
 from __future__ import annotations
 

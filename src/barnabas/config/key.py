@@ -3,7 +3,7 @@ value.
 
 Invariant: a value returned by `parse` is within the key's bounds. Text is parsed as in Kafka
 (Java's number syntax, booleans in any case, lists split at commas and trimmed), so that a file
-means the same here as in Kafka, and is rejected here if Kafka rejects it.
+means the same as in Kafka, and is rejected if Kafka rejects it.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class ConfigKey(NamedTuple):
     @property
     def is_sensitive(self) -> bool:
         """Return whether the value must never be shown."""
-        # Like Kafka, this treats an unknown setting as a secret, because a plug-in's settings may
-        # contain passwords.
+        # As in Kafka, an unknown setting is treated as a secret, because it may be a plug-in's
+        # password.
         return self.type in ("password", "unknown")
 
     @property
@@ -128,7 +128,7 @@ def table(
 
 
 def unknown_key(name: str, keys: Mapping[str, ConfigKey], kind: str) -> ConfigError:
-    """Return the error for an unknown name, with the most similar known name if there is one."""
+    """Return the error for an unknown name, with the most similar known name, if any."""
     import difflib  # needed only for an error, not for the broker's start
 
     near = difflib.get_close_matches(name, keys, n=1, cutoff=0.75)

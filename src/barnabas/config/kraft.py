@@ -1,17 +1,17 @@
-"""Handles KRaft's properties files. A single node can start with one, but several nodes cannot.
+"""Handles KRaft properties files. A single node can start with one; several nodes cannot.
 
     process.roles       controller.quorum.*              without zookeeper.connect
     broker,controller   one voter, which is this node    starts, as a single node with its metadata
     anything else                                        refused
 
 Brokers of a KRaft cluster find each other through its quorum. Barnabas has no quorum, so each
-broker would be a separate cluster and acknowledge records that the others never see. The start
-therefore fails, and the error lists the lines to set. If `zookeeper.connect` is set, brokers find
-each other there, whatever else is set.
+broker would be a separate cluster and acknowledge records that the others never see. Startup
+therefore fails, and the error lists the lines to set. If `zookeeper.connect` is set, brokers always
+find each other in ZooKeeper.
 
-A listener in `controller.listener.names` is for connections between controllers, so it is not
-opened here: clients must not use it. If that setting is missing, a listener named CONTROLLER counts
-as such a listener, unless the brokers use it for connections between themselves.
+A listener in `controller.listener.names` is for connections between controllers, and clients must
+not use it, so it is not opened. Without that setting, a listener named CONTROLLER counts as one,
+unless brokers use it to connect to each other.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def check_kraft(config: BrokerConfig) -> list[str]:
             f"{text} needs {_CLOSED}, as in Kafka: the names of the controller listeners "
             "(CONTROLLER)"
         )
-    # With ZooKeeper, the roles have no effect, because the brokers elect their controller there.
+    # With ZooKeeper, the roles have no effect; brokers elect their controller through it.
     if config.str("zookeeper.connect"):
         return [f"{text} has no effect: brokers find each other by zookeeper.connect"]
     reason = _reason_against(config, roles)
@@ -106,7 +106,7 @@ def _reason_against(config: BrokerConfig, roles: Sequence[str]) -> str | None:
     voters, servers = config.list(_VOTERS), config.list(_SERVERS)
     if voters:
         own = config.int("node.id")
-        # Only the id is compared, because the voters' addresses are not used here.
+        # Compare only the id; the voters' addresses are not used.
         if [voter.partition("@")[0].strip() for voter in voters] == [str(own)]:
             return None
         return f"{_VOTERS}={','.join(voters)} lists other nodes than node.id={own}"

@@ -1,4 +1,4 @@
-"""Lists broker configs for logs that have an effect here. Most are defaults of topic configs."""
+"""Lists broker configs for logs that have an effect. Most are defaults of topic configs."""
 
 from __future__ import annotations
 

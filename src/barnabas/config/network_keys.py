@@ -1,4 +1,4 @@
-"""Lists broker configs for listeners and connections that have an effect here."""
+"""Lists broker configs for listeners and connections that have an effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Reads Java properties files in the same way as `java.util.Properties`:
+r"""Reads Java properties files like `java.util.Properties`:
 
     # comment          ! comment
     key=value          key:value          key value
@@ -6,8 +6,8 @@ r"""Reads Java properties files in the same way as `java.util.Properties`:
            second      a line that ends in an odd number of backslashes continues
     path=C\:\\data     \t \n \r \f \uXXXX; before any other character a backslash is dropped
 
-If a key is set several times, the last setting applies. Java reads such files as Latin-1. Here, a
-file that is valid UTF-8 is read as UTF-8, because editors write UTF-8 today.
+If a key is set several times, the last setting applies. Java reads such files as Latin-1. Barnabas
+reads a file as UTF-8 if it is valid UTF-8, because that is what editors write today.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""Lists settings that promise protection which Barnabas does not provide. With them, a broker does
-not start (SE-6).
-
-A broker that ignored them would expose data that should be protected, so each is rejected, and the
+"""Lists settings that promise protection which Barnabas does not provide. A broker with such a
+setting does not start (SE-6), because ignoring it would expose data that should be protected. The
 error names an alternative. Other security settings (a path, or a pause while no listener uses SASL)
 promise nothing on their own. They cause a warning with the reason from the tables in
 `security_keys.py`.
@@ -20,8 +18,8 @@ _ZOOKEEPER_TLS = "leave it out, or put a TLS tunnel that does this in front of Z
 
 
 class Claim(NamedTuple):
-    """Describes a security feature that a setting promises, the alternative, and the values that do
-    not promise it.
+    """A security feature that a setting promises, the alternative, and the values that promise
+    nothing.
     """
 
     promise: str
@@ -70,8 +68,7 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
 
 
 def broken_promise(name: str, text: str) -> str | None:
-    """Return why a broker refuses to run with this setting, and the alternative, or None if it does
-    not refuse.
+    """Return why a broker refuses this setting, and the alternative, or None if it accepts it.
     """
     claim = CLAIMS.get(name) or CLAIMS.get(_base(name))
     items = ",".join(filter(None, (item.strip() for item in text.split(","))))

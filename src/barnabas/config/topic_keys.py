@@ -1,8 +1,8 @@
 """Lists all topic configs, with the broker keys that provide their defaults, and defines LogConfig.
 
 The order and the names are those of Kafka 3.9. A topic's own settings are in
-`/config/topics/<topic>`. A config that the topic does not set has the value of the first synonym
-that the broker sets.
+`/config/topics/<topic>`. A config that the topic does not set takes its value from the first
+synonym that the broker sets.
 """
 
 from __future__ import annotations
@@ -152,8 +152,7 @@ SAME_SETTING: Mapping[str, tuple[str, ...]] = {
 first. The scheduler's flush interval also sets the other flush interval, but not vice versa.
 """
 
-# These are rules that `valid` cannot express. They are compiled on first use, because the broker's
-# start does not need them.
+# Rules that `valid` cannot express, compiled on first use because startup does not need them.
 _PATTERNS: Mapping[str, tuple[str, str]] = {
     "message.format.version": (r"\d+\.\d+(\.\d+)*(-IV\d+)?", "a version of Kafka, such as 2.8-IV1"),
     **dict.fromkeys(
@@ -173,7 +172,7 @@ def topic_warnings(overrides: Mapping[str, str]) -> list[str]:
 
 
 class LogConfig(NamedTuple):
-    """Holds the typed configuration of one log; lists are comma-separated text."""
+    """The typed configuration of one log; lists are comma-separated text."""
 
     cleanup_policy: str = "delete"
     compression_gzip_level: int = -1
@@ -240,8 +239,8 @@ class LogConfig(NamedTuple):
                 f"min.compaction.lag.ms ({self.min_compaction_lag_ms}) is above "
                 f"max.compaction.lag.ms ({self.max_compaction_lag_ms}); lower the former"
             )
-        # KIP-937 split the old bound in two. The old name applies to each new bound that is not
-        # set.
+        # KIP-937 split the old bound in two. The old name sets any new bound that is not set
+        # itself.
         config = self
         difference_ms = given.get("message_timestamp_difference_max_ms")
         if isinstance(difference_ms, int):

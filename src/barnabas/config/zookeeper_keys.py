@@ -1,4 +1,4 @@
-"""Lists broker configs for ZooKeeper that have an effect here, and parses ZooKeeper's addresses."""
+"""Lists broker configs for ZooKeeper that have an effect, and parses ZooKeeper addresses."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def admit(self, max_frame_bytes: int, memory: MemoryPool) -> None:
-        """Accept frames up to this size, with memory from this pool. Call it once the peer is known."""
+        """Accept frames up to this size, using this pool. Call it once the peer is known."""
         self.reservation.free()
         self.max_frame_bytes = max_frame_bytes
         self._memory = self.reservation.pool = memory

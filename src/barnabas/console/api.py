@@ -1,4 +1,4 @@
-"""Answers the addresses below `/api/`: parameters in, shapes out."""
+"""Handles the paths below `/api/`: parameters in, shapes out."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MOST_MESSAGES: Final = 500
 _MOST_EVENTS: Final = 1_000
 _PAGE_EVENTS: Final = 50
 _MOST_ENDS: Final = 500
-"""Partitions of a topic whose replicas are asked for their ends."""
+"""The maximum partitions per topic whose replicas are asked for their log ends."""
 MOST_STREAMS: Final = 32
 _ALIVE_S: Final = 10.0
 _STARTS: Final = ("latest", "earliest", "time", "before", "after")
@@ -53,7 +53,7 @@ _CONTINUED: Final = ("before", "after")
 
 
 class Api:
-    """Answers from what a `ClusterWatch` has seen; only some pages ask the brokers themselves."""
+    """Answers from the state of a `ClusterWatch`; only some pages query the brokers."""
 
     def __init__(self, watch: ClusterWatch, closing: asyncio.Event) -> None:
         """`closing` is set when the console stops, which ends all streams."""
@@ -65,7 +65,7 @@ class Api:
         self._streams = 0
 
     def forget(self) -> None:
-        """Ask the brokers again for what only single pages show, because it has changed."""
+        """Drop cached answers, because the cluster has changed."""
         self._details.forget()
         self._overview.forget()
 
@@ -107,7 +107,7 @@ class Api:
         try:
             yield None
             while True:
-                newest = book.last  # more may be found while these are sent
+                newest = book.last  # more may arrive while these are sent
                 for at, row in book.newer(last, wanted):
                     yield Sent(row, at)
                 last = newest
@@ -295,6 +295,6 @@ def _search(request: Request) -> bytes:
 
 
 def _resumed(request: Request) -> int | None:
-    """Return the number of the last event that a browser got before it connected again."""
+    """Return the number of the last event that a browser received before it reconnected."""
     given = request.headers.get("last-event-id", "")
     return int(given) if given.isascii() and given.isdigit() and len(given) < 16 else None

@@ -1,4 +1,4 @@
-"""Assembles the web application: addresses, errors and the guard before them."""
+"""Assembles the web application: routes, errors and the guard in front of them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ def application(
     names: Collection[str],
     options: Mapping[str, Any] | None = None,
 ) -> ASGIApp:
-    """Return the application; `names` are the hosts by which it may be addressed.
-
-    With `options`, those of a client, it may also change the cluster.
+    """Return the application; `names` are the accepted host names. With `options` (a client's), it
+    may also change the cluster.
     """
     api, files = Api(watch, closing), StaticFiles()
     writer = None if options is None else Writer(watch.servers, options, api.forget)
@@ -86,7 +85,7 @@ async def _no_actions(_: Request) -> Response:
 
 
 class _Endpoint:
-    """Calls one answer, and notes that somebody is watching."""
+    """Calls one handler, and notes that somebody is watching."""
 
     def __init__(self, answer: Answer, watch: ClusterWatch) -> None:
         self._answer = answer

@@ -1,4 +1,4 @@
-"""Turns records into what a page can show safely: text, JSON or hex, of limited length. Pure."""
+"""Converts records to text, JSON or hex that a page can safely show, truncated. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from barnabas.client.consumer.fetched import ConsumerRecord
 from barnabas.console.shapes import Content, Header, Message
 
 CUT_BYTES: Final = 4_096
-"""The most bytes of a key, a value or a header in a list."""
+"""The maximum bytes of a key, a value or a header in a list."""
 WHOLE_BYTES: Final = 1_048_576
-"""The most bytes where a record is shown alone."""
+"""The maximum bytes on a single record's page."""
 _MOST_HEADERS: Final = 50
 _MOST_JSON_BYTES: Final = 65_536
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]")
@@ -22,7 +22,7 @@ _LONGEST_CHARACTER: Final = 4
 
 
 def content(value: bytes | None, most: int = CUT_BYTES) -> Content:
-    """Return a key or value, of which at most so many bytes are shown."""
+    """Return a key or value, truncated to at most so many bytes."""
     if value is None:
         return Content(text=None, form="null", size=0, is_cut=False)
     is_cut = len(value) > most
@@ -37,7 +37,7 @@ def content(value: bytes | None, most: int = CUT_BYTES) -> Content:
 
 
 def _text(value: bytes, *, is_cut: bool) -> str | None:
-    """Return the text, or None if it is not one; the cut may be within a character."""
+    """Return the text, or None if it is not UTF-8; the last character may be cut in half."""
     try:
         text = value.decode()
     except UnicodeDecodeError as error:
@@ -48,7 +48,7 @@ def _text(value: bytes, *, is_cut: bool) -> str | None:
 
 
 def _is_json(value: bytes) -> bool:
-    """Return whether it is an object or a list that a browser can parse."""
+    """Return whether the text is a JSON object or list that a browser can parse."""
     if len(value) > _MOST_JSON_BYTES or value.lstrip()[:1] not in (b"{", b"["):
         return False
     try:

@@ -1,4 +1,4 @@
-"""Asks brokers for what only one page shows, and keeps the answers for a few seconds.
+"""Queries brokers for details that only one page shows, and caches the answers for a few seconds.
 
 The functions that turn answers into shapes are pure.
 """
@@ -48,11 +48,11 @@ class Details:
         self._answers.clear()
 
     async def topic_configs(self, name: str) -> list[ConfigRow] | None:
-        """Return a topic's configs, or None if no broker tells them in time."""
+        """Return a topic's configs, or None if no broker answers in time."""
         return await self._configs(ConfigResource(TOPIC, name))
 
     async def broker_configs(self, broker_id: int) -> list[ConfigRow] | None:
-        """Return a broker's configs, or None if it does not tell them in time."""
+        """Return a broker's configs, or None if it does not answer in time."""
         return await self._configs(ConfigResource(BROKER, str(broker_id)))
 
     async def _configs(self, resource: ConfigResource) -> list[ConfigRow] | None:
@@ -66,7 +66,7 @@ class Details:
         return rows
 
     async def replica_ends(self, replicas: Mapping[TopicPartition, Sequence[int]]) -> Ends:
-        """Return the ends of replicas; those that are not known in time are left out."""
+        """Return the log ends of replicas, except those that do not arrive in time."""
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 return await self._admin.replica_ends(replicas)
@@ -74,7 +74,7 @@ class Details:
             return {}
 
     async def security(self) -> Security:
-        """Return the rules of access control and the users, or why they cannot be shown."""
+        """Return the access rules and the users, or why they cannot be shown."""
         acls: list[AclRow] = []
         users: list[UserRow] = []
         errors: list[str] = []
@@ -95,7 +95,7 @@ class Details:
         return user_rows(await self._admin.describe_user_scram_credentials())
 
     async def _kept(self, key: object, ask: Callable[[], Awaitable[Any]]) -> Any:
-        """Return the answer, which is asked for again only after some seconds."""
+        """Return the cached answer, or query again if it is more than a few seconds old."""
         now_s = time.monotonic()
         kept = self._answers.get(key)
         if kept is not None and now_s - kept.at_s < _KEPT_S:
@@ -120,7 +120,7 @@ def config_rows(entries: Iterable[ConfigEntry]) -> list[ConfigRow]:
     return [
         ConfigRow(
             name=each.name,
-            # A broker sends no sensitive value; this is a second lock on the same door.
+            # Brokers send no sensitive values; this is a second safeguard.
             value=None if each.is_sensitive else each.value or "",
             source=_source_text(each.source),
             is_default=each.source == DEFAULT_CONFIG,
@@ -155,7 +155,7 @@ def acl_rows(rules: Iterable[AclBinding]) -> list[AclRow]:
 
 
 def user_rows(users: Mapping[str, Iterable[str]]) -> list[UserRow]:
-    """Return users by name, with the mechanisms by which each can log in."""
+    """Return users by name, each with its login mechanisms."""
     return [
         UserRow(name=name, mechanisms=sorted(mechanisms))
         for name, mechanisms in sorted(users.items())

@@ -1,4 +1,4 @@
-"""Keeps the last events of all brokers, each once, and selects some of them. Pure."""
+"""Keeps the latest events from all brokers, without duplicates, and filters them. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class EventFilter(NamedTuple):
 
 
 class EventBook:
-    """The last events that were read, in the order in which they were found."""
+    """The latest events, in order of arrival."""
 
     def __init__(self) -> None:
         self._rows: deque[tuple[int, EventRow]] = deque()
@@ -78,13 +78,13 @@ class EventBook:
         return [one for one in islice(self._rows, first, None) if wanted.has(one[1])]
 
     def latest(self, wanted: EventFilter, limit: int) -> list[EventRow]:
-        """Return the last events, the latest first by the brokers' clocks."""
+        """Return the latest events, newest first by the brokers' clocks."""
         found = [row for _, row in self._rows if wanted.has(row)]
         found.sort(key=lambda row: (row["at"], row["reporter"], row["sequence"]), reverse=True)
         return found[:limit]
 
     def find(self, is_wanted: Callable[[EventRow], bool]) -> EventRow | None:
-        """Return the latest event that is wanted, routine events included."""
+        """Return the latest matching event, including routine events."""
         return next(self._matching(is_wanted), None)
 
     def _matching(self, is_wanted: Callable[[EventRow], bool]) -> Iterator[EventRow]:

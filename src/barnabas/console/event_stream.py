@@ -1,4 +1,4 @@
-"""Sends server-sent events until the viewer goes away or the console stops."""
+"""Sends server-sent events until the viewer disconnects or the console stops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from barnabas.errors import BarnabasError
 
 
 class Sent(NamedTuple):
-    """An event; the browser sends the last `number` when it connects again."""
+    """An event; the browser sends the last `number` when it reconnects."""
 
     value: Mapping[str, Any]
     number: int | None = None

@@ -1,7 +1,7 @@
-"""Finds what needs a person, with the cause where an event of a broker states it. Pure.
+"""Finds what needs human attention, with the cause if a broker's event states it. Pure.
 
 A finding states only what was seen. Its cause is the text of an event about the same partition,
-broker or group; where there is none, it stays empty.
+broker or group; without one, it is empty.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Known(NamedTuple):
 
 
 def findings(known: Known, now_ms: int) -> list[Finding]:
-    """Return what needs a person, the most severe first."""
+    """Return what needs human attention, the most severe first."""
     found = [
         *_controller(known),
         *_brokers(known),
@@ -87,7 +87,7 @@ def _brokers(known: Known) -> Iterator[Finding]:
                 row["kind"] in ("broker-failed", "broker-registered") and row["broker"] == broker
             )
         )
-        # If it has registered since it last failed, the event of this failure is not read yet.
+        # If it has registered since it last failed, the event for this failure has not arrived yet.
         has_failed = event is not None and event["kind"] == "broker-failed"
         yield Finding(
             severity="critical",
@@ -162,8 +162,8 @@ def _partition_cause(
         name = TopicPartition(row["topic"], row["partition"])
         if name not in wanted or name in recovered:
             return False
-        # What happened before the ISR grew does not explain the state of now, and the event that
-        # does is not read yet.
+        # Events from before the ISR grew do not explain the current state; the event that does has
+        # not arrived yet.
         if row["kind"] == "isr-expand":
             recovered.add(name)
         return row["kind"] in _PARTITION_KINDS
@@ -172,7 +172,7 @@ def _partition_cause(
     if event is None:
         return ""
     name = TopicPartition(event["topic"], event["partition"])
-    # The cause of one partition is not that of the others.
+    # The cause for one partition may not apply to the others.
     return _cause(event) if len(wanted) == 1 else f"{name}: {_cause(event)}"
 
 
@@ -181,7 +181,7 @@ def _cause(event: EventRow | None) -> str:
 
 
 def _groups(lags: Iterable[GroupLag], events: EventBook) -> Iterator[Finding]:
-    """Yield the groups that need a person; of each state at most some."""
+    """Yield the groups that need human attention, up to a limit per state."""
     by_state: dict[State, list[GroupLag]] = {}
     for lag in lags:
         by_state.setdefault(lag.together.state, []).append(lag)

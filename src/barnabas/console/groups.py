@@ -62,7 +62,7 @@ SORTS: Final = tuple(_KEYS)
 
 
 def group_list(look: GroupLook, wanted: Paging) -> Groups:
-    """Return one page of the groups; those without the figure to sort by are the last."""
+    """Return one page of groups; those without a value in the sort column come last."""
     rows = [
         group_row(listing, look)
         for group_id, listing in sorted(look.listings.items())
@@ -73,7 +73,7 @@ def group_list(look: GroupLook, wanted: Paging) -> Groups:
 
 
 def behind(lags: Iterable[GroupLag]) -> int:
-    """Return the number of groups that are known to do worse than steady."""
+    """Return the number of groups known to be worse than steady."""
     return sum(lag.together.state.severity > State.UNKNOWN.severity for lag in lags)
 
 
@@ -109,7 +109,7 @@ def member_rows(lag: GroupLag) -> list[Member]:
 
 
 def partition_rows(lag: GroupLag) -> list[GroupPartition]:
-    """Return what is known about a group in each partition that it reads."""
+    """Return a row for each partition that a group reads."""
     return [_partition_row(name, each) for name, each in sorted(lag.verdicts.items())]
 
 

@@ -1,4 +1,4 @@
-"""Guards the console's addresses: what it refuses, and the headers that each response gets.
+"""Guards the console: refuses requests, and adds headers to every response.
 
 The console has no authentication, and shows what its user may see. A page of another origin must
 not read it: its name may point to this machine (DNS rebinding), so only known names are answered.
@@ -19,7 +19,8 @@ from barnabas.console.problem import WebProblem
 
 LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 MOST_ADDRESS_BYTES: Final = 16_384
-"""The most bytes of a path with its parameters, which may list the offsets of 1,000 partitions."""
+"""The maximum bytes in a path with its parameters, which may list the offsets of 1,000
+partitions."""
 ACTION_PATH: Final = "/api/actions/"
 """The addresses below it change the cluster, so they are only sent to."""
 _READING: Final = ("GET", "HEAD")

@@ -1,4 +1,4 @@
-"""Builds responses of JSON."""
+"""Builds JSON responses."""
 
 from __future__ import annotations
 

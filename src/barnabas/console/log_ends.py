@@ -1,6 +1,6 @@
 """Looks up where many logs begin or end, with one request to each leader.
 
-A leader that does not answer costs only its own partitions.
+If a leader does not answer, only its own partitions are missing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from barnabas.types import TopicPartition
 
 
 class LogEnds:
-    """Asks leaders, over connections of its own; call `start` and `close`."""
+    """Asks leaders over its own connections; call `start` and `close`."""
 
     def __init__(self, servers: str, settings: Mapping[str, Any]) -> None:
         names, given = split(servers, settings)
@@ -42,7 +42,7 @@ class LogEnds:
         """Return the offset of each partition at a time, or at EARLIEST or LATEST.
 
         An offset of -1 means that all records are older. Partitions without a leader, or whose
-        leader does not answer, are left out.
+        leader does not answer, are omitted.
         """
         nodes = {
             each.broker_id: BrokerAddress(each.broker_id, each.host, each.port)

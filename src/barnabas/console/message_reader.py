@@ -1,6 +1,5 @@
-"""Reads records of a topic for a page, within limits of time and number.
-
-Each request has a consumer of its own, which is closed with it; a limited number run at a time.
+"""Reads a topic's records for a page, within limits on time and number. Each request uses its own
+consumer, which is closed with it; a limited number run at a time.
 """
 
 from __future__ import annotations
@@ -71,10 +70,10 @@ class MessageReader:
         self._readers = 0
 
     async def read(self, wanted: Wanted) -> Messages:
-        """Return the records that are wanted, as far as the limits allow."""
+        """Return the wanted records, as far as the limits allow."""
         names = self._names(wanted.topic, wanted.partition)
         with self._place():
-            # A broker that hangs must not hold the request for longer than a search may take.
+            # A hung broker must not hold the request for longer than a search may take.
             async with asyncio.timeout(2 * _SEARCH_S):
                 whole = await self._whole(names)
                 async with self._consumer() as consumer:
@@ -83,7 +82,7 @@ class MessageReader:
                     return await self._first(consumer, wanted, whole, len(names))
 
     def check(self, topic: str, partition: int | None) -> None:
-        """Raise the `WebProblem` with which `follow` would begin."""
+        """Raise the `WebProblem` that `follow` would raise at the start."""
         self._names(topic, partition)
         with self._place():
             pass
@@ -174,7 +173,7 @@ class MessageReader:
         return [TopicPartition(topic, partition)]
 
     async def _whole(self, names: list[TopicPartition]) -> dict[TopicPartition, Span]:
-        """Return where the logs begin and end now, of the partitions with a leader."""
+        """Return the current start and end of each log with a leader."""
         look, ends = self._watch.known.look, self._watch.log_ends
         begin, end = await asyncio.gather(
             ends.at(look, names, EARLIEST), ends.at(look, names, LATEST)
@@ -190,7 +189,7 @@ class MessageReader:
         whole: Mapping[TopicPartition, Span],
         asked: int,
     ) -> Messages:
-        """Read backwards, in ranges that become wider, until there are enough records."""
+        """Read backwards, in ever wider ranges, until there are enough records."""
         window, budget = MessageWindow(wanted.limit, keeps_last=True), _Budget()
         if wanted.start == _BEFORE:
             ends = _given(wanted, whole)
@@ -269,7 +268,7 @@ class MessageReader:
 
 
 def _given(wanted: Wanted, whole: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """Return the offsets that the request names, of partitions that can be read."""
+    """Return the requested offsets for the partitions that can be read."""
     first = wanted.partition or 0
     found = {}
     for name in whole:
@@ -315,7 +314,7 @@ async def _read(
             window.add(record)
             given[name] += 1
     for name, span in spans.items():
-        # Nothing but markers may be between the last record and the end.
+        # There may be only markers between the last record and the end.
         if not budget.is_spent and (limit is None or given[name] < limit):
             read_to[name] = span.end
     return read_to

@@ -1,4 +1,4 @@
-"""Keeps the first or the last records of those that a search reads. Pure.
+"""Keeps the first or the last records that a search reads. Pure.
 
 A window holds a limited number of records, so its memory is bounded however much is read.
 """
@@ -17,7 +17,7 @@ _MOST_BYTES: Final = 32 * 1024 * 1024
 
 
 class MessageWindow:
-    """The `limit` earliest or latest of the records that were added, by time."""
+    """The `limit` earliest or latest of the added records, by time."""
 
     def __init__(self, limit: int, *, keeps_last: bool) -> None:
         self._limit = limit
@@ -53,7 +53,7 @@ class MessageWindow:
         self.dropped[partition] = nearest(offset, self.dropped.get(partition, offset))
 
     def messages(self) -> list[Message]:
-        """Return the records in the order of time."""
+        """Return the records in order of time."""
         return [shown for _, shown in sorted(self._heap, key=_order)]
 
 

@@ -1,4 +1,4 @@
-"""Describes the whole cluster for `/api/overview`, once for all who ask between two looks. Pure."""
+"""Describes the whole cluster for `/api/overview`, once per poll for all viewers. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LACKS: Final = (
 
 
 def overview(known: Known, growth: Growth, title: str, now_ms: int) -> Overview:
-    """Return the figures of the cluster, and what needs a person."""
+    """Return the cluster's figures, and what needs human attention."""
     look = known.look
     partitions = [each for _, each in look.partitions()]
     controller = look.cluster.controller_id
@@ -48,10 +48,11 @@ def overview(known: Known, growth: Growth, title: str, now_ms: int) -> Overview:
 
 
 class AnswerCache:
-    """The last answer, which is computed at most once for each look or interval."""
+    """The last answer, which is computed at most once per poll or interval."""
 
     def __init__(self, longest_s: float) -> None:
-        """An answer older than `longest_s` is never returned, though no later look has ended."""
+        """An answer older than `longest_s` is never returned, even if no later poll has
+        finished."""
         self._longest_s = longest_s
         self._basis: object = None
         self._at_s: float | None = None
@@ -65,5 +66,5 @@ class AnswerCache:
         return self._answer
 
     def forget(self) -> None:
-        """Compute the next answer anew, because the cluster has changed."""
+        """Recompute the next answer, because the cluster has changed."""
         self._at_s = None

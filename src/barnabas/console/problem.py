@@ -1,4 +1,4 @@
-"""Defines the errors of the console's addresses, and which status each error of a client gets."""
+"""Defines the console's web errors, and maps client errors to HTTP status codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from barnabas.errors import (
 )
 
 FAILURES: Final = (BarnabasError, OSError)
-"""What a question to the brokers may raise; OSError includes TimeoutError."""
+"""What a query to the brokers may raise; OSError includes TimeoutError."""
 
 _STATUSES: Final[tuple[tuple[tuple[type[Exception], ...], int], ...]] = (
     ((UnknownTopicOrPartition, UnknownPartition, GroupIdNotFound), 404),
@@ -41,7 +41,7 @@ class WebProblem(Exception):
 
 
 def problem_of(error: Exception) -> WebProblem:
-    """Return the problem that an error of a client, or a time limit, means for a web request."""
+    """Return the web problem for a client error or a timeout."""
     if isinstance(error, WebProblem):
         return error
     status = next((status for kinds, status in _STATUSES if isinstance(error, kinds)), 502)
@@ -49,7 +49,7 @@ def problem_of(error: Exception) -> WebProblem:
 
 
 def reason_of(error: Exception) -> str:
-    """Return the text of an error, with advice if there is any."""
+    """Return an error's text, with any advice."""
     if isinstance(error, TimeoutError) and not str(error):
         return "the brokers did not answer in time; `barnabas cluster health` shows who is missing"
     return " ".join(explain(error).split())

@@ -1,6 +1,6 @@
-"""Parses the parameters of the console's addresses. Pure.
+"""Parses the console's URL parameters. Pure.
 
-A value that cannot be used is a `WebProblem` with status 400 that names its parameter.
+An unusable value raises a `WebProblem` with status 400 that names its parameter.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from barnabas.console.problem import WebProblem
 
 PAGE_ROWS: Final = 100
-"""The rows of one page of a list."""
+"""The number of rows per page."""
 _MOST_DIGITS: Final = 19
 _MOST_CHARACTERS: Final = 256
 
@@ -42,9 +42,8 @@ def paging(query: Mapping[str, str], sorts: Collection[str]) -> Paging:
 
 
 def in_order(rows: Iterable[R], key: Callable[[R], Any], *, descending: bool) -> list[R]:
-    """Return rows, which are in the order of their names, by key and then by name.
-
-    Rows whose key is None, because it is unknown, are the last.
+    """Sort rows, which are in order of name, by key and then by name. Rows with an unknown key
+    (None) come last.
     """
     known: list[R] = []
     unknown: list[R] = []
@@ -54,7 +53,7 @@ def in_order(rows: Iterable[R], key: Callable[[R], Any], *, descending: bool) ->
 
 
 def text(query: Mapping[str, str], name: str) -> str:
-    """Return a text of limited length, "" if it is not given."""
+    """Return a text of limited length; "" if it is missing."""
     value = query.get(name, "")
     if len(value) > _MOST_CHARACTERS:
         raise WebProblem(400, f"{name}: at most {_MOST_CHARACTERS} characters, not {len(value)}")
@@ -70,7 +69,7 @@ def flag(query: Mapping[str, str], name: str) -> bool:
 
 
 def choice(query: Mapping[str, str], name: str, values: Collection[str]) -> str:
-    """Return one of these values, the first if none is given."""
+    """Return one of these values; the first if the parameter is missing."""
     value = query.get(name, "") or next(iter(values))
     if value not in values:
         raise WebProblem(400, f"{name}={value[:40]}: give one of {', '.join(values)}")
@@ -78,13 +77,13 @@ def choice(query: Mapping[str, str], name: str, values: Collection[str]) -> str:
 
 
 def number(query: Mapping[str, str], name: str, default: int, *, least: int = 0, most: int) -> int:
-    """Return a whole number between these bounds."""
+    """Return a whole number within these bounds."""
     value = query.get(name, "")
     return default if not value else whole(value, name, least=least, most=most)
 
 
 def whole(value: str, name: str, *, least: int = 0, most: int) -> int:
-    """Return the whole number in a text, which is a parameter or a part of the path."""
+    """Parse a whole number in a parameter or a path segment."""
     if not (value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS):
         raise WebProblem(400, f"{name}={value[:40]}: give a whole number from {least} to {most}")
     if not least <= int(value) <= most:

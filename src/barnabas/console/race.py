@@ -1,4 +1,4 @@
-"""Runs several pieces of work until the first of them ends."""
+"""Runs several tasks until the first one ends."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import Any
 
 
 async def race(*works: Coroutine[Any, Any, Any]) -> None:
-    """Run all of them at a time until one ends, then cancel the others and wait for them.
-
-    Raises the error with which the first one ended. An error of another one during its cancellation
-    is dropped.
+    """Run all of them concurrently until one ends, then cancel the others and wait for them. Raises
+    the first one's error, if any. Errors of the others during cancellation are dropped.
     """
     ended: asyncio.Future[asyncio.Task[Any]] = asyncio.get_running_loop().create_future()
 

@@ -1,4 +1,4 @@
-"""Remembers the ends of logs and other figures for minutes, and computes rates of them. Pure.
+"""Keeps log ends and other figures for some minutes, and computes their rates. Pure.
 
 Everything is bounded: a series has 300 values (ten minutes at a look every two seconds), and ends
 of single partitions are kept for the last few looks only.
@@ -22,7 +22,7 @@ _LOOKS: Final = 6
 
 
 class SeriesBook:
-    """Several series with common times, such as the lag of each group."""
+    """Several series with shared times, such as the lag of each group."""
 
     def __init__(self) -> None:
         self._times: deque[int] = deque(maxlen=KEPT)
@@ -46,7 +46,7 @@ class SeriesBook:
                 del self._values[name]
 
     def series(self, name: str) -> Series:
-        """Return one series; it has only gaps if nothing is known."""
+        """Return one series; if it is unknown, all gaps."""
         own = self._values.get(name)
         values: list[float | None] = [None] * len(self._times)
         if own is not None:
@@ -64,7 +64,7 @@ TOTAL: Final = ""
 
 
 class Growth:
-    """The growth of the logs: records per second of partitions, of topics and of the cluster."""
+    """Log growth: records per second for partitions, topics and the cluster."""
 
     def __init__(self) -> None:
         self._looks: deque[tuple[int, Mapping[TopicPartition, int]]] = deque(maxlen=_LOOKS)
@@ -82,7 +82,7 @@ class Growth:
         rates: dict[str, float] = {}
         for name, end in ends.items():
             was = before[1].get(name)
-            # A log that ends earlier was truncated, or its topic was created again.
+            # A log that ends earlier was truncated, or its topic was recreated.
             if was is not None and end >= was:
                 rates[name.topic] = rates.get(name.topic, 0.0) + (end - was) / seconds
         self._book.add(at_ms, rates | {TOTAL: sum(rates.values())})
@@ -92,11 +92,11 @@ class Growth:
         return self._book.series(topic)
 
     def of_topic(self, topic: str) -> float | None:
-        """Return the present records per second of a topic."""
+        """Return the current records per second of a topic."""
         return self._book.last(topic)
 
     def of_partition(self, name: TopicPartition) -> float | None:
-        """Return the present records per second of a partition."""
+        """Return the current records per second of a partition."""
         if len(self._looks) < 2:
             return None
         (first_ms, first), (last_ms, last) = self._looks[0], self._looks[-1]

@@ -33,7 +33,7 @@ class Address(NamedTuple):
 
 
 class Mode(NamedTuple):
-    """Says what the console may do in the cluster, and with which options of a client."""
+    """What the console may do in the cluster, and the client options it uses."""
 
     options: Mapping[str, Any]
     may_write: bool = False
@@ -71,7 +71,7 @@ async def serve(
 
 
 def is_local(host: str) -> bool:
-    """Return whether only processes of this machine can connect to this host."""
+    """Return whether only processes on this machine can connect to this host."""
     if host in LOCAL_NAMES:
         return True
     try:
@@ -114,7 +114,7 @@ async def _serve_until(
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals to `serve`, which stops the looks as well."""
+    """Leaves the signals to `serve`, which also stops the polling."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -122,7 +122,7 @@ class _Server(uvicorn.Server):
 
 
 def _listening(address: Address) -> socket.socket:
-    """Return a socket that listens. Raises ConfigError."""
+    """Return a listening socket. Raises ConfigError."""
     host, port = address
     try:
         found = socket.getaddrinfo(
@@ -130,7 +130,7 @@ def _listening(address: Address) -> socket.socket:
         )
     except OSError as error:
         raise ConfigError(f"--host {host}: {error.strerror or error}") from error
-    # Where a name has addresses of both kinds, browsers try the other one as well.
+    # If a name has addresses of both kinds, browsers try both.
     family, _, _, _, chosen = min(found, key=lambda each: each[0] != socket.AF_INET)
     try:
         return socket.create_server(chosen[:2], family=family, backlog=_BACKLOG)

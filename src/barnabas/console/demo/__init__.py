@@ -1,1 +1,1 @@
-"""Runs a cluster in which something happens all the time, for `barnabas demo`."""
+"""Runs an eventful cluster for `barnabas demo`."""

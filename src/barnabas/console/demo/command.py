@@ -40,7 +40,7 @@ def demo(port: int) -> None:
       barnabas demo
       barnabas demo --port 9000
     """
-    # The warnings of brokers and clients about the faults would hide the steps.
+    # Warnings from brokers and clients about the faults would hide the steps.
     logging.getLogger("barnabas").setLevel(logging.ERROR)
     run_client(_run(port), None)
 

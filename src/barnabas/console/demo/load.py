@@ -28,11 +28,11 @@ _BEAT_S: Final = 0.1
 _POLL_MS: Final = 500
 _CRASHES: Final = 6
 _HEARTBEAT_MS: Final = 500
-"""How long a member takes to notice a rebalance, at most."""
+"""The maximum time until a member notices a rebalance."""
 
 
 class Topic(NamedTuple):
-    """A topic, and how many records per second are sent to it."""
+    """A topic, and its rate of records per second."""
 
     name: str
     partitions: int
@@ -42,7 +42,7 @@ class Topic(NamedTuple):
 PAGE_VIEWS: Final = Topic("page-views", 6, 200)
 ORDERS: Final = Topic("orders", 3, 40)
 INVOICES_PER_S: Final = 25
-"""The pace of one member of the group invoices, which is too slow for the orders."""
+"""The pace of one member of the group invoices, too slow for the orders."""
 
 
 class Load:
@@ -55,7 +55,7 @@ class Load:
         self._process: subprocess.Popen[bytes] | None = None
 
     async def start(self) -> None:
-        """Create the topics, and begin to send and to read."""
+        """Create the topics, and start the producers and consumers."""
         async with Admin(self._servers) as admin:
             await admin.create_topics(
                 NewTopic(topic.name, topic.partitions, REPLICAS) for topic in (PAGE_VIEWS, ORDERS)
@@ -81,7 +81,7 @@ class Load:
         self._begin(member, self._read(member, group, topic, per_s))
 
     def crash_loop(self, member: str, group: str, topic: Topic) -> None:
-        """Start a member that ends after its first poll, several times one after the other."""
+        """Start a member that exits after its first poll, several times in a row."""
         if member in self._tasks:
             self._tasks.pop(member).cancel()
         self._begin(member, self._crash(member, group, topic))
@@ -102,7 +102,7 @@ class Load:
         )
 
     def kill_process(self) -> None:
-        """Kill the process of `start_process`, which therefore does not leave its group."""
+        """Kill the process of `start_process`, so that it does not leave its group."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -155,7 +155,7 @@ class Load:
                 ) as consumer:
                     consumer.subscribe([topic.name])
                     while True:
-                        # A slow member reads little at a time, so that it still polls often.
+                        # A slow member reads few records at a time, so that it polls often.
                         most = None if per_s is None else max(1, per_s // 2)
                         records = await consumer.poll(_POLL_MS, most)
                         if per_s is not None:

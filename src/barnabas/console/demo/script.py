@@ -24,7 +24,7 @@ class Action(Enum):
 
 
 class Step(NamedTuple):
-    """A step: when it comes, what it does, and where the console explains it."""
+    """A step: its time, its action, and where the console explains it."""
 
     at_s: int
     action: Action
@@ -103,4 +103,4 @@ SCRIPT: Final[Sequence[Step]] = (
     ),
 )
 ROUND_S: Final = 120
-"""After this time, the script begins again."""
+"""The length of the script, which then restarts."""

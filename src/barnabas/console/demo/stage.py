@@ -20,7 +20,7 @@ _CONFIG: Final = {
     # A visitor should not have to wait half a minute for each event.
     "replica.lag.time.max.ms": 5_000,
     "group.initial.rebalance.delay.ms": 0,
-    # A broker that is paused keeps its session: it must fall behind, not fail.
+    # A paused broker must fall behind, not fail, so it keeps its session.
     "zookeeper.session.timeout.ms": 60_000,
 }
 
@@ -59,7 +59,7 @@ class Stage:
 
     @property
     def servers(self) -> str:
-        """The addresses of the brokers."""
+        """The brokers' addresses."""
         return self._cluster.bootstrap_servers
 
     async def play(self, report: Report, pace: float = 1.0) -> None:
@@ -83,7 +83,7 @@ class Stage:
         elif action is Action.LEAVE:
             await load.leave("analytics-3")
         elif action is Action.HELP:
-            # Alone, it would need the rest of the round only to stop falling behind.
+            # Without help, it would take the rest of the round just to stop falling behind.
             load.join("invoices-2", "invoices", ORDERS, 10 * INVOICES_PER_S)
         elif action is Action.CRASH_LOOP:
             load.crash_loop("checkout-3", "checkout", ORDERS)

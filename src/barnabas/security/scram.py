@@ -39,7 +39,7 @@ MAX_ITERATIONS: Final = 16_384
 each authentication.
 """
 
-_MOST_CLIENT_ITERATIONS: Final = 1_000_000  # takes a second; no server may ask for more
+_MOST_CLIENT_ITERATIONS: Final = 1_000_000  # takes a second; a server may not ask for more
 _SALT_BYTES: Final = 26  # as long as Kafka's own
 _HASHES: Final = {SCRAM_SHA_256: "sha256", SCRAM_SHA_512: "sha512"}
 _TYPES: Final = {1: SCRAM_SHA_256, 2: SCRAM_SHA_512}
@@ -61,8 +61,8 @@ _CHALLENGE: Final = re.compile(
 
 
 class ScramCredential(NamedTuple):
-    """Holds the keys that a server stores instead of a password. With them, it can verify the
-    password and prove that it knows the keys.
+    """The keys that a server stores instead of a password. With them, it can verify the password
+    and prove its own knowledge of the keys.
     """
 
     salt: bytes
@@ -74,7 +74,7 @@ class ScramCredential(NamedTuple):
         return f"ScramCredential({self.iterations} iterations, hidden)"
 
     def text(self) -> str:
-        """Return the form that Kafka uses in the metadata tree."""
+        """Return the text that Kafka stores in the metadata tree."""
         return (
             f"salt={_base64(self.salt)},stored_key={_base64(self.stored_key)},"
             f"server_key={_base64(self.server_key)},iterations={self.iterations}"
@@ -82,27 +82,26 @@ class ScramCredential(NamedTuple):
 
 
 class ScramUser(NamedTuple):
-    """Holds the name that a server looks up, which is a user's name or the id of a delegation
-    token."""
+    """The name that a server looks up: a user name or the id of a delegation token."""
 
     name: str
     is_token: bool
 
 
 class ScramAccount(NamedTuple):
-    """Holds a user's credential, and the identity that it proves."""
+    """A user's credential, and the identity that it proves."""
 
     credential: ScramCredential
     identity: Identity
 
 
 def mechanism_of(kind: int) -> str | None:
-    """Return the mechanism that has this number on the wire, or None."""
+    """Return the mechanism with this wire code, or None."""
     return _TYPES.get(kind)
 
 
 def kind_of(mechanism: str) -> int:
-    """Return the number that a mechanism has on the wire."""
+    """Return a mechanism's wire code."""
     return next(kind for kind, name in _TYPES.items() if name == mechanism)
 
 
@@ -132,7 +131,7 @@ def new_credential(
 
 
 def is_of_password(mechanism: str, credential: ScramCredential, password: str) -> bool:
-    """Return whether a credential was derived from this password."""
+    """Return whether this password matches a credential."""
     salted = salted_password(mechanism, password, credential.salt, credential.iterations)
     return credential == credential_from_salted(
         mechanism, salted, credential.salt, credential.iterations
@@ -141,7 +140,7 @@ def is_of_password(mechanism: str, credential: ScramCredential, password: str) -
 
 def decoy_credential(key: bytes, name: str, iterations: int) -> ScramCredential:
     """Return a credential for an unknown name, which no password can prove. Its salt is derived
-    from a secret key and is always the same, so that asking twice does not reveal that the name is
+    from a secret key and never changes, so that asking twice does not reveal that the name is
     unknown.
     """
     salt = hmac_digest(key, name.encode("utf-8", "surrogatepass"), "sha256")[:_SALT_BYTES]
@@ -154,8 +153,7 @@ def new_salt() -> bytes:
 
 
 def parse_credential(mechanism: str, text: str) -> ScramCredential:
-    """Parse a credential in Kafka's form. Raises CorruptData, which does not show the
-    credential.
+    """Parse a credential in Kafka's form. Raises CorruptData, without showing the credential.
     """
     parts = dict(part.partition("=")[::2] for part in text.split(","))
     try:
@@ -184,8 +182,8 @@ def asked_user(message: bytes) -> ScramUser | None:
 class ScramServer:
     """Implements the server's end of one exchange.
 
-    The exchange with an unknown user is the same as with a wrong password, with the same responses:
-    `decoy` creates a credential for the name, which no password can prove.
+    An unknown user gets the same responses as a wrong password: `decoy` creates a credential for
+    the name, which no password can prove.
     """
 
     def __init__(
@@ -257,8 +255,8 @@ class ScramServer:
         signature = hmac_digest(credential.stored_key, signed, self._hash_name)
         client_key = _xor(_unbase64(found["proof"]), signature)
         is_right = compare_digest(_hash(self._hash_name, client_key), credential.stored_key)
-        # An unknown user is rejected only here, after all of the work, because rejecting the first
-        # message would reveal which users exist.
+        # Reject an unknown user only after all of the work; rejecting the first message would
+        # reveal which users exist.
         if self._found is None or not is_right:
             raise InvalidCredentials("Invalid client credentials")
         self.identity = self._found
@@ -290,11 +288,11 @@ class ScramClient:
         if found is None:
             raise InvalidCredentials("the broker's SCRAM challenge is malformed")
         nonce, iterations = found["nonce"], int(found["iterations"])
-        # A server that adds nothing could replay an exchange that it has seen.
+        # A server that adds nothing to the nonce could replay an earlier exchange.
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
             raise InvalidCredentials("the broker's SCRAM challenge is for another exchange")
-        # With few iterations, a server posing as the broker would get a proof from which the
-        # password is quick to guess.
+        # With few iterations, a server posing as the broker would get a proof that makes the
+        # password easy to guess.
         if not MIN_ITERATIONS <= iterations <= _MOST_CLIENT_ITERATIONS:
             raise InvalidCredentials(
                 f"the broker demands {iterations} iterations; from {MIN_ITERATIONS} to "

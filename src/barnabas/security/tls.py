@@ -1,4 +1,4 @@
-"""Builds TLS contexts for servers and clients from Kafka's settings `ssl.*`.
+"""Builds TLS contexts for servers and clients from Kafka's `ssl.*` settings.
 
 TLS 1.2 is the lowest version, and renegotiation is off. As in Java, every certificate in a
 truststore is trusted on its own, whereas OpenSSL by default requires the authority at the end of
@@ -40,7 +40,7 @@ _CLIENT_AUTH = {
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return the context of a listener. Raises ConfigError with the setting's name."""
+    """Return a listener's context. Raises ConfigError with the setting's name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     key_store = load_key_store(settings)
     if key_store is None:
@@ -73,7 +73,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return the context of a client; without a truststore, it trusts the system's authorities."""
+    """Return a client's context; without a truststore, it trusts the system's authorities."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = _checks_host(settings)
     trusted = load_trust_store(settings)
@@ -91,15 +91,15 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def allowed_suites(settings: TlsSettings) -> frozenset[str]:
-    """Return the suites of TLS 1.3 that a connection may use, because Python cannot restrict them
-    in a context.
+    """Return the TLS 1.3 suites that a connection may use. Python cannot restrict them in a
+    context.
     """
     names = [name for name in _items(settings.cipher_suites) if _is_of_tls_1_3(name)]
     return frozenset(names) if names else _SUITES_1_3
 
 
 def openssl_name(name: str) -> str:
-    """Return OpenSSL's name for a suite of TLS 1.2. A name that is not an IANA name is returned
+    """Return OpenSSL's name for a TLS 1.2 suite. A name that is not an IANA name is returned
     unchanged.
 
     TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 -> ECDHE-RSA-AES128-GCM-SHA256
@@ -160,8 +160,8 @@ def _restrict_suites(
     older = [openssl_name(name) for name in suites if name not in newer]
     for name in (*(newer - _SUITES_1_3), *(each for each in older if not _is_known(each))):
         raise ConfigError(f"ssl.cipher.suites: {name} is unknown to {ssl.OPENSSL_VERSION}")
-    # OpenSSL enables all suites of TLS 1.3, in its own order. If its first suite is also the first
-    # requested one, peers that support it negotiate it.
+    # OpenSSL enables all TLS 1.3 suites, in its own order. If its first suite is also the first
+    # requested, peers that support it negotiate it.
     if newer and _FIRST_1_3 not in newer:
         raise ConfigError(
             "ssl.cipher.suites: this Python cannot select individual TLS 1.3 suites; add "
@@ -214,15 +214,14 @@ def _refuse_revoked(context: ssl.SSLContext, setting: str, settings: TlsSettings
             raise ConfigError(
                 f"{setting}={settings.crl_location}: cannot read a revocation list: {error.reason}"
             ) from None
-    # From now on, a certificate whose authority has no list is rejected as well.
+    # With this flag, a certificate whose authority has no list is also rejected.
     context.verify_flags |= ssl.VERIFY_CRL_CHECK_CHAIN
 
 
 def _load(context: ssl.SSLContext, store: KeyStore) -> None:
     with _file_of(store.chain + store.key) as path:
         try:
-            # A password is always passed, because OpenSSL would otherwise prompt for one on the
-            # terminal.
+            # Always pass a password; without one, OpenSSL would prompt on the terminal.
             context.load_cert_chain(path, password=store.password)
         except ssl.SSLError as error:
             raise ConfigError(f"ssl.keystore: {_load_reason(error, store)}") from None
@@ -238,8 +237,8 @@ def _load_reason(error: ssl.SSLError, store: KeyStore) -> str:
 
 @contextmanager
 def _file_of(text: str) -> Iterator[str]:
-    """Yield a path at which OpenSSL can read the text. If the system allows this, the text is never
-    written to a disk.
+    """Yield a path at which OpenSSL can read the text. If the system allows, the text is never
+    written to disk.
     """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("keystore", os.MFD_CLOEXEC)

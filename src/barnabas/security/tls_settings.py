@@ -1,5 +1,4 @@
-"""Reads the TLS settings of one side from Kafka's names: `ssl.keystore.type` becomes
-`keystore_type`.
+"""Reads one side's TLS settings under Kafka's names: `ssl.keystore.type` becomes `keystore_type`.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ _SECRETS = frozenset({"key_password", "keystore_key", "keystore_password", "trus
 
 
 class TlsSettings(NamedTuple):
-    """Holds the settings as text. An empty text stands for a missing setting; lists are separated
-    by commas."""
+    """The settings as text. A missing setting is empty; lists are separated by commas."""
 
     keystore_type: str = "JKS"
     keystore_location: str = ""
@@ -50,7 +48,7 @@ class TlsSettings(NamedTuple):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Return the files that the settings specify; a directory stands for all files in it."""
+        """Return the configured files; a directory stands for all files in it."""
         own = (self.keystore_location, self.truststore_location, self.crl_location)
         return tuple(filter(None, own))
 

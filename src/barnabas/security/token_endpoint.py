@@ -4,9 +4,9 @@
     org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required
         clientId="orders" clientSecret="..." scope="kafka";
 
-A token is used for part of its life (`sasl.login.refresh.*`). After that, the next authentication
-fetches a new token. If this fails, the old token is used until it expires. A `file:` URL refers to
-a file with a token that another program renews.
+After part of a token's life (`sasl.login.refresh.*`), the next authentication fetches a new token.
+If this fails, the old token is used until it expires. A `file:` URL refers to a file with a token
+that another program renews.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SENDERS: Final = 16  # the maximum in one process, with different settings
 
 
 class Refresh(NamedTuple):
-    """Holds the settings `sasl.login.refresh.*`, which determine when a token is replaced."""
+    """The `sasl.login.refresh.*` settings, which determine when to replace a token."""
 
     window_factor: float = 0.8  # the share of its life
     window_jitter: float = 0.05  # the random part
@@ -49,7 +49,7 @@ class Refresh(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """Holds a client's credentials and the provider's URL."""
+    """A client's credentials and the provider's URL."""
 
     url: str
     client_id: str = ""
@@ -116,8 +116,8 @@ class TokenEndpoint:
                 try:
                     self._take(_fetch(self._opener, self._grant), now_ms)
                 except TokenUnavailable as error:
-                    # If a provider is down for a short time, no connection must fail while the old
-                    # token is valid.
+                    # If a provider is briefly down, connections must not fail while the old token
+                    # is valid.
                     if not self._token or now_ms >= self._ends_at_ms:
                         raise
                     _log.warning("keeping the previous token: %s", error)
@@ -138,9 +138,9 @@ class TokenEndpoint:
 
 
 def renewal_ms(life: tuple[int, int], now_ms: int, refresh: Refresh, chance: float) -> int:
-    """Return when to replace a token that has arrived now and has this life; `chance` is between 0
-    and 1. As in Kafka, the minimum period and the buffer apply only if the life is long enough for
-    both.
+    """Return when to replace a token that has just arrived, with this lifetime; `chance` is between
+    0 and 1. As in Kafka, the minimum period and the buffer apply only if the life is long enough
+    for both.
     """
     begins_ms, ends_ms = life
     part = refresh.window_factor + refresh.window_jitter * chance
@@ -175,7 +175,7 @@ def _fetch(opener: urllib.request.OpenerDirector, grant: Grant) -> str:
     except urllib.error.HTTPError as error:
         with error:
             reason = f"HTTP {error.code}{_oauth_error(error.read(_MOST_BYTES))}"
-        # A wrong secret stays wrong, so this fails now instead of retrying until the client's
+        # A wrong secret stays wrong, so fail at once instead of retrying until the client's
         # timeout.
         if 400 <= error.code < 500 and error.code not in _MAY_PASS:
             raise SaslAuthenticationFailed(

@@ -1,7 +1,7 @@
 """Verifies JSON web tokens: signature, issuer, audience, times and scope. Pure.
 
 Only signatures with a private key are accepted: `none` proves nothing, and with HS256 and a public
-key as the secret, anyone could sign. Reasons are for the broker's log and do not show any part of
+key as the secret, anyone could sign. Reasons are for the broker's log and never contain any part of
 the token.
 
 A valid token is accepted until it expires. The provider is not asked whether it has been revoked.
@@ -32,7 +32,7 @@ class UnknownKey(InvalidCredentials, code=58, name="SASL_AUTHENTICATION_FAILED")
 
 
 class TokenRules(NamedTuple):
-    """Describes the claims that a token must have."""
+    """The claims that a token must contain."""
 
     audiences: Sequence[str] = ()  # one of these; empty: any token
     issuer: str = ""  # "": any
@@ -77,7 +77,7 @@ def _claims(token: str, keys: Sequence[Any]) -> Mapping[str, Any]:
     from joserfc.errors import JoseError
 
     header = _header(token)
-    # This is checked before any key is used, because an attacker can choose the header.
+    # Check this before using any key, because an attacker can choose the header.
     if header.get("alg") not in ALGORITHMS:
         raise InvalidCredentials("a token that is not signed by a private key's algorithm")
     # Without a key id, every key is tried; the id is optional in RFC 7515.
@@ -94,7 +94,7 @@ def _claims(token: str, keys: Sequence[Any]) -> Mapping[str, Any]:
 
 
 def _header(token: str) -> Mapping[str, Any]:
-    """Return the header of a token that is not trusted yet."""
+    """Return the header of an untrusted token."""
     parts = token.split(".")
     if len(parts) != 3:
         raise InvalidCredentials("a token that is not a signed JSON web token")

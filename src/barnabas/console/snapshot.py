@@ -1,4 +1,4 @@
-"""Defines what the console has seen of a cluster at one moment. Pure."""
+"""Defines snapshots of a cluster, as polled by the console. Pure."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from barnabas.types import TopicPartition
 
 
 class ClusterLook(NamedTuple):
-    """The brokers and topics, and where the logs end, at the last look that succeeded."""
+    """The brokers, topics and log ends at the last successful poll."""
 
     at_ms: int
     cluster: ClusterDescription
     topics: Mapping[str, TopicDescription]
     ends: Mapping[TopicPartition, int]
-    """Without those of leaders that did not answer."""
+    """Leaders that did not answer are missing."""
     starts: Mapping[TopicPartition, int]
-    """They are looked up less often than the ends."""
+    """Looked up less often than the ends."""
     error: str = ""
-    """Why a later look failed; the rest is then from before it."""
+    """Why a later poll failed; the other fields are from before it."""
 
     @property
     def live(self) -> set[int]:
@@ -40,7 +40,7 @@ class ClusterLook(NamedTuple):
 
 
 class DiskLook(NamedTuple):
-    """The log directories of the brokers; they are looked up less often than the topics."""
+    """The brokers' log directories, looked up less often than the topics."""
 
     directories: Mapping[int, tuple[LogDirDescription, ...]]
     sizes: Mapping[TopicPartition, Mapping[int, int]]
@@ -50,7 +50,7 @@ class DiskLook(NamedTuple):
 
 
 class GroupLook(NamedTuple):
-    """The groups, and the lag of each from the last look at it: many are looked at in turns."""
+    """The groups, and each one's last known lag; many groups are polled in turns."""
 
     listings: Mapping[str, GroupListing]
     lags: Mapping[str, GroupLag]

@@ -1,4 +1,4 @@
-"""Serves the files of the page, which are part of the package."""
+"""Serves the page's files, which are part of the package."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TYPES: Final = {
 
 
 class StaticFiles:
-    """Knows the files that were there at the start; no other name is looked up on the disk."""
+    """Serves only files that existed at startup; no other name is looked up on disk."""
 
     def __init__(self, directory: Path = DIRECTORY) -> None:
         found = directory.rglob("*")
@@ -33,7 +33,7 @@ class StaticFiles:
         }
 
     def respond(self, request: Request, name: str) -> Response:
-        """Return a file, or only that the browser's copy is the same. Raises a `WebProblem`."""
+        """Return a file, or 304 if the browser's copy is current. Raises a `WebProblem`."""
         path = self._paths.get(name)
         if path is None:
             raise WebProblem(404, f"there is no file {name[:100]!r}")

@@ -15,11 +15,11 @@ from barnabas.console.snapshot import ClusterLook, DiskLook
 from barnabas.types import TopicPartition
 
 Ends = Mapping[TopicPartition, Mapping[int, ReplicaEnd]]
-"""The ends of replicas, by broker; brokers that did not answer are left out."""
+"""The log ends of replicas, by broker; brokers that did not answer are omitted."""
 
 
 class Sources(NamedTuple):
-    """Holds what is known about topics, from looks of different kinds."""
+    """What is known about topics, from several kinds of polls."""
 
     look: ClusterLook
     disks: DiskLook
@@ -63,7 +63,7 @@ SORTS: Final = tuple(_KEYS)
 
 
 def topic_list(known: Sources, wanted: Paging, *, with_internal: bool) -> Topics:
-    """Return one page of the topics."""
+    """Return one page of topics."""
     rows = [
         topic_row(topic, known)
         for _, topic in sorted(known.look.topics.items())

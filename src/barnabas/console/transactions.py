@@ -10,7 +10,7 @@ from barnabas.console.shapes import TransactionRow
 from barnabas.console.snapshot import TransactionLook
 
 OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
-"""The states in which a transaction holds back readers of committed records."""
+"""The states in which a transaction holds back read_committed consumers."""
 MOST_ROWS: Final = 1_000
 
 

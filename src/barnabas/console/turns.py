@@ -1,4 +1,4 @@
-"""Chooses which of many groups are looked at next, so that each gets its turn. Pure."""
+"""Chooses which of many groups to poll next, so that each gets its turn. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 MOST_AT_ONCE: Final = 100
 MOST_KEPT: Final = 2_000
-"""The groups whose lag is remembered; of more, the oldest figures are forgotten."""
+"""The maximum number of groups whose lag is kept; the oldest figures are dropped."""
 _MOST_OPEN: Final = 20
 _MOST_LISTED: Final = 30
 
@@ -38,7 +38,7 @@ def next_turn(
 
 
 def latest(looked_at: Mapping[str, int], groups: Collection[str]) -> dict[str, int]:
-    """Return when each group was looked at, without groups that are gone and the oldest ones."""
+    """Return when each group was polled, omitting deleted groups and the oldest entries."""
     left = {name: at for name, at in looked_at.items() if name in groups}
     if len(left) <= MOST_KEPT:
         return left

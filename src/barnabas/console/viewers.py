@@ -1,4 +1,4 @@
-"""Knows what somebody looks at, since nothing else is looked up often, and wakes those who wait."""
+"""Tracks what is on view, since nothing else is polled often, and wakes waiting tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_NAMES: Final = 500
 
 
 class Viewers:
-    """Notes each request of a page, and lets looks wait while nobody asks."""
+    """Records page requests, and suspends polling while there are none."""
 
     def __init__(self) -> None:
         self._asked_at_s = time.monotonic()
@@ -25,16 +25,16 @@ class Viewers:
         self._asked.set()
 
     def view(self, names: Iterable[str]) -> None:
-        """Note that these topics or groups are on a page; prefixes keep the two kinds apart."""
+        """Record that these topics or groups are on view; prefixes distinguish the two kinds."""
         now_s = time.monotonic()
         for name in names:
-            self._viewed.pop(name, None)  # the last viewed is the last to be forgotten
+            self._viewed.pop(name, None)  # the last viewed is the last to be dropped
             self._viewed[name] = now_s
         while len(self._viewed) > _MOST_NAMES:
             del self._viewed[next(iter(self._viewed))]
 
     def on_view(self, prefix: str) -> list[str]:
-        """Return the names with this prefix that were on a page lately, without the prefix."""
+        """Return the recently viewed names with this prefix, without the prefix."""
         since_s = time.monotonic() - ATTENTION_S
         return [
             name.removeprefix(prefix)
@@ -43,25 +43,25 @@ class Viewers:
         ]
 
     async def wait(self) -> None:
-        """Return at once if somebody has asked lately, otherwise with the next request."""
+        """Return at once after a recent request, otherwise with the next one."""
         while time.monotonic() - self._asked_at_s > ATTENTION_S:
             self._asked.clear()
             await self._asked.wait()
 
 
 class News:
-    """An event that happens repeatedly; whoever waits gets the next one."""
+    """A recurring event; waiting tasks get the next one."""
 
     def __init__(self) -> None:
         self._next = asyncio.Event()
 
     def notify(self) -> None:
-        """Wake everyone who waits."""
+        """Wake all waiting tasks."""
         current, self._next = self._next, asyncio.Event()
         current.set()
 
     async def wait(self, seconds: float) -> bool:
-        """Return True as soon as there is news, or False after this time."""
+        """Return True as soon as there is news, or False at the timeout."""
         try:
             async with asyncio.timeout(seconds):
                 await self._next.wait()

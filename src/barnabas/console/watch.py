@@ -1,9 +1,9 @@
-"""Looks at a cluster repeatedly while somebody watches, and keeps what it saw last.
+"""Polls a cluster while somebody watches, and keeps the latest results.
 
-Several loops run side by side, so that what is slow delays nothing else: one for the brokers,
+Several loops run concurrently, so that a slow one does not delay the others: one for the brokers,
 topics and ends, one for the events, one for the groups and, less often, those for the log
-directories, the starts and the transactions. A page is always served from the last looks, together
-with the reason why a later one failed.
+directories, the starts and the transactions. A page is always served from the latest successful
+polls, with the reason for any later failure.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ _PATIENCE: Final[Mapping[str, Any]] = {
     "request_timeout_ms": 3_000,
     "default_api_timeout_ms": 5_000,
 }
-"""A look that a hanging broker delays must fail soon, and say so. The user's own settings override
+"""A poll delayed by a hung broker must fail soon, with an error. The user's own settings override
 these."""
 PAUSE_S: Final = 2.0
-"""Between two looks; the page asks as often."""
+"""The time between polls; the page requests data as often."""
 _SLOW_PAUSE_S: Final = 10.0
 _START_S: Final = 15.0
 _LONGEST_S: Final = 60.0
-"""A look that takes longer has failed. The first look at many groups takes long, since it needs the
-metadata of each of their topics."""
+"""A longer poll fails. The first poll of many groups is slow, since it needs metadata for all of
+their topics."""
 _MOST_ENDS: Final = 20_000
 _MOST_OPEN: Final = 200
 _COUNTED_RECORDS: Final = 1_000
@@ -82,12 +82,12 @@ class ClusterWatch:
 
     @property
     def known(self) -> Known:
-        """What the last looks have shown."""
+        """The results of the latest polls."""
         assert self._look is not None, "start has looked at the cluster"
         return Known(self._look, self._disks, self._groups, self._transactions, self.events)
 
     def now_ms(self) -> int:
-        """Return the time on the wall."""
+        """Return the wall-clock time."""
         return self._clock.wall_ms()
 
     async def start(self) -> None:
@@ -110,7 +110,7 @@ class ClusterWatch:
         await self.admin.close()
 
     async def run(self) -> None:
-        """Look again and again, until it is cancelled."""
+        """Poll repeatedly, until cancelled."""
         await race(
             self._repeat(self._look_at_cluster, PAUSE_S, self._cluster_failed),
             self._repeat(self._read_events, PAUSE_S, _is_shown_elsewhere),
@@ -149,7 +149,7 @@ class ClusterWatch:
             look = look._replace(starts=await self.log_ends.at(look, names, EARLIEST))
         look = look._replace(ends=ends, at_ms=self.now_ms())
         if before is None:
-            # The first page should not show a cluster to which nothing has ever happened.
+            # Otherwise, the first page would show a cluster without any events.
             await self._read_events_of(look)
         self._look = look
         self.growth.add(look.at_ms, ends)

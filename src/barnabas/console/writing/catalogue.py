@@ -1,4 +1,4 @@
-"""Lists the actions of the console by name, each with what parses its form."""
+"""Maps the console's action names to their form parsers."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _HIDDEN = "(hidden)"
 
 
 class AlterConfigs(Action):
-    """Sets configs, and takes others back to their defaults."""
+    """Sets some configs, and resets others to their defaults."""
 
     name = "alter-configs"
 
@@ -86,7 +86,7 @@ class AlterConfigs(Action):
 
     @property
     def _own(self) -> tuple[int, str]:
-        """The source of the resource's own values, and its name."""
+        """The source of values set on the resource itself, and its name."""
         if self._resource.type == TOPIC:
             return DYNAMIC_TOPIC_CONFIG, "dynamic topic"
         if self._resource.name:

@@ -1,6 +1,6 @@
 """Parses the JSON that describes an action. Pure.
 
-A field that cannot be used is a `WebProblem` with status 400 that names the field.
+An unusable field raises a `WebProblem` with status 400 that names the field.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SHOWN: Final = 40
 
 
 class Form:
-    """Hands out the fields of an object; `end` refuses those that nobody took."""
+    """Returns an object's fields; `end` refuses any that were not read."""
 
     def __init__(self, fields: Mapping[str, Any], where: str = "") -> None:
         """`where` is the field that contains the object, with a dot, for the messages."""
@@ -53,7 +53,7 @@ class Form:
         return value
 
     def pairs(self, name: str) -> dict[str, str]:
-        """Return an object whose values are texts; it is empty if the field is missing."""
+        """Return an object whose values are strings; empty if the field is missing."""
         value = self._fields.pop(name, {})
         where = self._where + name
         if not isinstance(value, dict):
@@ -69,7 +69,7 @@ class Form:
         return dict(value)
 
     def texts(self, name: str) -> list[str]:
-        """Return a list of texts without repetitions; it is empty if the field is missing."""
+        """Return a list of distinct strings; empty if the field is missing."""
         where = self._where + name
         found = []
         for each in self._items(name):
@@ -86,7 +86,7 @@ class Form:
         return Form(value, f"{self._where}{name}.")
 
     def forms(self, name: str) -> Iterator[Form]:
-        """Yield each object of a list; there is none if the field is missing."""
+        """Yield each object in a list; nothing if the field is missing."""
         for number, each in enumerate(self._items(name)):
             where = f"{self._where}{name}[{number}]"
             if not isinstance(each, dict):
@@ -94,7 +94,7 @@ class Form:
             yield Form(each, f"{where}.")
 
     def end(self) -> None:
-        """Refuse the fields that nobody has taken."""
+        """Refuse any fields that were not read."""
         if self._fields:
             name = printable_within(self._where + next(iter(self._fields)), _SHOWN)
             raise WebProblem(400, f"{name}: there is no such field here")

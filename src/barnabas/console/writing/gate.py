@@ -26,7 +26,7 @@ class Gate:
         self.secret = secrets.token_urlsafe(32)
 
     def check(self, headers: Headers) -> None:
-        """Raise a `WebProblem` unless these are the headers of a request of our page."""
+        """Raise a `WebProblem` unless these headers come from our page."""
         media_type = headers.get("content-type", "").partition(";")[0].strip().casefold()
         if media_type != "application/json":
             raise WebProblem(415, "send the action as application/json")
@@ -51,7 +51,7 @@ class Gate:
 
 
 def _is_same(origin: str, host: str) -> bool:
-    """Return whether an origin is the host that was asked. The scheme may be that of a proxy."""
+    """Return whether an origin is the requested host. The scheme may be a proxy's."""
     try:
         parts = urlsplit(origin)
     except ValueError:

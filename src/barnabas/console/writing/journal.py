@@ -1,4 +1,4 @@
-"""Logs what somebody did with the console, in one line each."""
+"""Logs each action in the console in one line."""
 
 from __future__ import annotations
 

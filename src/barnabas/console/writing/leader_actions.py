@@ -14,7 +14,7 @@ from barnabas.types import TopicPartition
 
 
 class ElectLeaders(Action):
-    """Makes the first replica the leader, of each partition where it is in sync."""
+    """Makes each partition's first replica its leader, if it is in sync."""
 
     name = "elect-leaders"
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from barnabas.client.admin.admin import Admin
 
 MOST_CHANGES: Final = 1_000
-"""The most changes of one plan: a person cannot read more of them."""
+"""The maximum number of changes in a plan; a person cannot read more."""
 
 
 class Change(NamedTuple):
@@ -59,7 +59,7 @@ class Action(ABC):
 
     @abstractmethod
     async def plan(self, access: Access) -> Plan:
-        """Read the present state, and return what would change.
+        """Read the current state, and return what would change.
 
         Raises a `WebProblem` if it is impossible, or an error of the client.
         """

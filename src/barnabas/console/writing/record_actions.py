@@ -1,4 +1,4 @@
-"""Produces one record, and deletes the records at the beginning of partitions."""
+"""Produces one record, and deletes records from the start of partitions."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ProduceRecord(Action):
             Change("key", None, _text(self._key)),
             Change("value", None, _text(self._value)),
         ]
-        # A record may have several headers of the same name.
+        # A record may have several headers with the same name.
         changes += [
             Change(f"header {number}, {name}", None, _text(value))
             for number, (name, value) in enumerate(self._headers, 1)
@@ -95,7 +95,7 @@ class ProduceRecord(Action):
         )
 
     async def apply(self, access: Access, plan: Plan) -> list[str]:
-        """Append the record, and wait until all replicas in sync have it."""
+        """Append the record, and wait for all in-sync replicas."""
         del plan
         options = {**access.settings, "acks": "all", "delivery_timeout_ms": _DELIVERY_MS}
         producer = Producer(access.servers, **options)
@@ -232,7 +232,7 @@ def _content(form: Form, what: str) -> bytes | None:
 
 
 def _text(data: bytes | None) -> str:
-    """Return what a person can recognise the bytes by."""
+    """Return a text by which a person can recognise the bytes."""
     if data is None:
         return "null"
     size = counted(len(data), "byte")

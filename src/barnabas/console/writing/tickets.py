@@ -1,7 +1,6 @@
-"""Binds what is applied to what was previewed.
-
-A token names one preview and proves that it came from this process: it contains an HMAC over the
-canonical bytes of the plan. The plan itself stays here, so a token cannot ask for anything else.
+"""Ensures that only what was previewed is applied. A token names one preview and proves that it
+came from this process: it contains an HMAC over the canonical bytes of the plan. The plan itself
+stays in this process, so a token cannot request anything else.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Tickets:
         self._open: dict[str, Ticket] = {}
 
     def issue(self, action: Action, plan: Plan) -> str:
-        """Return the token of a preview; the oldest of too many previews ends."""
+        """Return a preview's token; if there are too many previews, the oldest expires."""
         now_s = self._now_s()
         for number in [each for each, ticket in self._open.items() if ticket.ends_s <= now_s]:
             del self._open[number]

@@ -177,7 +177,7 @@ async def describe_topic(access: Access, name: str) -> TopicDescription:
 
 
 def topic_field(form: Form) -> str:
-    """Return the name of a topic. The brokers know best which names are valid."""
+    """Return a topic's name. Brokers decide which names are valid."""
     topic = form.text("topic")
     if not topic.strip():
         raise WebProblem(400, "topic: give its name")

@@ -39,7 +39,7 @@ _PLAN_S: Final = 30.0
 _APPLY_S: Final = 30.0
 _TURN_S: Final = 10.0
 _BODY_S: Final = 10.0
-"""Together, they are shorter than the time for which the page waits."""
+"""Together, they are shorter than the page's own timeout."""
 _MOST_AT_ONCE: Final = 8
 _DENIALS: Final = (ClusterAuthorizationFailed, GroupAuthorizationFailed, TopicAuthorizationFailed)
 _UNCERTAIN: Final = (NoAnswer, Unreachable, TimeoutError)
@@ -150,7 +150,7 @@ class Writer:
 
     @asynccontextmanager
     async def _one_at_a_time(self) -> AsyncIterator[None]:
-        """Wait until no other change is under way, so that none surprises another."""
+        """Wait until no other change is under way."""
         try:
             async with asyncio.timeout(_TURN_S):
                 await self._turn.acquire()
@@ -171,7 +171,7 @@ class Writer:
 
 
 async def _body(request: Request) -> bytes:
-    """Return the body, of which no more is read than is allowed. Raises a `WebProblem`."""
+    """Read the body, up to the limit. Raises a `WebProblem`."""
     body = bytearray()
     try:
         async with asyncio.timeout(_BODY_S):

@@ -1,11 +1,11 @@
-"""Events: the broker's decisions that clients can see, each with its cause.
+"""Events: broker decisions that are visible to clients, each with its cause.
 
 The part of a broker that carries out a decision adds the event and logs its line in one call:
 
     replicas.events.add(Event("isr-shrink", line, cause, topic="orders", partition=3), _log)
 
-The log keeps the last events in memory, for tools to read (decision 38). Events are counted by
-kind. They are not state: they are gone when the broker stops.
+The log keeps the latest events in memory, for tools to read (decision 38), and counts events by
+kind. Events are not state: they are lost when the broker stops.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_CHARACTERS: Final = 2_000
 """The maximum length of a line or of a cause."""
 
 ROUTINE: Final = ("compaction", "follower", "leader", "retention")
-"""Kinds that have an event for each replica, so many that tools show them only when asked."""
+"""Kinds with an event per replica: so many that tools show them only on request."""
 Kind = Literal[
     "access-denied",
     "authentication-failed",
@@ -62,7 +62,7 @@ _MINUTE_MS = 60_000
 
 
 class Event(NamedTuple):
-    """A decision that clients can see; a field that does not apply has its default.
+    """A decision that is visible to clients; a field that does not apply has its default.
 
     `EventLog.add` sets `at_ms` and `sequence`.
     """
@@ -71,20 +71,20 @@ class Event(NamedTuple):
     text: str
     """The line in the broker's log."""
     cause: str = ""
-    """A short clause, from the machine that decided."""
+    """A short clause, from the deciding machine."""
     topic: str = ""
     partition: int = -1
     group: str = ""
     broker: int = -1
-    """The broker that the event is about."""
+    """The event's subject, if a broker."""
     is_harmless: bool | None = None
-    """Whether clients notice nothing; None: unknown."""
+    """True if clients are unaffected; None: unknown."""
     advice: str = ""
     """What to do, if known."""
     is_warning: bool = False
     at_ms: int = 0
     sequence: int = 0
-    """Higher than that of every earlier event of the broker, even from before a restart."""
+    """Higher than for any earlier event on the broker, even from before a restart."""
 
     @property
     def severity(self) -> str:
@@ -93,7 +93,7 @@ class Event(NamedTuple):
 
 
 class EventLog:
-    """The last events of one broker, in order, bounded in number and in size."""
+    """A broker's latest events, in order, bounded in number and size."""
 
     __slots__ = ("_characters", "_counts", "_events", "_now_ms", "_shares", "first", "last")
 
@@ -104,7 +104,7 @@ class EventLog:
         self._characters = 0
         self._counts: dict[str, int] = {}
         self._shares: dict[Kind, _Share] = {}
-        # After a restart, a tool may ask with a number from before the restart.
+        # After a restart, a tool may pass a number from before the restart.
         self.last = now_ms() * _PER_MS
         """The sequence number of the last event."""
         self.first = self.last + 1
@@ -112,7 +112,7 @@ class EventLog:
         metrics.declare(self._families)
 
     def add(self, event: Event, log: logging.Logger | None = None) -> None:
-        """Keep and count an event, and log its line unless another line reports it already."""
+        """Keep and count an event, and log its line unless another line reports it."""
         kind, text, cause, topic, _, group, _, _, advice, is_warning, _, _ = event
         size = len(text) + len(cause)
         if size > MOST_CHARACTERS or not (text.isprintable() and cause.isprintable()):
@@ -132,7 +132,7 @@ class EventLog:
     def add_routine(self, event: Event, log: logging.Logger) -> None:
         """Keep an event unless its kind has used up its share of the current minute.
 
-        The line is always logged, and the event always counted. Therefore, the work on ten thousand
+        The line is always logged and the event always counted. Thus, work on ten thousand
         partitions does not push out all other events.
         """
         kind, minute = event.kind, self._now_ms() // _MINUTE_MS
@@ -160,7 +160,7 @@ class EventLog:
         self.first = self.last + 1 - len(events)
 
     def after(self, sequence: int, limit: int) -> list[Event]:
-        """Return at most `limit` of the events after this one, oldest first.
+        """Return at most `limit` events after this one, oldest first.
 
         A number that this broker has not yet reached is from before a restart with a clock that was
         ahead: all events are returned.

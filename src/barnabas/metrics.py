@@ -1,8 +1,8 @@
 """Metrics: counters, and the registry of families of numbers.
 
-Each part of a broker is given the broker's registry and declares its families there, beside the
-code that counts. Events are counted: a counter costs one addition. Values that can be read from
-state are read when a page is rendered. One event loop writes all counters, so there are no locks.
+Each part of a broker declares its families in the broker's registry, beside the code that counts.
+Events are counted, at the cost of one addition each. Values in existing state are read when a page
+is rendered. One event loop writes all counters, so there are no locks.
 
     registry.counter("kafka.server:type=ReplicaManager,name=IsrShrinksPerSec", "ISR shrinks")
     registry.gauge("kafka.server:type=ReplicaManager,name=PartitionCount", "Replicas", self.count)
@@ -31,7 +31,7 @@ from barnabas.named_tuple import NamedTuple
 
 
 class Counter:
-    """A number that only grows."""
+    """A number that only increases."""
 
     __slots__ = ("value",)
 
@@ -70,7 +70,7 @@ Read = Callable[[], Iterable[Family]]
 
 
 class Registry:
-    """All families of one broker. Each part declares its families once, when it is created."""
+    """All families in one broker. Each part declares its families once, when created."""
 
     __slots__ = ("_reads",)
 
@@ -82,13 +82,13 @@ class Registry:
         self._reads.append(read)
 
     def counter(self, name: str, sentence: str) -> Counter:
-        """Declare a counter and return it, for its part to increment."""
+        """Declare and return a counter; the caller increments it."""
         counter = Counter()
         self.declare(partial(_counted, name, sentence, counter))
         return counter
 
     def gauge(self, name: str, sentence: str, read: Callable[[], float]) -> None:
-        """Declare a gauge whose one number `read` returns."""
+        """Declare a gauge with a single value, returned by `read`."""
         self.declare(partial(_read, name, sentence, read))
 
     def __iter__(self) -> Iterator[Read]:
@@ -144,8 +144,8 @@ QUANTILES = ((0.5, "0.50"), (0.75, "0.75"), (0.95, "0.95"), (0.98, "0.98"), (0.9
 class Durations:
     """The durations of repeated work, counted in buckets, four per doubling.
 
-    Sums and counts cover all durations. Quantiles cover the last five to ten minutes, so that they
-    follow changes, or a longer time if no page was requested.
+    Sums and counts cover all durations. Quantiles cover only the last five to ten minutes, in order
+    to follow changes, or longer if no page was requested.
     """
 
     __slots__ = ("_older", "_recent", "_recent_from_ns", "counts", "sum_ns")

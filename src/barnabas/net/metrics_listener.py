@@ -4,7 +4,7 @@ It serves a broker (`barnabas.metrics.port`) or a collector.
 
     /metrics   all families of the registry
     /healthz   200 as long as the process responds
-    /readyz 200 when it is ready, otherwise 503 and a reason
+    /readyz    200 when it is ready, otherwise 503 and a reason
 
 Each connection serves one request: it is answered when its head is complete, and then the
 connection is closed. Since any client may connect, everything is limited: the size of a head, the

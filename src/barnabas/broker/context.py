@@ -19,8 +19,8 @@ _LONGEST_NAME = 249  # the longest topic name; a client id can have 32 KiB
 
 
 class Context:
-    """The context of a request: the broker's parts, the client's connection, the API and version.
-    """
+    """The context of a request: the broker's parts, the client's connection, the API and
+    version."""
 
     __slots__ = ("api", "client", "client_id", "node", "version")
 

@@ -115,8 +115,8 @@ class Ground(NamedTuple):
 
 
 class InterBroker:
-    """The connections to other brokers, and the parts that use them. Unused on a standalone broker.
-    """
+    """The connections to other brokers, and the parts that use them. Unused on a standalone
+    broker."""
 
     def __init__(
         self, ground: Ground, config: CurrentConfig, replicas: Replicas, throttles: Throttles

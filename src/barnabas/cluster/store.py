@@ -97,8 +97,8 @@ class NotEmpty(MetadataError):
 
 
 class OutcomeUnknown(MetadataError):
-    """The connection broke before the response arrived; the commit may or may not have succeeded.
-    """
+    """The connection broke before the response arrived; the commit may or may not have
+    succeeded."""
 
 
 class SessionExpired(MetadataError):

@@ -250,7 +250,6 @@ def key_of(name: str) -> ConfigKey:
 
 
 def inert_warning(name: str) -> str | None:
-    """Return a warning if this key has no effect, otherwise None.
-    """
+    """Return a warning if this key has no effect, otherwise None."""
     reason = key_of(name).inert
     return f"{name} has no effect: {reason}" if reason else None

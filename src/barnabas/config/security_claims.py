@@ -68,8 +68,7 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
 
 
 def broken_promise(name: str, text: str) -> str | None:
-    """Return why a broker refuses this setting, and the alternative, or None if it accepts it.
-    """
+    """Return why a broker refuses this setting, and the alternative, or None if it accepts it."""
     claim = CLAIMS.get(name) or CLAIMS.get(_base(name))
     items = ",".join(filter(None, (item.strip() for item in text.split(","))))
     if claim is None or not items or items.lower() in map(str.lower, claim.harmless):

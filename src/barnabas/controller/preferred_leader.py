@@ -23,8 +23,8 @@ from barnabas.types import TopicPartition
 
 
 class _Balance(NamedTuple):
-    """The number of partitions that prefer one broker as leader, and those that it does not lead.
-    """
+    """The number of partitions that prefer one broker as leader, and those that it does not
+    lead."""
 
     total: list[int]
     not_led: list[TopicPartition]

@@ -76,8 +76,8 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
 def encode_request(
     api: Api, version: int, correlation_id: int, client_id: str | None, message: Message
 ) -> list[Part]:
-    """Encode a request frame with its length. Raises ValueError for values that the version lacks.
-    """
+    """Encode a request frame with its length. Raises ValueError for values that the version
+    lacks."""
     name = b"" if client_id is None else client_id.encode()
     name_bytes = -1 if client_id is None else len(name)
     try:

@@ -176,8 +176,8 @@ def _shared_default(cls: type[Message]) -> Message:
 
 
 def _compile_init(cls: type[Message]) -> Any:
-    """Compile `__init__(self, *, <field>=<default>, ...)`. It creates new lists for each instance.
-    """
+    """Compile `__init__(self, *, <field>=<default>, ...)`. It creates new lists for each
+    instance."""
     constants: dict[str, Any] = {"UNSET": _UNSET}
     signature, body = ["self"], []
     if cls.fields:

@@ -133,8 +133,7 @@ class BatchBuilder:
         return HEADER_BYTES + len(self._body)
 
     def build(self, base_offset: int = 0) -> bytes:
-        """Build the batch. Its leader epoch is -1 until a leader appends it.
-        """
+        """Build the batch. Its leader epoch is -1 until a leader appends it."""
         body = self._body if self.codec == NONE else compress(self.codec, self._body)
         header = new_header(
             self.codec, self.record_count, self._base_timestamp, self._max_timestamp

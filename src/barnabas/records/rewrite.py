@@ -82,8 +82,8 @@ class Walk:
         self.max_timestamp = NO_TIMESTAMP
 
     def step(self, record_count: int) -> bool:
-        """Walk at most `record_count` records, and return whether any remain. Raises CorruptData.
-        """
+        """Walk at most `record_count` records, and return whether any remain. Raises
+        CorruptData."""
         end = min(self._index + record_count, self._header.record_count)
         try:
             self._walk_to(end)

@@ -126,8 +126,8 @@ class Described(NamedTuple):
 
 
 def describe(certificate: bytes) -> Described:
-    """Return the expiry and the names in a PEM certificate. Raises ValueError for any other text.
-    """
+    """Return the expiry and the names in a PEM certificate. Raises ValueError for any other
+    text."""
     parsed = x509.load_pem_x509_certificate(certificate)
     try:
         extension = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName)

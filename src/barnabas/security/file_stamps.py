@@ -22,8 +22,8 @@ def stamps_of(paths: Iterable[str]) -> Stamps:
 
 
 def files_in(directory: Path) -> list[Path]:
-    """Return a directory's files, except hidden ones (temporary or editor files). Raises OSError.
-    """
+    """Return a directory's files, except hidden ones (temporary or editor files). Raises
+    OSError."""
     return sorted(
         path for path in directory.iterdir() if path.is_file() and not path.name.startswith(".")
     )

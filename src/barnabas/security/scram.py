@@ -153,8 +153,7 @@ def new_salt() -> bytes:
 
 
 def parse_credential(mechanism: str, text: str) -> ScramCredential:
-    """Parse a credential in Kafka's form. Raises CorruptData, without showing the credential.
-    """
+    """Parse a credential in Kafka's form. Raises CorruptData, without showing the credential."""
     parts = dict(part.partition("=")[::2] for part in text.split(","))
     try:
         salt, stored, server = (

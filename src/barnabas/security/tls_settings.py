@@ -1,5 +1,5 @@
-"""Reads one side's TLS settings under Kafka's names: `ssl.keystore.type` becomes `keystore_type`.
-"""
+"""Reads one side's TLS settings under Kafka's names: `ssl.keystore.type` becomes
+`keystore_type`."""
 
 from __future__ import annotations
 

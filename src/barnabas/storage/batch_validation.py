@@ -342,8 +342,8 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
 
 
 def _refusal(walk: Walk) -> KafkaError:
-    """Return the error for a batch with bad records. The first of them determines it, as in Kafka.
-    """
+    """Return the error for a batch with bad records. The first of them determines it, as in
+    Kafka."""
     first = walk.faults[0]
     message = f"{counted(walk.fault_count, 'invalid record')}; the first, at {first.record}: "
     row = InvalidTimestamp if first.is_timestamp else InvalidRecord

@@ -180,8 +180,8 @@ def _aborted_behind(log: Log, end_offset: int) -> Iterator[Aborted]:
 def last_records(
     producers: Iterable[tuple[int, Producer | None]], end_offset: int
 ) -> dict[int, LastRecord]:
-    """Return each producer's last record below the offset, which must be kept; None if it expired.
-    """
+    """Return each producer's last record below the offset, which must be kept; None if it
+    expired."""
     found = {}
     for producer_id, producer in producers:
         if producer is None:

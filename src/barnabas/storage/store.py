@@ -62,8 +62,8 @@ class LogSize(NamedTuple):
 
 
 class LogStore:
-    """A broker's logs by partition. All methods are synchronous; some wait for the disk, as noted.
-    """
+    """A broker's logs by partition. All methods are synchronous; some wait for the disk, as
+    noted."""
 
     __slots__ = (
         "_checkpoints",

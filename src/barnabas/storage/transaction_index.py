@@ -131,8 +131,8 @@ class OpenTransactions:
         self._open[producer_id] = first_offset
 
     def end(self, producer_id: int, marker_offset: int) -> Ended | None:
-        """End a producer's transaction. Returns None if none is open (for a marker without data).
-        """
+        """End a producer's transaction. Returns None if none is open (for a marker without
+        data)."""
         first_offset = self._open.pop(producer_id, None)
         # The coordinator sends markers to all added partitions, even to those without data.
         if first_offset is None:

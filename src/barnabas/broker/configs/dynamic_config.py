@@ -170,8 +170,8 @@ class DynamicConfig:
         self._pump_task: asyncio.Task[None] | None = None
 
     def follow(self, kind: str, configs: EntityConfigs) -> None:
-        """Pass changes to one kind of entity (such as `users`) to `configs`; called before `start`.
-        """
+        """Pass changes to one kind of entity (such as `users`) to `configs`; called before
+        `start`."""
         self._followed.setdefault(kind, []).append(configs)
 
     def add_listener(self, listener: BrokerConfigListener, check: BrokerConfigCheck) -> None:

@@ -48,8 +48,8 @@ def is_missing(context: Context, name: str) -> bool:
 
 
 async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
-    """Create the topics that the client is authorized to create; return the errors of the others.
-    """
+    """Create the topics that the client is authorized to create; return the errors of the
+    others."""
     failures: Failures = {}
     allowed = []
     for name in missing:

@@ -106,8 +106,8 @@ class Verification:
             raise (TransactionAbortable if knows_abortable else InvalidTxnState)(message) from error
 
     def _answer(self, topic_partition: TopicPartition, batch: TransactionalBatch) -> int:
-        """Return the local coordinator's error code, or the remote one's from an earlier request.
-        """
+        """Return the local coordinator's error code, or the remote one's from an earlier
+        request."""
         if self._verifier is not None and self._verifier.is_elsewhere(batch.transactional_id):
             return self._verifier.take(topic_partition, batch)
         machine = self._coordinators.transactions.shard_of(batch.transactional_id).machine

@@ -71,8 +71,8 @@ class Watchers:
         self._all.pop(watcher, None)
 
     def requested_at_ms(self, replica_id: int) -> int | None:
-        """Return the time of the last request in a replica's session with this partition, if any.
-        """
+        """Return the time of the last request in a replica's session with this partition, if
+        any."""
         times = (watcher.requested_at_ms(replica_id) for watcher in self._all)
         return max((time for time in times if time is not None), default=None)
 
@@ -359,8 +359,8 @@ class Replica:
         return future
 
     def _sweep(self) -> None:
-        """Remove abandoned requests, which nothing else removes while the high watermark is stuck.
-        """
+        """Remove abandoned requests, which nothing else removes while the high watermark is
+        stuck."""
         self._waiting = [each for each in self._waiting or () if not each[3].done()]
         heapq.heapify(self._waiting)
         self._sweep_at = max(_FEW_WAITING, 2 * len(self._waiting))

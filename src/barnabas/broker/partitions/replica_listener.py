@@ -25,8 +25,8 @@ class ReplicaListener:
         """
 
     def on_moved(self, replica: Replica) -> None:
-        """Called when the log has moved to another directory: a new object with the same contents.
-        """
+        """Called when the log has moved to another directory: a new object with the same
+        contents."""
 
     def on_unfollowing(self, replica: Replica) -> None:
         """Called when the replica becomes the leader, has no leader to follow, or is no longer

@@ -225,8 +225,8 @@ class Replicas:
         return self._replicas.get(topic_partition)
 
     def hosts(self, replica: Replica) -> bool:
-        """Return whether this replica object is still hosted; it may be replaced during an `await`.
-        """
+        """Return whether this replica object is still hosted; it may be replaced during an
+        `await`."""
         return self._replicas.get(replica.topic_partition) is replica
 
     def _missing(self, topic_partition: tuple[str, int]) -> KafkaError:

@@ -137,8 +137,8 @@ class AlterPartition:
                 backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
 
     async def _settle(self, pending: Sequence[PendingProposal]) -> bool:
-        """Send a request once, requeue unanswered proposals, and return whether all were accepted.
-        """
+        """Send a request once, requeue unanswered proposals, and return whether all were
+        accepted."""
         try:
             answers = await self._approval(pending)
         except BarnabasError as error:

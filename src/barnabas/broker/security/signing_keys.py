@@ -77,8 +77,8 @@ class SigningKeys:
         return verify_token(token, self._keys, self._rules, self._clock.wall_ms())
 
     async def _read_again(self, not_before_ms: int) -> None:
-        """Reread the keys unless it is too soon; one attempt at a time serves all waiting callers.
-        """
+        """Reread the keys unless it is too soon; one attempt at a time serves all waiting
+        callers."""
         if self._reading is None:
             # Not every token with an invented key id may make this broker query the provider.
             if self._clock.monotonic_ms() < not_before_ms:

@@ -188,8 +188,7 @@ class _Scan:
 
 
 def _record_problem(batch: Batch) -> str:
-    """Return what is wrong with the records of a batch whose checksum is correct, or "".
-    """
+    """Return what is wrong with the records of a batch whose checksum is correct, or ""."""
     header = batch.header
     # Old wrapper messages have relative or absolute offsets, so only their order can be checked.
     last_offset = header.base_offset - 1 if header.magic == 2 else -1

@@ -115,8 +115,7 @@ class ClientThread:
             return self._admin
 
     async def producer(self) -> Producer:
-        """Return the producer, created on first use. Raises NoBrokersAvailable, like `admin`.
-        """
+        """Return the producer, created on first use. Raises NoBrokersAvailable, like `admin`."""
         async with self._starting:
             if self._producer is None:
                 producer = Producer(

@@ -122,8 +122,7 @@ class Cluster(EmbeddedLife):
             self._take_ports(child.call(method, broker_id))
 
     def kill_broker(self, broker_id: int) -> None:
-        """Stop one broker abruptly, as `kill -9` does; its next start recovers.
-        """
+        """Stop one broker abruptly, as `kill -9` does; its next start recovers."""
         self._change("kill_broker", broker_id)
 
     def pause(self, broker_id: int) -> Paused:

@@ -266,8 +266,7 @@ def _close(client: SyncProducer | SyncConsumer | SyncAdmin, name: str) -> None:
 
 
 def _place_of_caller() -> str:
-    """Return FILE:LINE of the caller outside this package; for a fixture, the test's own line.
-    """
+    """Return FILE:LINE of the caller outside this package; for a fixture, the test's own line."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("barnabas."):
         frame = frame.f_back

@@ -21,8 +21,8 @@ _HERE = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Request(NamedTuple):
-    """A request. `path` is split into its parts; `body` is the JSON object, empty if there is none.
-    """
+    """A request. `path` is split into its parts; `body` is the JSON object, empty if there is
+    none."""
 
     method: str
     path: tuple[str, ...]

@@ -161,8 +161,7 @@ class _Refusal:
 
 
 def _copy_identity(values: dict[str, Any], name: str, source: Any) -> bool:
-    """Copy a field from the request's row if it identifies a row. Return whether it does.
-    """
+    """Copy a field from the request's row if it identifies a row. Return whether it does."""
     if name not in _COPIED and not (name == "producer_id" and hasattr(source, _OF_A_MARKER)):
         return False
     if isinstance(source, str | int):

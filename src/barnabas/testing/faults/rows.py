@@ -55,8 +55,7 @@ REQUESTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def row_class(made: Field) -> type[Message] | None:
-    """Return the class of a list's rows; None for a list of plain values, or any other field.
-    """
+    """Return the class of a list's rows; None for a list of plain values, or any other field."""
     if isinstance(made.type, Array):
         element = made.type.element
         if isinstance(element, type) and issubclass(element, Message):

@@ -35,8 +35,7 @@ class Narrowed(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """The two parts of a request: the part that a rule matches, and the rest. None: empty.
-    """
+    """The two parts of a request: the part that a rule matches, and the rest. None: empty."""
 
     chosen: Message | None
     rest: Message | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -11,15 +12,16 @@ from typing import Any, Final
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from barnabas.cli.groups.instants import instant_text
 from barnabas.client.admin.admin import Admin
 from barnabas.client.errors import NoAnswer, Unreachable
+from barnabas.clock import SystemClock
 from barnabas.console.json_response import json_response
 from barnabas.console.problem import FAILURES, WebProblem, problem_of, reason_of
 from barnabas.console.shapes import ActionChange, ActionPreview, ActionResult, Actions
 from barnabas.console.writing.catalogue import ACTIONS
 from barnabas.console.writing.form import Form, parse_form
 from barnabas.console.writing.gate import MOST_BODY_BYTES, Gate
-from barnabas.console.writing.journal import journal
 from barnabas.console.writing.plan import MOST_CHANGES, Access, Action, Plan
 from barnabas.console.writing.tickets import LASTING_S, Tickets
 from barnabas.errors import (
@@ -28,6 +30,7 @@ from barnabas.errors import (
     KafkaError,
     TopicAuthorizationFailed,
 )
+from barnabas.printable import printable_within
 
 _PATIENCE: Final[Mapping[str, Any]] = {
     "client_id": "barnabas-console",
@@ -41,6 +44,7 @@ _TURN_S: Final = 10.0
 _BODY_S: Final = 10.0
 """Together, they are shorter than the page's own timeout."""
 _MOST_AT_ONCE: Final = 8
+_MOST_LOGGED: Final = 500  # characters
 _DENIALS: Final = (ClusterAuthorizationFailed, GroupAuthorizationFailed, TopicAuthorizationFailed)
 _UNCERTAIN: Final = (NoAnswer, Unreachable, TimeoutError)
 NOTHING: Final = Actions(enabled=False, secret="", names=[])
@@ -92,11 +96,11 @@ class Writer:
         except (WebProblem, *FAILURES) as error:
             problem = problem_of(error)
             verb = "refused" if problem.status < 500 else "failed"
-            journal(who, ", ".join(said), f"{verb}, {problem.status} {problem}")
+            _log_action(who, ", ".join(said), f"{verb}, {problem.status} {problem}")
             if problem is error:
                 raise
             raise problem from error
-        journal(who, ", ".join(said), "done")
+        _log_action(who, ", ".join(said), "done")
         return json_response(value)
 
     async def _preview(self, name: str, form: Form, say: Callable[[str], None]) -> ActionPreview:
@@ -245,3 +249,11 @@ def _difference(before: Plan, now: Plan) -> str:
 
 def _value(value: str | None) -> str:
     return "missing" if value is None else value
+
+
+def _log_action(who: str, what: str, outcome: str) -> None:
+    """Write one line to standard error: when, who, what and how it ended."""
+    now = instant_text(SystemClock().wall_ms())
+    line = printable_within(f"{who} {what}: {outcome}", _MOST_LOGGED)
+    sys.stderr.write(f"{now} barnabas console: {line}\n")
+    sys.stderr.flush()

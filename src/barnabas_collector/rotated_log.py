@@ -267,9 +267,8 @@ class RotatedLog:
                 # between reading and hashing, too.
                 if not _is_still(file, found, progress):
                     return  # it has been truncated, so the lines may differ
-                portion = _with_columns(self._portion(file, progress, after, lines), columns)
+                portion = self._with_columns(self._portion(file, progress, after, lines), columns)
                 progress = portion.progress
-                self._columns[progress.file_id] = (progress.position, columns)
                 yield portion
         except (EOFError, DamagedText) as error:
             if found.is_live:
@@ -293,9 +292,8 @@ class RotatedLog:
         if rest or reader.position > progress.position:  # otherwise, a hole at the end was left out
             after = _after(reader, progress, file)
             if _is_still(file, found, progress):
-                portion = _with_columns(self._portion(file, progress, after, rest), columns)
+                portion = self._with_columns(self._portion(file, progress, after, rest), columns)
                 progress = portion.progress
-                self._columns[progress.file_id] = (progress.position, columns)
                 yield portion
         if file.is_compressed:
             # The compressed size does not show whether the position is the end of the text.
@@ -321,6 +319,14 @@ class RotatedLog:
         if position == progress.position:
             return columns
         return columns_at(file.text, progress.position, found.beginning)
+
+    def _with_columns(self, portion: Portion, columns: W3cColumns | None) -> Portion:
+        """Add W3C's columns to the lines, and keep those at the end of the portion."""
+        self._columns[portion.progress.file_id] = portion.progress.position, columns
+        if columns is None:
+            return portion
+        lines, headers = columns.with_headers(portion.lines)
+        return portion._replace(lines=lines, more=(*portion.more, *headers))
 
     def _reader(self, file: LogFile, progress: FileProgress) -> Reader:
         if self._container is not None:
@@ -354,13 +360,6 @@ class RotatedLog:
             # A compressed file no longer changes and can be reopened.
             if is_unknown or is_finished or this.size_bytes is None:
                 self._directory.release(this)
-
-
-def _with_columns(portion: Portion, columns: W3cColumns | None) -> Portion:
-    if columns is None:
-        return portion
-    lines, headers = columns.with_headers(portion.lines)
-    return portion._replace(lines=lines, more=(*portion.more, *headers))
 
 
 def _is_sent(found: Found, progress: FileProgress) -> bool:

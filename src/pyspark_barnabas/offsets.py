@@ -148,7 +148,7 @@ def split(
     return pieces
 
 
-def packed(ranges: Iterable[OffsetRange], most: int) -> list[list[OffsetRange]]:
+def pack(ranges: Iterable[OffsetRange], most: int) -> list[list[OffsetRange]]:
     """Group successive ranges into lists of at most `most` offsets, or a single longer range."""
     lists: list[list[OffsetRange]] = []
     size = 0

@@ -10,6 +10,7 @@ largest; ours is about a quarter of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -24,7 +25,7 @@ from barnabas.types import TopicPartition
 from pyspark_barnabas.connections import connect, consumers_of_process
 from pyspark_barnabas.loss import Log, remainder, report_loss
 from pyspark_barnabas.memory import settle_objects
-from pyspark_barnabas.offsets import OffsetRange, StreamOffset, packed, ranges_between, split
+from pyspark_barnabas.offsets import OffsetRange, StreamOffset, pack, ranges_between, split
 from pyspark_barnabas.options import SourceOptions
 from pyspark_barnabas.schema import RECORD_BATCHES, arrow_schema, check_read_schema
 from pyspark_barnabas.survey import ids_of, require_all, resolve, survey
@@ -69,7 +70,7 @@ def tasks(options: SourceOptions, start: StreamOffset, end: StreamOffset) -> lis
     limits = options.min_partitions, options.max_records_per_partition
     # A user who sets the size or number of tasks gets exactly the connector's tasks.
     if options.record_batches and limits == (None, None):
-        return [InputPartition(some) for some in packed(ranges, RECORDS_OF_ONE_TASK)]
+        return [InputPartition(some) for some in pack(ranges, RECORDS_OF_ONE_TASK)]
     return [InputPartition([piece]) for piece in split(ranges, *limits)]
 
 
@@ -155,7 +156,10 @@ def _fetched(
 def _is_there(consumer: SyncConsumer, wanted: OffsetRange) -> bool:
     """Return whether the whole range exists, or its leader is temporarily unavailable."""
     try:
-        return _has(consumer, wanted) and not remainder(wanted, _log_of(consumer, wanted))[1]
+        return (
+            bool(_present(consumer, [wanted]))
+            and not remainder(wanted, _log_of(consumer, wanted))[1]
+        )
     except (Unreachable, KafkaError) as error:
         if isinstance(error, KafkaError) and not error.retriable:
             raise
@@ -166,43 +170,42 @@ def _is_there(consumer: SyncConsumer, wanted: OffsetRange) -> bool:
 def _existing(
     consumer: SyncConsumer, options: SourceOptions, ranges: dict[TopicPartition, OffsetRange]
 ) -> dict[TopicPartition, OffsetRange]:
-    """Return the ranges whose partitions exist."""
+    """Return the ranges whose partitions exist: none that was deleted since the range was planned,
+    even if another topic now has its name. Raises `DataLoss` for a missing one unless the user
+    chose to continue."""
+    present = _present(consumer, ranges.values())
+    for partition, (_, position, end, _) in ranges.items():
+        if partition not in present:
+            report_loss(
+                f"offsets {position} to {end} of {partition} cannot be read: the partition was "
+                "deleted",
+                fail_on_data_loss=options.fail_on_data_loss,
+            )
+    return {partition: ranges[partition] for partition in ranges if partition in present}
+
+
+def _present(consumer: SyncConsumer, ranges: Iterable[OffsetRange]) -> set[TopicPartition]:
+    """Return the partitions for which the ranges were planned, as far as they still exist."""
+    found = []
+    for wanted in ranges:
+        with suppress(UnknownTopicOrPartition):
+            partition = wanted.topic_partition
+            if partition.partition in consumer.partitions_for(partition.topic):
+                found.append(wanted)
+    # Ask for all ids at once, but last: a topic that was recreated in the meantime has another id.
+    ids = ids_of(consumer, {each.topic_partition.topic for each in found if each.topic_id})
     return {
-        partition: wanted
-        for partition, wanted in ranges.items()
-        if not _is_deleted(consumer, options, wanted)
+        each.topic_partition
+        for each in found
+        if each.topic_id is None or ids.get(each.topic_partition.topic) == each.topic_id
     }
-
-
-def _is_deleted(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> bool:
-    """Return whether the partition has been deleted since the range was planned, even if another
-    topic now has its name. In this case, raises `DataLoss` unless the user chose to continue."""
-    if _has(consumer, wanted):
-        return False
-    partition, position, end, _ = wanted
-    report_loss(
-        f"offsets {position} to {end} of {partition} cannot be read: the partition was deleted",
-        fail_on_data_loss=options.fail_on_data_loss,
-    )
-    return True
-
-
-def _has(consumer: SyncConsumer, wanted: OffsetRange) -> bool:
-    """Return whether the partition that the range was planned for exists."""
-    partition, _, _, topic_id = wanted
-    try:
-        if partition.partition not in consumer.partitions_for(partition.topic):
-            return False
-    except UnknownTopicOrPartition:
-        return False
-    return topic_id is None or ids_of(consumer, [partition.topic]).get(partition.topic) == topic_id
 
 
 def _remainder(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> OffsetRange:
     """Return the part of the range that exists. If some of it is missing, raises `DataLoss` unless
     the user chose to continue. The whole range may be back, for instance after a change of
     leader."""
-    if _is_deleted(consumer, options, wanted):
+    if not _existing(consumer, options, {wanted.topic_partition: wanted}):
         return wanted._replace(start=wanted.end)
     log = _log_of(consumer, wanted)
     left, loss = remainder(wanted, log)
@@ -217,7 +220,7 @@ def _remainder(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRan
 
 
 def _log_of(consumer: SyncConsumer, wanted: OffsetRange) -> Log:
-    """Return the current log of a partition for which `_has` returns True."""
+    """Return the current log of a partition for which `_present` has found."""
     partition = wanted.topic_partition
     start = consumer.beginning_offsets([partition])[partition]
     end = consumer.end_offsets([partition])[partition]

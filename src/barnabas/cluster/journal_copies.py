@@ -83,7 +83,7 @@ class Merged(NamedTuple):
     proven_zxid: int
     """The last commit that is known to have been on disk."""
     loss: str | None
-    """Where data was destroyed in all copies; None if there is none."""
+    """The place where data was destroyed in all copies; None if there is none."""
 
     @property
     def end_zxid(self) -> int:

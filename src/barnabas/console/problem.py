@@ -21,7 +21,7 @@ from barnabas.errors import (
 )
 
 FAILURES: Final = (BarnabasError, OSError)
-"""What a query to the brokers may raise; OSError includes TimeoutError."""
+"""The errors that a query to the brokers may raise; OSError includes TimeoutError."""
 
 _STATUSES: Final[tuple[tuple[tuple[type[Exception], ...], int], ...]] = (
     ((UnknownTopicOrPartition, UnknownPartition, GroupIdNotFound), 404),

@@ -18,8 +18,6 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
-
 ARCHIVE = Path(sys.prefix) / "spark.jsa"
 _OPTIONS = "SPARK_SUBMIT_OPTS"  # Spark's start script passes them to the JVM
 _MOST_S = 600
@@ -33,6 +31,8 @@ def use() -> None:
 
 
 def main() -> None:
+    import psutil  # type: ignore[import-untyped]  # every pytest imports this module
+
     with tempfile.TemporaryDirectory(prefix="barnabas-classes-") as name:
         written = Path(name) / ARCHIVE.name
         options = f"-XX:ArchiveClassesAtExit={written} {_QUIET}"
@@ -50,6 +50,8 @@ def main() -> None:
 
 def _run_job(directory: Path) -> None:
     """Load the classes that a pipeline uses, and print the JVM's process id."""
+    import psutil
+
     import barnabas
     from barnabas.client import NewTopic, SyncAdmin
     from barnabas_collector.registry import Registry

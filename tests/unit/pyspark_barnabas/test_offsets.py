@@ -14,7 +14,7 @@ from barnabas.types import TopicPartition
 from pyspark_barnabas.offsets import (
     OffsetRange,
     StreamOffset,
-    packed,
+    pack,
     ranges_between,
     shares,
     split,
@@ -110,7 +110,7 @@ def test_split_by_count_and_by_size() -> None:
 @given(st.lists(st.integers(1, 20), max_size=30), st.integers(1, 40))
 def test_packed_ranges_keep_their_order_and_fill_each_list(sizes: list[int], most: int) -> None:
     ranges = [OffsetRange(TopicPartition("t", n), 0, size) for n, size in enumerate(sizes)]
-    lists = packed(ranges, most)
+    lists = pack(ranges, most)
     assert [each for some in lists for each in some] == ranges
     totals = [sum(each.size for each in some) for some in lists]
     assert all(total <= most or len(some) == 1 for total, some in zip(totals, lists, strict=True))

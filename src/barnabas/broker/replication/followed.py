@@ -1,7 +1,7 @@
 """Runs a followed partition's state machine on its log.
 
 It enforces the order "append, write, fetch": the next fetch acknowledges all records below its
-offset, so the machine is told only of records that have been written.
+offset, so the machine is notified only of records that have been written.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Findings(NamedTuple):
     extra_rows: int = 0
     """rows beyond the first of their record."""
     unfounded: int = 0
-    """Offsets with rows but without a record: aborted, compacted, or nonexistent."""
+    """The number of offsets with rows but without a record: aborted, compacted, or nonexistent."""
     earlier: int = 0
     """rows for records before the source's first record."""
     later: int = 0

@@ -54,7 +54,7 @@ class Age(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What is known about a group's lag in a partition."""
+    """Holds what is known about a group's lag in a partition."""
 
     state: State
     reason: str  # why it is in this state; "" if that needs no explanation

@@ -168,11 +168,11 @@ class DeleteRecords(Action):
                 continue
             total += kept - start
             changes.append(Change(str(name), f"starts at {start}", f"starts at {kept}"))
-        told = f"At most {counted(total, 'record')} will be deleted."
+        sentence = f"At most {counted(total, 'record')} will be deleted."
         return Plan(
             f"delete records of topic {topic.name}",
             tuple(changes),
-            (told,) if changes else ("No record is before this offset.",),
+            (sentence,) if changes else ("No record is before this offset.",),
             ("Deleted records cannot be brought back.",),
             {"topic_id": topic.topic_id.hex()},
         )

@@ -243,8 +243,11 @@ def _difference(before: Plan, now: Plan) -> str:
             parts.append(f"{what} was {_value(was.before)} and is now {_value(is_now.before)}")
         else:
             parts.append(f"{what} would now become {_value(is_now.after)}")
-    told = "; ".join(parts[:3]) or "what the preview relied on is no longer there"
-    return f"the cluster has changed since the preview, so nothing was done: {told}. Preview again"
+    differences = "; ".join(parts[:3]) or "what the preview relied on is no longer there"
+    return (
+        f"the cluster has changed since the preview, so nothing was done: {differences}. "
+        "Preview again"
+    )
 
 
 def _value(value: str | None) -> str:

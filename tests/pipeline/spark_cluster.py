@@ -16,11 +16,14 @@ from pathlib import Path
 import psutil
 import pyspark
 
+from barnabas_pipeline.session import SHORT_LIVED
 from pyspark_barnabas.java import provide_java
 from tests.kit.processes.broker_process import free_port
 from tests.kit.waiting import wait_until
 
 _EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
+# Each of these JVMs lives for seconds; executors inherit the environment of their worker.
+_JAVA = {"JAVA_TOOL_OPTIONS": SHORT_LIVED["spark.driver.extraJavaOptions"]}
 
 
 class SparkCluster:
@@ -70,6 +73,7 @@ class SparkCluster:
         command += [f"org.apache.spark.deploy.{daemon}", "--webui-port", "0", *options]
         environment = {
             **os.environ,
+            **_JAVA,
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_LOCAL_DIRS": str(self._directory / "local"),
@@ -111,7 +115,7 @@ def job(module: str, directory: Path, *arguments: str) -> Iterator[subprocess.Po
     with (directory / "job.log").open("wb") as log:
         running = subprocess.Popen(
             [sys.executable, "-m", f"tests.pipeline.{module}", *arguments, str(directory)],
-            env={**os.environ, "SPARK_WORKER_DIR": str(directory / "work")},
+            env={**os.environ, **_JAVA, "SPARK_WORKER_DIR": str(directory / "work")},
             stdout=log,
             stderr=subprocess.STDOUT,
         )

@@ -18,7 +18,7 @@ from tests.kit.second_run import fresh_seed
 from tests.simulation.planted import PLANTED, BrokerThatTrustsANewDisk, LeaderThatGivesUp
 
 QUICK = range(50)
-BULK = range(1000, 1000 + rounds(150, in_soak=1990))
+BULK = range(1000, 1000 + rounds(75, in_soak=1990))
 
 
 def _hold(seeds: Iterable[int]) -> list[Outcome]:

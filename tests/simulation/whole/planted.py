@@ -77,6 +77,6 @@ PLANTED: Mapping[str, Plant] = MappingProxyType(
     }
 )
 
-FOUND_FIRST_BY: Mapping[str, int] = MappingProxyType({"controller": 3, "leader": 3})
+FOUND_FIRST_BY: Mapping[str, int] = MappingProxyType({"controller": 3, "follower": 1, "leader": 6})
 """The seed that finds each, if it is not the first; any change of the broker may make it another.
 """

@@ -182,7 +182,7 @@ FOUND_BY: Mapping[str, int] = MappingProxyType(
         "drain": 2,
         "leading": 2,
         "queue": 23,
-        "sequences": 18,
+        "sequences": 29,
     }
 )
 """The seed that finds each."""

@@ -341,7 +341,7 @@ class GroupPage(TypedDict):
     members: list[Member]
     partitions: list[GroupPartition]
     lag: Series
-    """The sum of the unread records over the last minutes."""
+    """The total number of unread records, over the last minutes."""
     events: list[EventRow]
     silent: list[int]
     """As in `Events`."""
@@ -360,20 +360,20 @@ class TransactionRow(TypedDict):
     partitions: list[str]
     """As "topic-partition"."""
     hangs: bool
-    """It has been open for longer than its timeout."""
+    """Whether it has been open for longer than its timeout."""
 
 
 class Security(TypedDict):
     """`/api/security`."""
 
     error: str
-    """Why nothing can be shown: the cluster has no authorizer, or denies the question."""
+    """Why nothing can be shown: the cluster has no authorizer, or denies the request."""
     acls: list[AclRow]
     users: list[UserRow]
 
 
 class AclRow(TypedDict):
-    """A rule of access control."""
+    """An access control rule."""
 
     principal: str
     permission: Literal["allow", "deny"]
@@ -392,42 +392,42 @@ class UserRow(TypedDict):
 
 
 class Problem(TypedDict):
-    """Answers a request that failed: status 400, 403, 404, 405, 502, 503 or 504.
+    """The response to a failed request: status 400, 403, 404, 405, 502, 503 or 504.
 
-    403 is a wrong `Host`, or something that the brokers deny; 503 is too many readers at a time.
-    An action may also fail with 409 (the state has changed), 410 (the preview has ended), 411, 413
-    and 415 (not a body that is read), or 422 (Kafka refuses it).
+    403 means a wrong `Host`, or a request that the brokers deny; 503 means too many readers at a
+    time. An action may also fail with 409 (the state has changed), 410 (the preview has expired),
+    411, 413 or 415 (an unacceptable body), or 422 (rejected by Kafka).
     """
 
     error: str
-    """A sentence that says what, where and what to do."""
+    """A sentence that says what failed, where, and what to do."""
 
 
 class Actions(TypedDict):
-    """`/api/actions`: what the page may change. Without `--write` nothing is enabled.
+    """`/api/actions`: the changes that the page may make. Without `--write`, none is enabled.
 
-    Each action is previewed by a POST to `/api/actions/NAME/preview`, with its fields as JSON, and
-    made by one to `/api/actions/NAME/apply`, with `{"token": ...}`.
+    An action is previewed by a POST to `/api/actions/NAME/preview`, with its fields as JSON, and
+    carried out by a POST to `/api/actions/NAME/apply`, with `{"token": ...}`.
     """
 
     enabled: bool
     secret: str
-    """Goes into the header `X-Barnabas-Console` of each POST; "" if nothing is enabled."""
+    """The value of the header `X-Barnabas-Console` in each POST; "" if nothing is enabled."""
     names: list[str]
 
 
 class ActionChange(TypedDict):
-    """One thing that an action changes."""
+    """One of the changes that an action makes."""
 
     what: str
     before: str | None
-    """None: it is not there yet."""
+    """None if it does not exist yet."""
     after: str | None
-    """None: it will not be there any more."""
+    """None if it will no longer exist."""
 
 
 class ActionPreview(TypedDict):
-    """Says what an action would change; nothing is changed yet."""
+    """The changes that an action would make; none is made yet."""
 
     title: str
     sentences: list[str]
@@ -440,7 +440,7 @@ class ActionPreview(TypedDict):
 
 
 class ActionResult(TypedDict):
-    """Says what an action has changed."""
+    """The changes that an action made."""
 
     title: str
     sentences: list[str]

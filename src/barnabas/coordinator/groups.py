@@ -385,7 +385,7 @@ class Groups:
                 group.group_id, wall_ms, retention_ms, since_ms, subscribed
             ):
                 records[_place(record)] = record
-        # A topic of the same name that is created later must not start at these offsets.
+        # A later topic of the same name must not start at these offsets.
         if self._deleted_topics:
             for record in self.offsets.tombstones(group.group_id, self._deleted_topics):
                 records[_place(record)] = record
@@ -445,7 +445,7 @@ def _place(record: StateRecord) -> tuple[str, int]:
 
 
 def _batches(records: Iterable[StateRecord]) -> Iterator[tuple[StateRecord, ...]]:
-    """Split tombstones into batches that are small enough for one append."""
+    """Split tombstones into batches small enough for one append."""
     batch: list[StateRecord] = []
     for record in records:
         batch.append(record)
@@ -487,10 +487,10 @@ def _description(group_id: str, group: Group | None, *, with_events: bool) -> De
 
 
 def _matching(groups: Iterable[Group], wanted: ListGroupsRequest) -> list[ListedGroup]:
-    """Return the groups that match the state and type filters, if any, regardless of case."""
+    """Return the groups that match any state and type filters, ignoring case."""
     states = {state.lower() for state in wanted.states_filter}
     types = {kind.lower() for kind in wanted.types_filter}
-    # KIP-848's type filter may request a type of group that does not exist here.
+    # KIP-848's type filter may request a group type that this broker does not have.
     if types and _CLASSIC not in types:
         return []
     return [

@@ -52,8 +52,8 @@ _LONGEST_PREFIX_CHARACTERS: Final = 8_000
 NEW_MEMBER_TIMEOUT_MS: Final = 300_000
 """How long a new member may wait for its first generation.
 
-It has no id with which to send heartbeats, and the loss of its connection goes unnoticed, so
-without a limit, members whose clients gave up and retried would accumulate.
+It cannot send heartbeats without an id, and the loss of its connection goes unnoticed. Without a
+limit, clients that give up and retry would leave ever more members behind.
 """
 
 
@@ -97,7 +97,7 @@ class Attempt(NamedTuple):
 
 
 def join(turn: Turn, group: Group, attempt: Attempt) -> None:
-    """Answer the JoinGroup now, or park it until all other members have joined."""
+    """Answer the JoinGroup at once, or park it until all other members have joined."""
     request = attempt.request
     member_id = request.member_id
     if not _has_room(group, member_id, turn.config.max_size):
@@ -209,8 +209,8 @@ def _park(turn: Turn, group: Group, attempt: Attempt, member: Member) -> None:
 
 def _take_over(turn: Turn, group: Group, attempt: Attempt, member: Member, member_id: str) -> None:
     """Let a static member return under a new id, and fence any client with the old id."""
-    # KIP-345: only one process may use an instance id, so if the previous one is still waiting, it
-    # is fenced.
+    # KIP-345: only one process may use an instance id, so fence the previous one if it is still
+    # waiting.
     refuse_join(turn, group, member, FencedInstanceId)
     refuse_sync(turn, member, FencedInstanceId)
     prolong_session(turn, member)
@@ -250,8 +250,8 @@ def _replace(turn: Turn, group: Group, attempt: Attempt, member: Member, member_
         generation_id=group.generation,
         protocol_type=group.protocol_type,
         protocol_name=group.protocol,
-        # Before version 9, a response cannot make the leader skip the assignment, so it gives the
-        # old id, which no member has now, as the leader's.
+        # Before version 9, a response cannot tell the leader to skip the assignment, so it names
+        # the old id as the leader's; no member has that id any more.
         leader=(value.leader if skips_assignment else group.leader_id) or "",
         skip_assignment=skips_assignment,
         member_id=member_id,

@@ -1,7 +1,7 @@
-"""Keeps one member of a group of the classic protocol.
+"""Holds one member of a classic-protocol group.
 
-A member has the settings from its JoinGroup, an assignment, and requests that are waiting for the
-rest of the group. A static member (KIP-345) has an instance id: it keeps its place and its
+A member consists of the settings from its JoinGroup, an assignment, and any requests that wait for
+the rest of the group. A static member (KIP-345) has an instance id: it keeps its place and its
 assignment when it returns under a new member id.
 """
 
@@ -95,11 +95,10 @@ class Member:
 
 
 def protocols_of(wanted: Iterable[JoinGroupRequestProtocol]) -> Protocols:
-    """Return copies of a request's protocols, each name once."""
+    """Return copies of a request's protocols, without duplicate names."""
     named: dict[str, bytes] = {}
     for protocol in wanted:
-        # Copy the bytes, because a view would keep the whole frame in memory for as long as the
-        # member exists.
+        # Copy the bytes: a view would keep the whole frame in memory as long as the member exists.
         named.setdefault(protocol.name, bytes(protocol.metadata))
     return tuple(named.items())
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def sync(turn: Turn, group: Group, parked: Parked, request: SyncGroupRequest) -> None:
-    """Answer with the member's assignment, now or once the leader has sent it."""
+    """Answer with the member's assignment, at once or when the leader has sent it."""
     error = _check_sync(group, request)
     if error is not None:
         turn.reply(parked.ticket, SyncGroupResponse(error_code=error.code), AT_ONCE)
@@ -89,7 +89,7 @@ def heartbeat(group: Group, request: HeartbeatRequest, timers: Timers, now_ms: i
         member = group.members[request.member_id]
     if request.generation_id != group.generation:
         return IllegalGeneration.code
-    # Extend the session even during a rebalance: the member is alive and gets the time to rejoin.
+    # Extend the session even during a rebalance: the member is alive, and needs time to rejoin.
     timers.set(member.timer, now_ms + member.session_timeout_ms)
     return RebalanceInProgress.code if group.state is GroupState.PREPARING else NONE
 
@@ -116,7 +116,7 @@ def _leave_one(turn: Turn, group: Group | None, identity: MemberIdentity) -> int
         member = group.static_member(identity.group_instance_id)
         if member is None:
             return UnknownMemberId.code
-    # KIP-394: the id was given to a client, but no client has joined with it.
+    # KIP-394: the id was assigned, but no client has joined with it.
     elif identity.member_id in group.pending:
         forget_pending(turn, group, identity.member_id)
         return NONE

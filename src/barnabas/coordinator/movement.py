@@ -1,7 +1,7 @@
 """Determines which partitions move between members in a rebalance.
 
-Only groups of consumers have readable assignments (`ConsumerProtocol`); for other groups, only the
-members whose bytes have changed are known. The module is pure: it compares two sets of assignments.
+Only consumer groups have readable assignments (`ConsumerProtocol`); for other groups, all that is
+known is which members' bytes have changed. The module is pure: it compares two sets of assignments.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Movement(NamedTuple):
 
 
 def movement(is_consumers: bool, before: Assignments, after: Assignments) -> Movement:
-    """Compare two generations. `is_consumers` means that the assignments are consumers'."""
+    """Compare two generations. `is_consumers` means that this is a consumer group."""
     changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     kept_all = all(not before.get(name) for name in changed)
     # Connect and other group types have their own assignment formats.

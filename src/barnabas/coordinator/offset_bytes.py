@@ -1,4 +1,4 @@
-"""Encodes and decodes offset commits, the most frequent records of groups, by hand.
+"""Encodes and decodes offset commits, the most frequent group records, by hand.
 
     key, version 1      int16 version, string group, string topic, int32 partition
     value, version 3    int16 version, int64 offset, int32 leader epoch, string metadata, int64 time

@@ -57,14 +57,14 @@ from barnabas.protocol.messages.offset_fetch import (
 )
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-_NOT_GIVEN = -1  # the client gave no retention, expiry or commit time
+_NOT_GIVEN = -1  # the client specified no retention, expiry or commit time
 _END_OF_TIME_MS = 2**63 - 1
 
 
 class Committed(NamedTuple):
     """A committed offset.
 
-    Times are in ms since the epoch; -1 means that an epoch or time was not given.
+    Times are in ms since the epoch; -1 stands for a missing epoch or time.
     """
 
     offset: int
@@ -273,7 +273,7 @@ class Offsets:
     def tombstones(
         self, group_id: str, topics: Container[str] | None = None
     ) -> tuple[StateRecord, ...]:
-        """Return tombstones for a group's offsets (also pending ones) in all topics or in these."""
+        """Return tombstones for a group's committed and pending offsets, in all topics or these."""
         group = self.groups.get(group_id)
         if group is None:
             return ()

@@ -53,7 +53,7 @@ def _prepare(turn: Turn, group: Group) -> None:
     for member in group.members.values():
         refuse_sync(turn, member, RebalanceInProgress)
     group.unsynced.clear()
-    # KIP-134: wait for more members instead of rebalancing for each of several that start together.
+    # KIP-134: wait for more members, rather than rebalance for each of several that start together.
     if group.state is GroupState.EMPTY:
         delay_ms = turn.config.initial_rebalance_delay_ms
         group.has_newcomer = False
@@ -118,7 +118,7 @@ def on_phase_expired(turn: Turn, group: Group) -> None:
 
 
 def on_session_expired(turn: Turn, group: Group, member_id: str) -> None:
-    """Expel the member, which starts a rebalance, or drop a member id that was not used.
+    """Expel the member, which starts a rebalance, or drop an unused member id.
 
     A member that is waiting for the others cannot send heartbeats, so it stays, and its session
     restarts with the response. Only a new member, whose id the client may not know, has a time
@@ -134,13 +134,13 @@ def on_session_expired(turn: Turn, group: Group, member_id: str) -> None:
 
 
 def forget_pending(turn: Turn, group: Group, member_id: str) -> None:
-    """Drop a member id that was given to a client but not used."""
+    """Drop a member id that was assigned to a client but never used."""
     turn.timers.cancel(group.pending.pop(member_id))
     complete_if_all_joined(turn, group)
 
 
 def _complete(turn: Turn, group: Group) -> None:
-    """Start the next generation with the members that have joined, and static members (KIP-345)."""
+    """Start the next generation with the members that have joined and all static ones (KIP-345)."""
     group.initial_until_ms = None
     for member in [one for one in group.members.values() if one.joining is None]:
         # KIP-345: a static member stays until its session ends.
@@ -183,9 +183,8 @@ def _become_empty(turn: Turn, group: Group) -> None:
 
 
 def settle(turn: Turn, group: Group, assignments: dict[str, bytes]) -> None:
-    """Record the leader's assignments, by member id; any other member gets nothing.
-
-    The record changes the group's state, once it is in the log.
+    """Record the leader's assignments, by member id; a member that it omits gets nothing. The
+    record changes the group's state once it is in the log.
     """
     # As in Kafka, the assignment is in the log before any member gets it, so that the next
     # coordinator knows which partitions the members read.

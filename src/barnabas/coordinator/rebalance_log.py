@@ -86,7 +86,7 @@ class RebalanceLog:
         )
 
     def event(self, group_id: str, ended: RebalanceEvent) -> Event:
-        """Return the event for the broker's log, from what `end` returned."""
+        """Turn the result of `end` into an event for the broker's log."""
         advice = next((each.advice for each in self._causes if each.advice), "")
         return Event(
             "group-generation",

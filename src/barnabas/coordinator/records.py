@@ -89,7 +89,7 @@ class TransactionValue(Message, flexible="1+"):
         Array(TransactionPartitions), nullable="0+"
     )
     last_update_timestamp_ms: int = field(INT64)
-    start_timestamp_ms: int = field(INT64)  # -1: no transaction was begun
+    start_timestamp_ms: int = field(INT64)  # -1 if no transaction has begun
 
 
 class TransactionStatus(IntEnum):

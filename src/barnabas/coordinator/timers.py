@@ -27,7 +27,7 @@ class Timer:
         self.group_id = group_id
         self.member_id = member_id
         self.deadline_ms = NEVER
-        self.queued_ms = NEVER  # the time of its valid entry in the heap; NEVER: there is none
+        self.queued_ms = NEVER  # the time of its valid entry in the heap; NEVER if none
 
     def __repr__(self) -> str:
         return f"Timer({self.group_id!r}, {self.member_id!r}, {self.deadline_ms})"
@@ -48,7 +48,7 @@ class Timers:
         return len(self._heap)
 
     def set(self, timer: Timer, deadline_ms: int) -> None:
-        """Set the timer's deadline, or move it."""
+        """Set or move the timer's deadline."""
         timer.deadline_ms = deadline_ms
         # The existing entry would fire too late. For a later deadline, the entry is left in place.
         if deadline_ms < timer.queued_ms:
@@ -126,7 +126,7 @@ class TransactionTimeouts:
         return self._heap[0][0] + 1 if self._heap else None
 
     def take(self, now_ms: int) -> list[str]:
-        """Return the ids that are due, and unset them."""
+        """Remove and return the ids that are due."""
         taken = []
         while self._heap and self._heap[0][0] < now_ms:
             due_ms, transactional_id = heapq.heappop(self._heap)

@@ -6,10 +6,10 @@
           partitions +-----------------> PrepareAbort ---------------------> CompleteAbort
                           timeout, fenced: epoch + 1
 
-From Complete, more partitions begin the next transaction (Ongoing), and InitProducerId gives a new
-epoch (Empty). Once a Prepare record is in the log, the outcome is final, under any coordinator. In
-Kafka, PrepareEpochFence and Dead mean that a record is being appended to the log. Here, a decision
-is appended and applied in one step, so neither occurs.
+From Complete, adding partitions begins the next transaction (Ongoing), and InitProducerId assigns a
+new epoch (Empty). Once a Prepare record is in the log, the outcome is final, under any coordinator.
+In Kafka, PrepareEpochFence and Dead mean that a record is being appended to the log. Barnabas
+appends and applies a decision in one step, so neither occurs.
 
 A `Transaction` is a value with exactly the content of its id's last record, and each record
 replaces it. `Transactions`, not this class, checks that a step is valid.
@@ -36,9 +36,8 @@ from barnabas.types import TopicPartition, by_topic
 
 MAX_EPOCH = 32767
 LAST_EPOCH = MAX_EPOCH - 1
-"""The last epoch that a producer gets.
-
-The next one is reserved for fencing, after which the producer gets a new id.
+"""The last epoch that a producer can get. The next one is reserved for fencing, after which the
+producer gets a new id.
 """
 
 NOT_BEGUN = -1
@@ -73,10 +72,10 @@ class Transaction(NamedTuple):
     timeout_ms: int
     status: TransactionStatus
     partitions: frozenset[TopicPartition]
-    """The partitions of the transaction that do not have a marker yet."""
+    """The partitions of the transaction that have no marker yet."""
     updated_ms: int
     begun_ms: int
-    """When the current or last transaction began (ms); -1 if none since InitProducerId."""
+    """When the current or last transaction began (ms); -1 if none began since InitProducerId."""
 
     # --- checks --------------------------------------------------------------------------
 
@@ -90,12 +89,12 @@ class Transaction(NamedTuple):
 
     @property
     def is_decided(self) -> bool:
-        """Is true from the decision on the outcome until every marker is written."""
+        """Whether the outcome is decided, but not every marker is written."""
         return self.status in _DECIDED
 
     @property
     def is_completed(self) -> bool:
-        """Is true when the last transaction has ended and no other has begun."""
+        """Whether the last transaction has ended and no other has begun."""
         return self.status in _COMPLETED
 
     @property
@@ -104,11 +103,11 @@ class Transaction(NamedTuple):
 
     @property
     def has_last_epoch(self) -> bool:
-        """Is true if the next producer gets a new id instead of the next epoch."""
+        """Whether the next producer gets a new id instead of the next epoch."""
         return self.producer_epoch >= LAST_EPOCH
 
     def check(self, producer_id: int, producer_epoch: int) -> None:
-        """Check that this producer may change the transaction now. Raises a KafkaError."""
+        """Raise a KafkaError unless this producer may change the transaction."""
         self.check_owner(producer_id, producer_epoch)
         # The client must retry, because its next transaction cannot start before the markers of
         # this one are written.
@@ -135,18 +134,18 @@ class Transaction(NamedTuple):
         )
 
     def with_outcome(self, is_commit: bool, wall_ms: int) -> Transaction:
-        """Return the transaction with a decided outcome."""
+        """Return the transaction with its outcome decided."""
         prepared = TransactionStatus.PrepareCommit if is_commit else TransactionStatus.PrepareAbort
         return self._replace(status=prepared, updated_ms=wall_ms)
 
     def with_fenced_producer(self, wall_ms: int) -> Transaction:
-        """Return the transaction aborted under the next epoch, which is given to no producer."""
+        """Return the transaction aborted under the next epoch, which no producer receives."""
         # KIP-98: markers with this epoch fence the producer in every partition it has written to.
         bumped = min(self.producer_epoch + 1, MAX_EPOCH)
         return self.with_outcome(False, wall_ms)._replace(producer_epoch=bumped)
 
     def with_all_markers(self, wall_ms: int) -> Transaction:
-        """Return the transaction in its state after every partition has its marker."""
+        """Return the transaction in its state once every partition has a marker."""
         is_commit = self.status is TransactionStatus.PrepareCommit
         return self._replace(
             status=(
@@ -182,7 +181,7 @@ class Transaction(NamedTuple):
 def new_transaction(
     transactional_id: str, owner: Owner, timeout_ms: int, wall_ms: int
 ) -> Transaction:
-    """Return the state of a transactional id with a new owner and no transaction yet."""
+    """Return the state of a transactional id with a new owner and no transaction."""
     status, partitions = TransactionStatus.Empty, frozenset[TopicPartition]()
     return Transaction(transactional_id, *owner, timeout_ms, status, partitions, wall_ms, NOT_BEGUN)
 

@@ -1,6 +1,6 @@
 """Implements the transaction coordinator, for one partition of `__transaction_state`.
 
-The machine keeps the producer of each transactional id, the partitions of its transaction, and the
+The machine tracks the producer of each transactional id, the partitions of its transaction, and the
 outcome. Each request is a method call that returns a `Decision`; the state changes only in `apply`.
 These are Kafka 3.9's transactions of version 1 (no `transaction.version` feature; KIP-98, KIP-360,
 part 1 of KIP-890).
@@ -145,10 +145,11 @@ class Transactions:
         spare_id: int | None,
         now: Now,
     ) -> Decision:
-        """Give the transactional id to a producer, with an epoch that fences the previous producer.
+        """Assign the transactional id to a producer, with an epoch that fences the previous one.
 
-        `spare_id` is an unused producer id, given if `needs_producer_id` returned True. An ongoing
-        transaction is aborted first, and the producer has to retry (CONCURRENT_TRANSACTIONS).
+        `spare_id` is an unused producer id, required if `needs_producer_id` returned True. An
+        ongoing transaction is aborted first, and the producer has to retry
+        (CONCURRENT_TRANSACTIONS).
         """
         try:
             return self._init_producer_id(ticket, request, spare_id, now)
@@ -258,8 +259,7 @@ class Transactions:
     ) -> tuple[StateRecord, ...]:
         if not transaction.is_ongoing:
             self._begin(transaction, now.monotonic_ms)
-        # All partitions are known, for example because the request was repeated, so no record is
-        # needed.
+        # Every partition is known, perhaps from a repeated request, so no record is needed.
         elif partitions <= transaction.partitions:
             return ()
         return (transaction.with_partitions(partitions, now.wall_ms).record(),)
@@ -308,7 +308,7 @@ class Transactions:
             if transaction.is_completed and transaction.is_commit == request.committed:
                 return Decision(
                     replies=(reply,)
-                )  # a repeated request, because the response was lost
+                )  # repeated because the response was lost
             if transaction.is_decided and transaction.is_commit == request.committed:
                 raise ConcurrentTransactions  # its markers are still being written
             raise InvalidTxnState
@@ -336,7 +336,7 @@ class Transactions:
         partitions: Sequence[TopicPartition],
         now: Now,
     ) -> Decision:
-        """Note that partitions have their marker or were deleted; the last one completes it.
+        """Note that partitions have a marker or were deleted; the last completes the transaction.
 
         It must be called once for each partition: the next transaction may have the same epoch.
         """
@@ -467,7 +467,7 @@ class Transactions:
             decisions += [
                 Decision((each.with_all_markers(now.wall_ms).record(),)) for each in marked
             ]
-        # transaction.abort.timed.out.transaction.cleanup.interval.ms limits how often, as in Kafka.
+        # As in Kafka, transaction.abort.timed.out.transaction.cleanup.interval.ms limits how often.
         if now_ms >= self._abort_from_ms and (late := self._late(now_ms)):
             self._abort_from_ms = now_ms + self.config.abort_interval_ms
             decisions += [self._time_out(transaction, now) for transaction in late]
@@ -504,7 +504,7 @@ class Transactions:
         tombstones: list[StateRecord] = []
         characters = 0
         for name, transaction in self._transactions.items():
-            # Transactions are in the order of their last updates, so all others are younger.
+            # Transactions are in the order of their last updates, so the rest are younger.
             if transaction.updated_ms > until_ms:
                 break
             # An id with an ongoing transaction never expires.

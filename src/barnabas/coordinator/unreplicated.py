@@ -1,8 +1,8 @@
 """Keeps the previous offsets of commits that the high watermark has not passed yet.
 
 For decisions, a commit counts as soon as it is in the log; for clients that fetch offsets, only
-when it is replicated (Kafka's "pending" commits). Therefore, the last replicated value is kept in
-addition to the newest one as long as they differ.
+when it is replicated (Kafka's "pending" commits). Therefore, both the last replicated value and the
+newest one are kept as long as they differ.
 
 Invariant: a place is in `_before` exactly while `_records` has a record of it at or above the last
 given high watermark, so the number of unreplicated records bounds its size.
@@ -20,8 +20,8 @@ Place = tuple[str, int]
 Stored = tuple[int, int, str, int, int, int]
 """The fields of `Committed`. The garbage collector does not track plain tuples of numbers and text.
 
-With objects of a class, a million offsets would stop the broker for a third of a second at each
-full collection.
+As class instances, a million offsets would stop the broker for a third of a second at each full
+collection.
 """
 
 LOG_OFFSET: Final = 5
@@ -33,7 +33,7 @@ _NONE: Final[Mapping[Place, Stored | None]] = {}
 class _Record(NamedTuple):
     offset: int
     name: tuple[str, Place]
-    stored: Stored | None  # None: a tombstone
+    stored: Stored | None  # None for a tombstone
 
 
 class Unreplicated:

@@ -1,9 +1,9 @@
 """Decides the next step in moving a replica to another log directory (KIP-113). Pure.
 
 The future replica copies batches from the current one, which continues to serve clients. It is
-flushed from time to time, so that the end of the move never waits long for the disk. Once it has
-all but the last few batches, it is prepared: it is flushed and entered in the checkpoints of its
-directory. Then it gets the rest within one turn of the event loop and replaces the current replica.
+flushed periodically, so the end of the move never waits long for the disk. Once only the last few
+batches are missing, it is prepared: flushed, and entered in its directory's checkpoints. It then
+receives the rest within one turn of the event loop and replaces the current replica.
 
     StartAt*    the current replica begins after the end of the future one
     RaiseStart  records were deleted
@@ -37,7 +37,7 @@ class Copy(NamedTuple):
 
 
 class StartAt(NamedTuple):
-    """A step: empty the future replica, which then starts at this offset."""
+    """A step: empty the future replica and start it at this offset."""
 
     offset: int
 
@@ -55,7 +55,7 @@ class Flush(NamedTuple):
 class Prepare(NamedTuple):
     """A step: flush the future replica, write its directory's checkpoints, call `on_prepared`.
 
-    Alternatively, call only `on_flushed`, to have this step repeated.
+    Calling only `on_flushed` instead repeats this step.
     """
 
 
@@ -64,23 +64,23 @@ class Switch(NamedTuple):
 
 
 Step = Copy | StartAt | RaiseStart | Flush | Prepare | Switch
-"""The steps, which differ only by type."""
+"""The steps, distinguished only by type."""
 
 
 class DirectoryMove:
-    """A move, from its start or from the broker's start."""
+    """A move, tracked from its start or the broker's."""
 
     __slots__ = ("_is_close", "_is_prepared", "_unflushed_bytes")
 
     def __init__(self) -> None:
         self._unflushed_bytes = 0
-        self._is_close = False  # the last step reached the end of the current replica at that time
+        self._is_close = False  # the last step reached what was then the end of the current replica
         self._is_prepared = False
 
     def next_step(self, current: Bounds, future: Bounds) -> Step:
-        """Return the next step for the replicas in their present state."""
-        # Retention or DeleteRecords has overtaken the copy, so nothing that it contains is served
-        # now.
+        """Return the next step, given the present state of the replicas."""
+        # Retention or DeleteRecords has overtaken the copy: none of its records are served any
+        # more.
         if future.log_end_offset < current.log_start_offset:
             self._is_close = False
             return StartAt(current.log_start_offset)
@@ -91,8 +91,8 @@ class DirectoryMove:
             return Flush()
         if future.log_end_offset < current.log_end_offset and not self._is_close:
             return Copy(future.log_end_offset)
-        # The checkpoints of the directory must list the replica before the switch, so that a start
-        # after a crash finds its recovery point and high watermark there.
+        # The directory's checkpoints must list the replica before the switch: a start after a crash
+        # reads its recovery point and high watermark from them.
         return Switch() if self._is_prepared else Prepare()
 
     def on_copied(self, size_bytes: int, *, reached_end: bool) -> None:

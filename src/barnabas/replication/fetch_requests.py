@@ -4,9 +4,9 @@
     incremental    id n, epoch 1, 2, ...                    the partitions moved, added or removed
 
 Invariant: for a partition that is neither `changed` nor `gone`, the leader's session has the state
-that this follower wants. Therefore, a request contains the partitions that changed since the
-previous request, and none of a thousand idle ones. After any session error, the next request is a
-full one. The leader's side is `fetch_session`.
+that this follower wants. Therefore, a request lists only the partitions that changed since the
+previous one, however many are idle. After any session error, the next request is a full one. The
+leader's side is `fetch_session`.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class _Entry:
         self.name = name
         self.topic_id = topic_id
         self.start: FetchFrom | None = None
-        self.sent: FetchFrom | None = None  # the last fetch sent to the leader; None: nothing yet
-        # This object is reused, because each request is encoded before the next change.
+        self.sent: FetchFrom | None = None  # the last fetch sent to the leader, if any
+        # Reusing this object is safe: each request is encoded before the next change.
         self.wanted = FetchPartition(partition=name.partition, partition_max_bytes=max_bytes)
 
     def move(self, start: FetchFrom) -> None:
@@ -114,7 +114,7 @@ class FetchRequests:
         return len(self._entries)
 
     def limit(self, limits: Limits) -> None:
-        """Apply these limits from now on."""
+        """Apply these limits from the next request on."""
         if limits.partition_max_bytes != self._limits.partition_max_bytes:
             for entry in self._entries.values():
                 entry.wanted.partition_max_bytes = limits.partition_max_bytes
@@ -124,9 +124,9 @@ class FetchRequests:
     # --- what is wanted --------------------------------------------------------------------------
 
     def want(self, name: TopicPartition, topic_id: bytes, start: FetchFrom) -> None:
-        """Fetch the partition from `start` on, from the next request on."""
+        """Fetch the partition from `start`, beginning with the next request."""
         entry = self._entries.get(name)
-        # The topic was deleted and recreated under its name (KIP-516).
+        # The topic was deleted and recreated under the same name (KIP-516).
         if entry is not None and entry.topic_id != topic_id:
             self.forget(name)
             entry = None
@@ -138,7 +138,7 @@ class FetchRequests:
             entry = _Entry(name, topic_id, self._limits.partition_max_bytes)
             self._entries[name] = entry
             self._file(entry)
-        # The leader's session has it in this state, or the next request will report it.
+        # The leader's session matches this state, or the next request will report it.
         elif entry.start == start:
             return
         entry.move(start)
@@ -155,7 +155,7 @@ class FetchRequests:
         del partitions[name.partition]
         if not partitions:
             del self._by_topic[key]
-        # Only partitions that the leader knows need to be listed as forgotten.
+        # Only a partition that was sent to the leader has to be listed as forgotten.
         if entry.sent is not None:
             self._gone[name] = entry.topic_id
 
@@ -174,7 +174,7 @@ class FetchRequests:
     def next(self, requester: Requester) -> tuple[FetchRequest, int]:
         """Build the next request, and return it with its version.
 
-        The request must be encoded before the next change, because it shares the live entries.
+        Encode it before the next change: it shares the live entries.
         """
         version = self._version(requester.version)
         limits = self._limits
@@ -207,14 +207,14 @@ class FetchRequests:
         return request, version
 
     def _version(self, highest: int) -> int:
-        """Return the highest possible version; without topic ids while a partition has no id."""
+        """Return the highest usable version: one without topic ids if any partition lacks an id."""
         uses_topic_ids = highest >= _TOPIC_IDS
         if uses_topic_ids and NO_TOPIC_ID in self._by_topic:
             uses_topic_ids = False
         elif uses_topic_ids and not self._uses_topic_ids:
             uses_topic_ids = all(each.topic_id != NO_TOPIC_ID for each in self._entries.values())
-        # A session uses either ids or names throughout; the leader rejects a change within a
-        # session (FETCH_SESSION_TOPIC_ID_ERROR), so a new session begins.
+        # A session uses either ids or names throughout; the leader rejects a switch
+        # (FETCH_SESSION_TOPIC_ID_ERROR), so start a new session.
         if uses_topic_ids != self._uses_topic_ids:
             self._uses_topic_ids = uses_topic_ids
             self._by_topic = {}
@@ -244,7 +244,7 @@ class FetchRequests:
         if response.error_code != NONE:
             error = error_for_code(response.error_code)
             session_id = self._session_id
-            # The leader has evicted the session, so there is no need for a request to close it.
+            # The leader has evicted the session, so no request is needed to close it.
             if error is FetchSessionIdNotFound:
                 self._session_id = NO_SESSION
             self.reset_session()

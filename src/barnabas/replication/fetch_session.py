@@ -8,7 +8,7 @@
 
 Invariant: a partition that is not in `changed` has nothing new for the reader: no bytes from its
 fetch offset on, no error and no new bounds. Therefore, a response only has to check the partitions
-in `changed`. For this, each session partition subscribes to its log (`Place`).
+in `changed`. To keep it current, each session partition subscribes to its log (`Place`).
 
 Partitions are read in the order of `changed`. A partition that returned data moves to the end, so
 that it does not keep the others waiting.
@@ -88,8 +88,7 @@ class SessionPartition:
     def watch(self, place: Place) -> None:
         """Subscribe to the changes of a place.
 
-        If the session has ended, which may happen while one of its requests is in progress, this
-        does nothing.
+        Do nothing if the session has ended, possibly while one of its requests was in progress.
         """
         if place is not self._place and not self._session.is_closed:
             self.unwatch()
@@ -159,7 +158,7 @@ class FetchSession:
         self._grants: object | None = None
 
     def update(self, topics: Sequence[FetchTopic], forgotten: Sequence[ForgottenTopic]) -> None:
-        """Add or update a request's partitions, and then drop those that it forgets."""
+        """Add or update a request's partitions, then drop the ones it forgets."""
         for topic in topics:
             name = topic.topic_id if self.uses_topic_ids else topic.topic
             for wanted in topic.partitions:
@@ -193,12 +192,12 @@ class FetchSession:
     def on_answered(
         self, partition: SessionPartition, high_watermark: int, log_start_offset: int
     ) -> None:
-        """Note the bounds sent to the reader. With an error they are -1, so its end is sent too."""
+        """Note the bounds sent to the reader: -1 with an error, so that its end is a change."""
         partition.high_watermark = high_watermark
         partition.log_start_offset = log_start_offset
 
     def on_served(self, partition: SessionPartition) -> None:
-        """Note that the partition returned bytes, so that it is read last next time."""
+        """Note that the partition returned bytes; the next request reads it last."""
         del self.changed[partition]
         self.changed[partition] = None
 
@@ -211,11 +210,11 @@ class FetchSession:
 
 
 class FetchSessions:
-    """All sessions of a broker, at most `slots` of the most useful ones.
+    """All sessions of a broker: at most `slots`, the most useful ones.
 
-    A new session takes a free slot, the slot of a session that was not used for two minutes, or
-    that of a less valuable session that is older than two minutes (consumers are less valuable than
-    followers, and few partitions than many). A follower takes a consumer's slot at any age.
+    A new session takes a free slot, that of a session unused for two minutes, or that of a less
+    valuable session more than two minutes old (a consumer's is less valuable than a follower's, and
+    a small one than a large one). A follower takes a consumer's slot at any age.
     """
 
     __slots__ = ("_new_id", "_partition_count", "_sessions", "slots")
@@ -250,8 +249,7 @@ class FetchSessions:
         if len(self._sessions) >= self.slots and not self._evict(is_privileged, count, now_ms):
             return None
         session_id = self._new_id()
-        # Use a random id, as in Kafka, so that the id of a session from before a restart is hardly
-        # ever reused.
+        # As in Kafka, ids are random, so one from before a restart is hardly ever reused.
         while session_id in self._sessions or session_id == NO_SESSION:
             session_id = self._new_id()
         session = FetchSession(session_id, uses_topic_ids, is_privileged, now_ms)
@@ -294,13 +292,13 @@ class FetchSessions:
             session.waiter.wake()
         session.epoch = next_epoch(session.epoch)
         session.used_ms = now_ms
-        # Move the session to the end of the order of use, for `_evict`.
+        # Make the session the most recently used one, for `_evict`.
         del self._sessions[session.session_id]
         self._sessions[session.session_id] = session
         return session
 
     def close(self, session_id: int) -> None:
-        """Close the session with that id, if there is one."""
+        """Close the session with that id, if any."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._partition_count -= len(session.partitions)

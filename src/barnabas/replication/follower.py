@@ -126,10 +126,11 @@ def aligned_offset(log: OwnLog, leaders: EpochEnd, high_watermark: int) -> Align
     if leaders.epoch == NO_EPOCH:
         # or the leader does not send them
         return Aligned(min(leaders.end_offset, end), is_final=True)
-    # This is the largest own epoch not above the leader's. A follower may have skipped epochs that
-    # the leader has, or may have epochs that the leader never had.
+    # The largest epoch of this log that is not above the leader's. A follower may have skipped
+    # epochs that the leader has, or may have epochs that the leader never had.
     epoch, own_end = log.epoch_end_offset(leaders.epoch)
-    # All own epochs are later than the leader's, so nothing above the leader's end can be equal.
+    # Every epoch of this log is later than the leader's, so nothing above the leader's end can be
+    # equal.
     if own_end == UNKNOWN_OFFSET:
         return Aligned(min(leaders.end_offset, end), is_final=True)
     if epoch != leaders.epoch:
@@ -153,7 +154,7 @@ class Follower:
         self._requested: FetchFrom | None = None
 
     def on_log_moved(self, log: OwnLog) -> None:
-        """Use this other log object from now on; its content is the same."""
+        """Switch to this log object, which has the same content."""
         self._log = log
 
     def fetch_from(self) -> FetchFrom:
@@ -208,15 +209,14 @@ class Follower:
         if requested is None or not self._is_current(requested):
             return Ignore()
         end = self._log.log_end_offset
-        # After an unclean election, the leader has fewer records. Kafka truncates to its end here,
-        # too.
+        # After an unclean election, the leader has fewer records. Like Kafka, truncate to its end.
         if latest < end:
             return self._cut(latest)
         if earliest > end:
             # The leader has already deleted the next records.
             self.partition.on_started_at(earliest)
             return StartAt(earliest)
-        return Wait(self._backoff_ms)  # it is back in range
+        return Wait(self._backoff_ms)  # the offset is back in range
 
     def _is_current(self, sent: FetchFrom) -> bool:
         if self.partition.is_leader or sent.leader_epoch != self.partition.leader_epoch:
@@ -226,7 +226,7 @@ class Follower:
 
     def _align(self, sent: FetchFrom, leaders: EpochEnd) -> Step:
         if sent == self._diverged:
-            # The truncation has removed nothing, so back off before asking the leader again.
+            # The truncation removed nothing, so back off before asking the leader again.
             self._diverged = None
             return Wait(self._backoff_ms)
         self._diverged = sent
@@ -235,7 +235,7 @@ class Follower:
     def _cut(self, offset: int) -> Truncate | StartAt:
         partition = self.partition
         lost = max(0, partition.high_watermark - offset)
-        # Nothing in this log is valid, so as in Kafka, it is emptied and starts at that offset.
+        # Nothing in this log is valid. As in Kafka, empty it and start it at that offset.
         if offset < self._log.log_start_offset:
             partition.on_started_at(offset)
             return StartAt(offset, lost)

@@ -26,13 +26,13 @@ class FollowerFetch(NamedTuple):
 
 
 class Lag(NamedTuple):
-    """How far a replica was behind when its leader decided about its place in the ISR."""
+    """How far behind a replica was when its leader decided whether it belongs in the ISR."""
 
     replica: int
     records: int
-    """Behind the leader's log end; -1: the replica has not fetched in this leader epoch."""
+    """The distance to the leader's log end; -1 if it has not fetched in this leader epoch."""
     behind_ms: int
-    """The time since it last had all of the leader's records; -1: it never had in this epoch."""
+    """The time since it last had all of the leader's records; -1 if it never did in this epoch."""
     allowed_ms: int
     """The leader's `replica.lag.time.max.ms`."""
 
@@ -71,7 +71,7 @@ class FollowerState:
         self.last_fetch = fetch
         self.log_start_offset = fetch.log_start_offset
         self.broker_epoch = fetch.broker_epoch
-        # It has every record that exists now.
+        # It has every record that exists.
         if offset >= leader_end:
             self.caught_up_at_ms = max(self.caught_up_at_ms, now_ms)
         # The follower has every record that existed at its previous fetch, so it was caught up then
@@ -83,7 +83,7 @@ class FollowerState:
         self.fetched_at_ms = now_ms
 
     def lag(self, replica: int, leader_end: int, now_ms: int, allowed_ms: int) -> Lag:
-        """Return how far it is behind."""
+        """Return how far behind the follower is."""
         end, since_ms = self.log_end_offset, self.caught_up_at_ms
         return Lag(
             replica,
@@ -93,5 +93,5 @@ class FollowerState:
         )
 
     def is_caught_up(self, leader_end: int, now_ms: int, lag_time_max_ms: int) -> bool:
-        """Return whether the follower has everything now, or had everything recently enough."""
+        """Return whether the follower has every record, or had every record recently enough."""
         return self.log_end_offset >= leader_end or now_ms - self.caught_up_at_ms <= lag_time_max_ms

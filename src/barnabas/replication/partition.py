@@ -181,7 +181,7 @@ class Partition:
 
     @property
     def is_changing_isr(self) -> bool:
-        """Is true while a proposal is pending at the controller."""
+        """Whether a proposal is pending at the controller."""
         return self._proposed is not None
 
     # --- what changes around it ------------------------------------------------------------------
@@ -209,7 +209,7 @@ class Partition:
         return self._advance()
 
     def on_log_start_moved(self, offset: int) -> None:
-        """Note that the log now starts here, because of retention or DeleteRecords."""
+        """Note the log's new start offset after retention or DeleteRecords."""
         self._log_start_offset = offset
 
     # --- what the controller says ----------------------------------------------------------------
@@ -225,7 +225,7 @@ class Partition:
         assert state.leader == self.broker_id, state
         assert state.leader_epoch >= self.leader_epoch, "an old LeaderAndIsr must not get here"
         self._now_ms = max(self._now_ms, now_ms)
-        # In a new epoch, it is unknown what followers have until they fetch in it (KIP-101). A
+        # In a new epoch, a follower's log end is unknown until its first fetch (KIP-101). A
         # follower must reach the log end at the start of the epoch before it may join (RE-8).
         if state.leader_epoch > self.leader_epoch:
             assert log_end_offset >= self.high_watermark, (
@@ -241,8 +241,7 @@ class Partition:
                 return []
         self._take_over(state)
         self.is_leader = True
-        # Members of the ISR may lag for the usual time from now on; other replicas have never
-        # caught up.
+        # ISR members may lag for the usual time from now on; other replicas have never caught up.
         known = self._followers
         self._followers = {
             replica: known.get(replica)
@@ -253,7 +252,7 @@ class Partition:
         return self._advance()
 
     def become_follower(self, state: PartitionImage) -> None:
-        """Stop leading, and reject clients from now on."""
+        """Stop leading, and reject clients."""
         assert state.leader != self.broker_id, state
         assert state.leader_epoch >= self.leader_epoch, "an old LeaderAndIsr must not get here"
         self._take_over(state)
@@ -315,10 +314,10 @@ class Partition:
     def kept_up(self, requested_at_ms: Callable[[int], int | None], now_ms: int) -> list[Effect]:
         """Before the log grows, note when followers that have all of it last sent a request.
 
-        `requested_at_ms` returns the time of the last request in a follower's fetch session, if it
-        has one. An idle partition is not in these requests, but it is in the session. As in Kafka,
-        a session's request counts for all of its partitions. A follower that has sent no request
-        since gets no additional time to lag.
+        `requested_at_ms` returns the time of the last request in a follower's fetch session, if
+        any. Such requests omit idle partitions, but as in Kafka, each one counts for every
+        partition in the session. A follower that has sent no request since gets no additional time
+        to lag.
         """
         effects: list[Effect] = []
         for replica, follower in self._followers.items():
@@ -469,7 +468,8 @@ class Partition:
     def on_copied(self, log_end_offset: int, leader_high_watermark: int) -> list[Advance]:
         """Note that the follower's log has grown to this end, and adopt the leader's HW (RE-6).
 
-        A new leader's HW may be lower; keep this HW, because committed records stay committed.
+        A new leader's HW may be lower; keep the higher one, because committed records stay
+        committed.
         """
         assert not self.is_leader, "a leader's watermark is its own"
         self.log_end_offset = log_end_offset
@@ -481,13 +481,13 @@ class Partition:
         return [Advance(high_watermark)]
 
     def on_truncated(self, log_end_offset: int) -> None:
-        """Note that the follower's log now ends here, below its HW only after unclean elections."""
+        """Note the log end after a truncation: below the HW only after an unclean election."""
         assert not self.is_leader, "a leader's log never shrinks"
         self.log_end_offset = log_end_offset
         self.high_watermark = min(self.high_watermark, log_end_offset)
 
     def on_started_at(self, offset: int) -> None:
-        """Note that the follower's log is empty and starts here."""
+        """Note that the follower's log was emptied and starts at this offset."""
         assert not self.is_leader, "a leader's log never shrinks"
         self._log_start_offset = self.high_watermark = self.log_end_offset = offset
 
@@ -515,7 +515,7 @@ class Partition:
         ]
 
     def low_watermark(self, live: Container[int]) -> int:
-        """Return the smallest log start offset of the live replicas; -1 while one is unknown."""
+        """Return the smallest log start offset of the live replicas; -1 while any is unknown."""
         smallest = self._log_start_offset
         for replica, follower in self._followers.items():
             if follower.log_start_offset < smallest and replica in live:

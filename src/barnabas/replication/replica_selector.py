@@ -1,8 +1,8 @@
 """Selects the replica that a consumer with a rack reads from (KIP-392, RE-2).
 
-It is the leader if the leader is in the consumer's rack or no in-sync replica there has the offset.
-Otherwise, it is the follower there with the largest log end; in a tie, the one that caught up last,
-then the one with the larger id. This is Kafka's RackAwareReplicaSelector.
+The leader is used if it is in the consumer's rack, or if no in-sync replica in that rack has the
+offset. Otherwise, it is the follower in that rack with the largest log end; a tie goes to the one
+that caught up last, then to the larger id. This is Kafka's RackAwareReplicaSelector.
 """
 
 from __future__ import annotations

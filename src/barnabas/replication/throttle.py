@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections import deque
 
 NO_LIMIT = 2**63 - 1
-_MOST_LISTS = 1_000  # the most parsed lists kept; beyond this, the cache is cleared
+_MOST_LISTS = 1_000  # the maximum number of parsed lists; beyond it, the cache is cleared
 
-Window = tuple[int, int]  # (when the window began in ms, its bytes)
+Window = tuple[int, int]  # (the window's start in ms, its bytes)
 
 
 class Throttle:
@@ -61,7 +61,7 @@ class Throttle:
             windows.append((now_ms, size_bytes))
 
     def wait_ms(self, now_ms: int, more_bytes: int = 0) -> int:
-        """Return 0 if more may be copied, otherwise the minimum delay.
+        """Return the minimum delay before more may be copied, or 0.
 
         `more_bytes` are being copied but not recorded yet.
         """

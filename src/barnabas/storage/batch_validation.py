@@ -7,7 +7,7 @@
     is in doubt        (see `records.plausibility`)
     a coordinator's    `admit_own`: size; `admit_marker`: checksum, and that it is a marker
 
-Errors are the same as Kafka's, because clients react to them. This module does not know whether a
+Errors are the same as Kafka's, because clients react to them. This module cannot tell whether a
 transactional batch belongs to an open transaction; the caller must check that if
 `is_transactional`.
 """
@@ -93,12 +93,12 @@ class Limits(NamedTuple):
 
     @property
     def needs_preparation(self) -> bool:
-        """Is true if `prepare` must check the records before the append."""
+        """Whether `prepare` must check the records before the append."""
         return self.codec != _PRODUCERS_CODEC or self.needs_walk
 
     @property
     def needs_walk(self) -> bool:
-        """Is true if each record must be checked, regardless of the codec."""
+        """Whether each record must be checked, regardless of the codec."""
         return (
             self.needs_key
             or self.timestamp_before_max_ms != _UNBOUNDED_MS
@@ -222,7 +222,7 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
 
 
 def _refuse(records: memoryview, header: BatchHeader) -> None:
-    """Raise the error of an invalid batch."""
+    """Raise the error for an invalid batch."""
     # The checks are in Kafka's order, so that a batch with several faults gets the same error.
     if header.magic != 2:
         raise InvalidRecord(f"a batch has magic {header.magic}; only 2 may be produced")

@@ -2,7 +2,7 @@
 
 The event loop owns a log's segments: it appends to them and closes their files. A thread therefore
 works on copies of them, with their current sizes, and opens and closes the files itself. The data
-that it reads is in the page cache when the event loop needs it. If a file is removed in the
+that it reads is in the page cache by the time the event loop needs it. If a file is removed in the
 meantime, the lookup raises OSError; if a file is truncated, it raises CorruptData. The caller then
 checks whether the log has changed, and retries.
 """
@@ -79,7 +79,7 @@ def timestamp_lookup(log: Log, timestamp_ms: int) -> Lookup:
 def newest_lookup(log: Log) -> Lookup:
     """Find the first record with the largest timestamp, at or above the log start.
 
-    The result is None if no record there has a timestamp.
+    The result is None if no such record has a timestamp.
     """
     return Lookup(log, partial(_find_newest, log.log_start_offset))
 

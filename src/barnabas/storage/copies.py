@@ -29,7 +29,7 @@ class Copy(NamedTuple):
     records: memoryview
     header: BatchHeader
     marker: Marker | None
-    """The transaction marker in the batch, if the batch is one."""
+    """The transaction marker that the batch contains, if any."""
 
 
 UNKNOWN_BOUND = 2**63 - 1
@@ -64,7 +64,7 @@ def check_copies(
                 f"leader's high watermark is {high_watermark}"
             )
         is_behind_gap = first_offset > next_offset and header.magic == _WITH_BASE_OFFSET
-        # No leader sends records that are in the log already, or decreasing offsets.
+        # No leader sends decreasing offsets, or records that the log already contains.
         if header.last_offset < next_offset or header.last_offset_delta < 0:
             raise CorruptData(
                 f"a batch ends at {header.last_offset}, but the log ends at {next_offset}"

@@ -8,7 +8,7 @@
     recovery-point-offset-checkpoint    the offset below which each partition is certainly on disk
     replication-offset-checkpoint       high watermarks
     log-start-offset-checkpoint         the start of each partition, if not its first segment's
-    .barnabas_pulse                     written now and then in a cluster, to notice a hung disk
+    .barnabas_pulse                     written periodically in a cluster, to notice a hung disk
     .barnabas_topic_ids                 the topic ids of the newest partitions
     .barnabas_moves                     the partitions that are being moved here
     cleaner-offset-checkpoint           the offset below which each compacted partition is clean

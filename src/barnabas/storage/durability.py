@@ -47,7 +47,7 @@ class Unsynced(NamedTuple):
 
 
 class Durability:
-    """The recovery point of a log, and its files that are not durable yet."""
+    """A log's recovery point, and its files that are not durable yet."""
 
     __slots__ = (
         "_aging_from",

@@ -80,7 +80,7 @@ class EntryFile:
 
     def truncate(self, count: int) -> None:
         """Keep the first `count` entries. The next `write_out` truncates the file."""
-        # Only entries in memory are removed, because the file has none of these.
+        # Only entries in memory are removed; none of them is in the file.
         if count >= self._stored:
             if self._pending is not None:
                 del self._pending[(count - self._stored) * self._entry.size :]

@@ -1,4 +1,4 @@
-"""Keeps the leader epochs of a log with their start offsets (KIP-101, KIP-279).
+"""Maintains a log's leader epochs and their start offsets (KIP-101, KIP-279).
 
 The list of (epoch, start offset) is stored in `leader-epoch-checkpoint`. Replicas truncate by this
 list, never by the high watermark. Invariant: epochs and start offsets are both strictly increasing,
@@ -6,7 +6,7 @@ so a new epoch replaces an epoch without records.
 
 Changes stay in memory until `save`, so role changes and truncations do not wait for the disk. The
 file only has to be correct below the recovery point, so it is written before the recovery point
-moves. Above that, the list is rebuilt from the batches after a crash.
+moves. Above it, the list is rebuilt from the batches after a crash.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class LeaderEpochs:
         return EpochEntry(entries[i - 1].epoch if i else epoch, entries[i].start_offset)
 
     def truncate_from_end(self, offset: int) -> None:
-        """Remove epochs that begin at or after the offset, because the log ends there."""
+        """Remove epochs that begin at or after the offset, the log's new end."""
         kept = [entry for entry in self._entries if entry.start_offset < offset]
         if len(kept) != len(self._entries):
             self._entries = kept

@@ -44,7 +44,7 @@ class Space(NamedTuple):
 
 
 class File(SharedFile, Protocol):
-    """An open file. The opener has one reference, and drops it with `release`."""
+    """An open file. The opener holds one reference, and drops it with `release`."""
 
     def write(self, position: int, data: Bytes) -> None:
         """Write all of `data` at `position`. After an OSError, any part may have been written."""
@@ -79,7 +79,7 @@ class Files(Protocol):
     def open(self, path: Path, *, create: bool = False) -> File: ...
 
     def read(self, path: Path) -> bytes:
-        """Read a whole small file. Raises FileNotFoundError if there is none."""
+        """Read a whole small file. Raises FileNotFoundError if it is missing."""
         ...
 
     def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:

@@ -86,8 +86,8 @@ class Coordinators(ReplicaListener):
         return self._transactions
 
     def families(self) -> Iterator[Family]:
-        """Yield the metrics of groups and transactional ids coordinated here, without loading
-        anything.
+        """Yield metrics of the groups and transactional ids coordinated by this broker; load
+        nothing.
         """
         if self._groups is not None:
             machines = [shard.machine for shard in self._groups.ready]

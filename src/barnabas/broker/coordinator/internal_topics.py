@@ -80,7 +80,7 @@ class InternalTopics:
             (outcome,) = await self._create_topics([topic])
         except KafkaError as error:
             outcome = error
-        # Another broker has created the topic in the meantime.
+        # Meanwhile, another broker has created the topic.
         if isinstance(outcome, TopicAlreadyExists):
             self._refused.pop(name, None)
             return

@@ -50,8 +50,8 @@ class PlacedMarker(NamedTuple):
     def when_committed(self) -> asyncio.Future[None]:
         """Return a future that is done once the marker is committed and `on_committed` has run.
 
-        The future fails as for `Replica.wait_for`. `on_committed` is called even if nothing awaits
-        the future, because the marker is in the log.
+        The future fails like that of `Replica.wait_for`. `on_committed` is called even if nothing
+        awaits the future, because the marker is in the log.
         """
 
         def on_reached(future: asyncio.Future[None]) -> None:

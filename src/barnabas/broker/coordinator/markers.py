@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.1, 1.0
-_AT_ONCE = 200  # markers, before other tasks get a turn
+_AT_ONCE = 200  # markers written before other tasks get a turn
 
 
 class MarkerRoutes(NamedTuple):
@@ -47,7 +47,7 @@ class MarkerRoutes(NamedTuple):
     append: MarkerAppend
     """Appends markers to partitions that this broker leads."""
     channels: MarkerChannels | None
-    """Sends markers to other brokers; None if there are none."""
+    """Sends markers to other brokers; None on a standalone broker."""
 
 
 class MarkerWriter:
@@ -171,7 +171,7 @@ class _Sending:
         done = []
         refused = []
         for topic_partition, error in errors.items():
-            # As in `attempt`, a later producer epoch has written there.
+            # As in `attempt`, a later producer epoch has written to the partition.
             if error is None or isinstance(error, InvalidProducerEpoch):
                 done.append(topic_partition)
             elif isinstance(error, TransactionCoordinatorFenced):

@@ -147,8 +147,7 @@ class Joined(Staged):
         return self.at_once() or self.until_answered()
 
     async def until_answered(self) -> Message:
-        # Await them one by one: if the client disconnects, no coroutine may be left that was
-        # never awaited.
+        # Await them one by one: if the client disconnects, no coroutine may remain unawaited.
         return self._join([await _answer_of(each) for each in self._outcomes])
 
 

@@ -39,9 +39,8 @@ class ProducerIds:
     async def next_from_new_block(self) -> int:
         """Return the next id; if none is left, take one new block for all waiting callers.
 
-        If the metadata store does not respond soon, this raises CoordinatorLoadInProgress, as in
-        Kafka, because old producers treat any other error as fatal; the block is still used when it
-        arrives.
+        If the metadata store does not respond soon, raises CoordinatorLoadInProgress, as in Kafka:
+        old producers treat any other error as fatal. The block is used when it arrives.
         """
         deadline = asyncio.get_running_loop().time() + _PATIENCE_S
         # Loop, because other waiting callers may have used up the whole block.
@@ -63,4 +62,4 @@ class ProducerIds:
 
     def _taken(self, taking: asyncio.Task[None]) -> None:
         self._taking = None
-        retrieve_error(taking)  # there may be no request left waiting for it
+        retrieve_error(taking)  # perhaps no request is waiting for it any more

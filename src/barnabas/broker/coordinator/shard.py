@@ -143,7 +143,7 @@ class Shard(Generic[M]):
             decision = decide(self.machine, ticket, now)
             failure = self._carry_out(decision, now)
             if decision.records:
-                self._context.write_soon()  # the response may not wait for these records
+                self._context.write_soon()  # the response might not wait for these records
             if failure is not None:
                 self._failed(self.replica, failure)
         return reply.at_once() or reply
@@ -234,7 +234,7 @@ class Shard(Generic[M]):
             builder, producer_id = BatchBuilder(self._context.codec), NO_PRODUCER_ID
         else:
             producer_id = producer.producer_id
-            # Sequence numbers are not checked here, but Kafka's cleaner rejects a batch without
+            # Nothing checks these sequence numbers, but Kafka's cleaner rejects a batch without
             # them.
             builder = BatchBuilder(
                 self._context.codec, producer_id, producer.producer_epoch, 0, is_transactional=True

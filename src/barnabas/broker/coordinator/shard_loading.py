@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 Decode = Callable[[bytes | None, bytes | None], InternalRecord]
 
 _SLICE_S = 0.004  # seconds of event loop time before other tasks get a turn
-_LOOK_EVERY = 32  # records, between two checks of the clock
+_LOOK_EVERY = 32  # records between checks of the clock
 
 
 async def replay(

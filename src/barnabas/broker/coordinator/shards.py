@@ -30,7 +30,7 @@ from barnabas.errors import (
 
 _log = logging.getLogger(__name__)
 
-_AGAIN_AFTER_S = 1.0  # retry interval without a file descriptor
+_AGAIN_AFTER_S = 1.0  # retry interval when no file descriptor is free
 
 _EXPECTED = (CorruptData, KafkaError, OSError)
 

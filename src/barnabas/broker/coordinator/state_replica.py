@@ -30,7 +30,7 @@ class LogSlice(Protocol):
         ...
 
     def release(self) -> None:
-        """Release the bytes, which are no longer needed."""
+        """Release the bytes once they are no longer needed."""
         ...
 
 

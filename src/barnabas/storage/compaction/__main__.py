@@ -78,7 +78,7 @@ def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:
 
 
 def _exit_with_input(wait_ms: float) -> None:
-    """Wait, but exit if input arrives. The broker sends nothing during a job, so it has died."""
+    """Wait, but exit if input arrives: the broker sends nothing during a job, so it has died."""
     readable, _, _ = select.select([sys.stdin.fileno()], [], [], wait_ms / 1000)
     if readable:
         sys.exit()

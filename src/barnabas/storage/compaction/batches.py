@@ -40,7 +40,7 @@ def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
     if horizon_ms != NO_HORIZON:
         attributes |= DELETE_HORIZON
     if header.has_log_append_time:
-        # All records have the append time, which now has to be in each record.
+        # All records share the append time, which has to be stored in each of them.
         max_timestamp = header.max_timestamp
         base_timestamp = max_timestamp if horizon_ms == NO_HORIZON else horizon_ms
         pieces = _retime(section, sifted, None, max_timestamp - base_timestamp)

@@ -120,9 +120,7 @@ def job_lines(job: Job, producers: Producers) -> Iterator[bytes]:
 
 
 def read_job(lines: Iterator[bytes]) -> tuple[Job, Producers] | None:
-    """Read the next job, or None at the end of the input.
-
-    It is not validated, as the broker wrote it.
+    """Read the next job, which needs no validation; None at the end of the input.
     """
     first = next(lines, None)
     if first is None:
@@ -158,7 +156,7 @@ def _line(value: object) -> bytes:
 def group_sources(job: Job, end_offset: int) -> list[list[Source]]:
     """Group the sources below the offset, in order; each group is merged into one segment.
 
-    Without this, small segments would accumulate. As in Kafka, the log and index sizes before the
+    Without this, small segments would accumulate. As in Kafka, the log and index sizes before
     cleaning count. A group also ends where offsets would not fit into the index's 31 bits and,
     unlike in Kafka, at 64 segments, because the swap of a group is one step of the event loop.
     """

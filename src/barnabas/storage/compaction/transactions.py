@@ -24,7 +24,7 @@ class Transactions:
         """Start at the beginning of the log, whose aborted transactions are `aborted`."""
         self._ahead = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
         self._going: dict[int, Aborted] = {}  # aborted transactions that have begun, by producer
-        self._met: set[int] = set()  # their producers whose data was found
+        self._met: set[int] = set()  # those of them whose data was found
         self._committing: set[int] = set()
 
     def is_aborted(self, header: BatchHeader) -> bool:

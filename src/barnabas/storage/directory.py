@@ -354,7 +354,7 @@ class LogDirectory:
             raise DirectoryError(self.path, cause) from cause
 
     def purge(self) -> None:
-        """Remove deleted replicas that were set aside, also those from before a crash. Slow."""
+        """Remove deleted replicas that were set aside, even before a crash. Slow."""
         for entry in self._files.list(self.path):
             if entry.is_directory and entry.name.endswith(DELETED_SUFFIX):
                 self._files.remove_directory(self.path / entry.name)

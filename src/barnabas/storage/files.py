@@ -217,7 +217,7 @@ class OsFile:
                 read = os.preadv(self._descriptor, (part,), position)
             else:
                 read = len(os.pread(self._descriptor, len(part), position))
-            # The file has been truncated, which the reader will notice.
+            # The file has been truncated; the reader will notice.
             if read == 0:
                 return
             position += read
@@ -332,9 +332,9 @@ def _lock(descriptor: int) -> None:
     """Take a write lock on the whole file that conflicts with a JVM's `FileChannel.tryLock`.
 
     Such locks (POSIX record locks) belong to a process: a second broker in the same process would
-    get one too, and closing any descriptor of the file releases the lock. Linux also has a lock per
-    open file, which conflicts with the POSIX lock and with itself, so Linux uses that. On other
-    systems `_is_open_here` is checked first.
+    acquire it too, and closing any descriptor of the file releases it. Linux also has locks per
+    open file, which conflict with POSIX locks and with one another, so they are used on Linux. On
+    other systems, `_is_open_here` is checked first.
     """
     import fcntl
 
@@ -346,7 +346,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _locks_open_files() -> bool:
-    """Return whether locks per open file are used, which only Linux has."""
+    """Return whether the system locks open files rather than processes, as only Linux does."""
     import fcntl
 
     return sys.platform == "linux" and hasattr(fcntl, "F_OFD_SETLK")
@@ -355,7 +355,7 @@ def _locks_open_files() -> bool:
 def _is_open_here(path: Path) -> bool:
     """Return whether this process has the file open, and therefore holds the lock.
 
-    If so, it must not even reopen the file, because closing that descriptor would release the lock.
+    If so, it must not reopen the file: closing that descriptor would release the lock.
     """
     try:
         wanted = os.stat(path)
@@ -366,5 +366,5 @@ def _is_open_here(path: Path) -> bool:
             if os.path.samestat(os.fstat(int(name)), wanted):
                 return True
         except OSError:
-            continue  # the descriptor that listed them is closed by now
+            continue  # the descriptor that listed them is closed
     return False

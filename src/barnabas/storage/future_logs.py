@@ -1,10 +1,10 @@
-"""Manages future replicas, which are being moved from one log directory to another (KIP-113).
+"""Manages future replicas: replicas on the move between log directories (KIP-113).
 
     <target>/<topic>-<partition>.<32 hex>-future/    the future replica, which gets the batches
     <target>/.barnabas_moves                         durably lists the partition from the start on
     <source>/<topic>-<partition>/                    the current replica, which is served
 
-When the future replica has all batches, it is renamed to the plain name and replaces the current
+Once the future replica has every batch, it is given the plain name and replaces the current
 replica. Once that is durable, the current replica is renamed to `-delete`. Between the two renames,
 and after a crash at that point, both directories have the plain name. The valid replica is then the
 one in the directory whose `.barnabas_moves` contains the partition. Without these rules, a crash
@@ -50,7 +50,7 @@ MOVES = ".barnabas_moves"
 _NO_ID = bytes(16)
 
 Lower = Callable[[LogDirectory, tuple[TopicPartition, ...]], None]
-"""Lowers the checkpoints that exceed a truncated log."""
+"""Lowers any checkpoint that exceeds a truncated log."""
 
 
 class NewFuture(NamedTuple):
@@ -126,7 +126,7 @@ class FutureLogs:
     def found_twice(
         self, name: TopicPartition, one: LogDirectory, other: LogDirectory
     ) -> tuple[LogDirectory, LogDirectory]:
-        """Sort the two directories: the one that the replica has left, then its target.
+        """Sort the two directories: the replica's former one, then its target.
 
         A crash interrupted the move, and `leave_all` completes it. Raises ConfigError if the
         partition was not being moved.
@@ -169,7 +169,7 @@ class FutureLogs:
         """
         for name, path in self._found.pop(directory, []):
             home = current.get(name)
-            # No move needs a second future replica, or one in the current replica's own directory.
+            # No move needs a second future replica, or one in the current replica's directory.
             if name in self._homes or home is directory:
                 self._set_aside(directory, name, path, DELETED_SUFFIX, _NO_ID)
             elif home is not None:
@@ -223,7 +223,7 @@ class FutureLogs:
     def place(self, log: Log, directory: LogDirectory, unique: bytes) -> NewFuture:
         """Choose the path of a log's future replica. `lay_out` may then run in any thread.
 
-        Raises InvalidTopic if no directory can have that name.
+        Raises InvalidTopic if the name is impossible for a directory.
         """
         name = log.topic_partition
         check_directory_name(name)
@@ -260,7 +260,7 @@ class FutureLogs:
         self._logs[new.name], self._homes[new.name] = future, new.directory
 
     def cut(self, name: TopicPartition, offset: int, lower: Lower, *, is_all: bool = False) -> None:
-        """Follow the current replica, which now ends at `offset` (or starts there if `is_all`)."""
+        """Follow the current replica, whose new end is `offset` (its new start if `is_all`)."""
         future = self._logs.get(name)
         if future is None or (future.log_end_offset <= offset and not is_all):
             return
@@ -273,7 +273,7 @@ class FutureLogs:
                 future.unsettled.before_writes = partial(lower, self._homes[name], (name,))
 
     def promote(self, name: TopicPartition, current: Log, source: LogDirectory) -> LogDirectory:
-        """Give the plain name to the future replica, which has all batches of the current one.
+        """Rename the future replica, which has every batch of the current one, to the plain name.
 
         Call `leave` once that is durable. After a DirectoryError, nothing has been promoted.
         """
@@ -329,7 +329,7 @@ class FutureLogs:
     def on_directory_failed(self, failed: LogDirectory, names: Iterable[TopicPartition]) -> None:
         """Note that a directory with these current replicas has gone offline.
 
-        Replicas that are moving from or to it stay unchanged until a start after the repair.
+        Replicas moving from or to it stay unchanged until a start after the repair.
         """
         for name in [*names, *self.names_in(failed)]:
             self._forget(name)
@@ -360,7 +360,7 @@ class FutureLogs:
             raise DirectoryError(directory.path, cause) from cause
 
     def _note(self, directory: LogDirectory, names: set[TopicPartition]) -> None:
-        """Write these names to a directory's file, or remove it if there are none.
+        """Write these names to a directory's file; without names, remove it.
 
         Raises DirectoryError.
         """

@@ -4,8 +4,8 @@
 
 Compaction removes whole batches, so a cleaned segment may end before the next segment begins. A
 segment that lost its end to a power failure looks the same. The cleaned part is therefore made
-durable and recorded here before it is swapped in. Above that offset, every segment ends where the
-next one begins.
+durable and recorded in this file before it is swapped in. Above that offset, every segment ends
+where the next one begins.
 
 This is true only for files that Barnabas writes: Kafka cleans records that it has not flushed, and
 rolls where a batch begins. However, Kafka removes files named `.deleted` before it reads anything

@@ -9,8 +9,8 @@ both indexes, the first column is strictly increasing, so a lookup finds the gre
 below the target (ST-3); the log is scanned from there.
 
 In a full segment, a lookup takes about ten small reads. However, nearly every reader is at the end,
-whose entries are in memory, or continues where an earlier read ended. The last lookup's page of
-entries is therefore cached, and the next lookup starts with it and the page after it.
+whose entries are in memory, or continues from an earlier read. The last lookup's page of entries is
+therefore cached, and the next lookup starts with it and the page after it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class SparseIndex(EntryFile):
 
     def _floor(self, target: int, column: int) -> IndexEntry | None:
         stored = self._stored
-        # Nearly every lookup ends in the newest entries, which are not in the file yet.
+        # Nearly every lookup ends in the newest entries, which are not yet in the file.
         if self._pending:
             found = self._floor_in(self._pending, target, column)
             if found is not None or not stored:
@@ -91,8 +91,7 @@ class SparseIndex(EntryFile):
 
     def _beside_page(self, target: int, column: int) -> tuple[int, int]:
         """Narrow the range that contains the stored entry, using the cached page and the next one.
-
-        The range is empty if the entry is in the page that is then cached.
+        The range is empty if the resulting cached page contains the entry.
         """
         size = self._entry.size
         for is_first in (True, False):

@@ -1,8 +1,8 @@
 """Cleans up unfinished work of an earlier process in a partition's directory.
 
-    *.deleted    replaced or expired, but not removed yet: removed (except the file of `gaps`)
+    *.deleted    replaced or expired, awaiting removal: removed (except the file of `gaps`)
     *.cleaned    output of a compaction that did not finish: removed
-    *.tmp        a small file that does not have its final name yet: removed
+    *.tmp        a small file without its final name: removed
     *.swap       output of a finished compaction whose renames did not finish: finished
 
 A cleaner writes `.cleaned` files, renames all of them to `.swap`, highest base first, removes the

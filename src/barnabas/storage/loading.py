@@ -1,8 +1,6 @@
-"""Tracks the loading of logs at startup, and can interrupt it.
-
-After a crash, each log is read from its recovery point on, at the speed of the disk. Operators must
-be able to see the progress and to stop the loading. Stopping leaves the directory in the same state
-as another crash.
+"""Tracks the loading of logs at startup, and can interrupt it. After a crash, each log is read from
+its recovery point, at the speed of the disk. Operators must be able to follow the progress and to
+stop it. Stopping leaves the directory in the same state as another crash.
 """
 
 from __future__ import annotations
@@ -87,7 +85,8 @@ class Loading:
         self._current = None
 
     def _look(self) -> None:
-        # Between two steps, the files are as after a crash, and the next start loads them again.
+        # Between steps, the files are in the same state as after a crash; the next start loads them
+        # again.
         if self.is_stopped:
             raise LoadingStopped(
                 f"stopped while loading logs: {self._completed}/{self._count} logs in "

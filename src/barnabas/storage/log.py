@@ -1,6 +1,6 @@
 """Implements the log of a partition: appends, reads, truncation, and start and end offsets.
 
-An append follows the order "check, place, stage, write". A valid batch is assigned its offset, and
+An append follows the order "check, place, stage, write". A valid batch is assigned an offset, and
 immediately updates the log's state: log end, indexes and producer sequence. The bytes are buffered
 until `write_staged`, so that all appends in one turn of the event loop take one system call; a read
 writes them first. If a write fails, memory and disk differ. The log has then failed, and all calls
@@ -94,7 +94,7 @@ class Log:
         self.swaps = Swaps(files, directory, self._segments, self._durability)
         self._retention = Retention(files, self._segments, self._durability, self.swaps)
         self.first_dirty_offset = -1
-        """The first offset that is not cleaned; -1 until it has been read from the checkpoint."""
+        """The first offset that is not cleaned; -1 until it is read from the checkpoint."""
         self.gaps = Gaps(files, directory, loaded.gaps_end)
         self.truncation = Truncation(
             files,
@@ -179,7 +179,7 @@ class Log:
         state = self.producer_state
         before = state.producers.check(header)
         if before is not None:
-            # A retry after a lost response succeeds, with the first attempt's offsets (KIP-98).
+            # A retry after a lost response succeeds with the first attempt's offsets (KIP-98).
             time = before.timestamp if self.limits.is_log_append_time else NO_TIMESTAMP
             base_offset, last_offset = before.base_offset, before.last_offset
             return AppendResult(base_offset, last_offset, time, self.log_start_offset, 0, True)
@@ -270,7 +270,7 @@ class Log:
         begins_within = bool(copies) and copies[0].header.base_offset < end_offset
         if begins_within:
             # After DeleteRecords, the leader's log begins within a batch, and this log is empty.
-            # Copy the whole batch, then raise the start to the leader's again.
+            # Copy the whole batch, then raise the start to the leader's.
             self._segments.active.need_descriptors()
             self.start_at(copies[0].header.base_offset)
         for each in copies:
@@ -308,7 +308,7 @@ class Log:
 
     @property
     def has_staged(self) -> bool:
-        """Is true if staged batches are waiting for `write_staged`."""
+        """Whether staged batches are waiting for `write_staged`."""
         return bool(self._segments.active.staged)
 
     def write_staged(self) -> None:
@@ -493,13 +493,13 @@ class Log:
     def remove_discarded(self, now_ms: int) -> int:
         """Remove files discarded long enough ago; return their number. Can run in a thread."""
         if self.health.is_abandoned:
-            return 0  # another log's files may have these names
+            return 0  # these names may belong to another log's files
         return self._segments.discards.remove_due(now_ms)
 
     def finish_swap(self, now_ms: int) -> bool:
         """Finish `swaps.begin`, once the directory has been synced.
 
-        Returns False if in the meantime the log was truncated or some of the segments were removed.
+        Returns False if the log has since been truncated or has lost some of the segments.
         """
         with self._failing():
             return self.swaps.finish(now_ms + self._config.file_delete_delay_ms)
@@ -514,7 +514,7 @@ class Log:
         self.gaps.on_renamed(directory)
 
     def take_over(self, other: Log) -> None:
-        """Take over from a log with the same batches, adopting its producers and epochs."""
+        """Replace a log with the same batches, adopting its producers and epochs."""
         self.producer_state.take_over(other.producer_state)
         self.epochs.take_over(other.epochs)
         with self._failing():
@@ -548,7 +548,7 @@ class Log:
         return calls
 
     def close(self) -> None:
-        """Close cleanly, with the same files as Kafka: the next start need not scan the log."""
+        """Close cleanly, leaving the same files as Kafka: the next start need not scan the log."""
         with self._failing():
             self.swaps.undo()
             self._segments.active.write_out()
@@ -569,9 +569,7 @@ class Log:
     def abandon(self) -> None:
         """Note that the directory is about to be removed or is unreachable.
 
-        From now on, every use raises LogAbandoned.
-
-        Slices that are still referenced stay readable.
+        Every later use raises LogAbandoned. Slices that are still referenced stay readable.
         """
         self.health.abandon()
         self.release()

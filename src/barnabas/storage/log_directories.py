@@ -4,8 +4,8 @@ A directory that fails stays offline: the process does not touch it again, and t
 it if it is usable (KIP-112). The other directories stay online.
 
 All directories belong to one cluster. A crash of the whole machine may lose records. Until the
-cluster has learned of the loss, no stop counts as clean: the next start could not detect the loss
-again.
+cluster has learned of the loss, no stop counts as clean; otherwise, the next start could not detect
+it again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas.types import TopicPartition
 
 
 class LogDirectories:
-    """The directories of `log.dirs`. Iteration yields those that are online."""
+    """The directories of `log.dirs`. Iteration yields the online ones."""
 
     __slots__ = ("_broker_id", "_failures", "_files", "_online", "is_suspect")
 
@@ -69,8 +69,7 @@ class LogDirectories:
     def check_complete(self, name: TopicPartition, *, is_new: bool) -> None:
         """Raise OSError if a log of this name may be in an offline directory.
 
-        A partition that `is_new` cannot be in an offline one, but needs at least one online
-        directory.
+        A partition that `is_new` cannot be in an offline one, but needs an online directory.
         """
         if self._failures and not (is_new and self._online):
             path, reason = next(iter(self._failures.items()))
@@ -131,7 +130,7 @@ class LogDirectories:
         """Return whether the logs are complete.
 
         They may be incomplete after a crash of the machine (`LogDirectory.may_have_lost`), or if a
-        directory is offline or a log is damaged. Then no stop counts as clean until
+        directory is offline or a log is damaged. If they are, no stop counts as clean until
         `on_loss_known`, so that the next start detects the loss again.
         """
         self.is_suspect = bool(self._failures or has_damaged) or any(
@@ -140,7 +139,7 @@ class LogDirectories:
         return not self.is_suspect
 
     def on_loss_known(self, boot_id: bytes) -> None:
-        """Note that the cluster knows of the loss; from now on, the logs count as complete."""
+        """Note that the cluster knows of the loss, after which the logs count as complete."""
         self.is_suspect = False
         for directory in self._online:
             directory.note_boot(boot_id)

@@ -1,8 +1,8 @@
 """Decides whether a log may be used: its disk may have failed, or it may have been abandoned.
 
 After a failed write, memory and disk differ, and a kernel that failed to write a page may drop it
-and report success the next time. A log therefore stays failed until it has been reopened and its
-files have been read. An abandoned log is never used again: it was deleted or moved, or its
+and report success for the next write. A log therefore stays failed until it has been reopened and
+its files have been read. An abandoned log is never used again: it was deleted or moved, or its
 directory has failed.
 """
 
@@ -19,7 +19,7 @@ from barnabas.errors import is_out_of_descriptors
 class LogAbandoned(OSError):
     """The log is no longer in use: it was deleted or moved, or its directory failed.
 
-    During an `await`, another log of that name may have replaced it, so the disk need not be at
+    Another log of that name may have replaced it during an `await`, so the disk need not be at
     fault.
     """
 

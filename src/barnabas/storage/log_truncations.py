@@ -1,15 +1,15 @@
 """Truncates many logs of a broker with one wait for the disk.
 
 A follower whose logs have diverged truncates them on the loop (`begin`), for all partitions in a
-response. The other steps wait for the disk or take a long time, and are done for all logs together:
+response. The other steps are slow or wait for the disk, and are done for all logs together:
 
-    begin    the log has its new end immediately, for readers too
+    begin    the log ends at its new end immediately, even for readers
     learn    on the loop, in steps: reads the log to find the producers at the new end
     settle   in a thread: cuts and syncs the files, and lowers the checkpoints that exceed the logs,
              once for each directory
 
-If a log is written to before that, the write first completes the log's truncation (`Log.settle`),
-so that nothing is written after records that might reappear.
+A write to a log before then first completes the log's truncation (`Log.settle`), so that nothing is
+written after records that might reappear.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class LogTruncations:
     def begin_start_at(self, name: TopicPartition, offset: int) -> None:
         """Empty a log and restart it at an offset; otherwise like `begin`."""
         self._logs[name].start_at(offset, settles=False)
-        # The future replica contains only records that the current replica has lost, so remove them
+        # The future replica contains only records that the current one has lost, so remove them
         # all.
         self._futures.cut(name, offset, self._checkpoints.lower, is_all=True)
         self._lower_checkpoints(name)

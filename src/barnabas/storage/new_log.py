@@ -1,12 +1,12 @@
-"""Creates the files of new logs, on most disks the slowest step.
+"""Creates the files of new logs, the slowest step on most disks.
 
     new = store.place(name, topic_id)     chooses the directory, once
     new.lay_out()                         creates the files; in any thread, and in parallel
-    store.make(name, topic_id, config)    returns the log; creates files that do not exist yet
+    store.make(name, topic_id, config)    returns the log; creates any missing files
     store.topic_ids.write()               writes the topic ids of all new logs to disk with one sync
 
 Nothing may be written to a log before its topic id is on disk. Otherwise, a power failure could
-leave records that may belong to any topic of that name.
+leave records that might belong to any topic of that name.
 """
 
 from __future__ import annotations
@@ -163,11 +163,11 @@ class NewTopicIds:
     def write(self) -> None:
         """Durably write the topic ids of logs created since the last call.
 
-        The ids stay in the file until the logs' own files are durable. Can run in a thread. Raises
-        DirectoryError.
+        The ids stay in `.barnabas_topic_ids` until the logs' own files are durable. Can run in a
+        thread. Raises DirectoryError.
         """
         with self._noting:
-            # Logs that are created while this thread waits are left to the next call.
+            # Leave logs created while this thread waits to the next call.
             made, self._made = self._made, {}
             for directory, ids in made.items():
                 # A damaged log keeps its id in the file, because its own files are not reliable.

@@ -4,8 +4,8 @@
     log-start-offset-checkpoint         the offset where the log begins, if not its first segment's
     replication-offset-checkpoint       the high watermark
 
-A directory's files list the logs in it, including logs that are being moved to it (`future_logs`).
-Damaged logs keep their previous entries.
+A directory's files list the logs in it, including logs being moved to it (`future_logs`). Damaged
+logs keep their previous entries.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class OffsetCheckpoints:
         self.high_watermarks: dict[TopicPartition, int] = {}
 
     def names_in(self, directory: LogDirectory) -> list[TopicPartition]:
-        """List the logs in a directory, except those that are being moved to it."""
+        """List the logs in a directory, except those being moved to it."""
         return [name for name, home in list(self._homes.items()) if home is directory]
 
     def write(self, file: str, directories: Iterable[LogDirectory]) -> None:
@@ -59,7 +59,7 @@ class OffsetCheckpoints:
             try:
                 self.write_in(directory, file)
             except DirectoryError as error:
-                # A failing directory must not prevent writing the other directories' checkpoints.
+                # A failing directory must not keep the others' checkpoints from being written.
                 failures.append(error)
         if failures:
             raise failures[0]
@@ -106,7 +106,7 @@ class OffsetCheckpoints:
                 self.write_in(directory, file)
 
     def _offset(self, directory: LogDirectory, file: str, name: TopicPartition) -> int | None:
-        """Return the offset that the file must contain for a log; None if it needs no line."""
+        """Return the offset that the file must contain for a log; None if no line is needed."""
         is_future = self._futures.home(name) is directory
         log = self._futures.get(name) if is_future else self._logs.get(name)
         if file == HIGH_WATERMARKS:

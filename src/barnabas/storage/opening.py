@@ -72,7 +72,7 @@ class Opening:
         self.topic_ids = directory.topic_ids.read()
 
     def start_of(self, name: TopicPartition) -> Start:
-        """Return what is known about the next log."""
+        """Return the known facts about the next log."""
         loading: Loading | None = self._start.loading
         # If loading was stopped, this raises LoadingStopped.
         if loading is not None:
@@ -111,7 +111,7 @@ class Opening:
             )
 
     def _recover_in_children(self, names: Sequence[TopicPartition]) -> set[TopicPartition]:
-        """Let child processes recover logs if that is faster, and return the recovered logs."""
+        """Recover logs in child processes if that is faster, and return the recovered logs."""
         if self._start.is_clean or self._processes < 2:
             return set()
         # Most starts do not need these modules.

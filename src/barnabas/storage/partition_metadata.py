@@ -3,7 +3,7 @@
     version: 0
     topic_id: AAECAwQFBgcICQoLDA0ODw        base64url without padding; no line end after it
 
-A topic that was deleted and recreated has the same directory names, but another id.
+A recreated topic has the same directory names as the deleted one, but another id.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ the offset of the newest snapshot, and the end offset of the last batch with a p
 truncation above that offset does not change the state.
 
 A snapshot of many producers is written in a thread, so that it does not block the event loop. It
-contains the state as of the time when it became due. It is renamed to its final name once complete,
-unless a truncation below its offset has made it invalid. Until then, or if the broker dies, the
-same state can be restored from the previous snapshot and the log.
+contains the state at the time it became due. It is renamed to its final name once complete, unless
+a truncation below its offset has made it invalid. Until then, or if the broker dies, the same state
+can be restored from the previous snapshot and the log.
 """
 
 from __future__ import annotations
@@ -85,8 +85,7 @@ class ProducerState:
     def take_snapshot(self, offset: int, *, may_wait: bool = False) -> None:
         """Take a snapshot at the log end, `offset`. It is written now or when `writing` is called.
 
-        Raises OSError. Unless it `may_wait`, it replaces any snapshot that is due but not written
-        yet.
+        Raises OSError. Unless it `may_wait`, it replaces any unwritten snapshot.
         """
         is_unwritten = self._due is not None and not self._due.is_written
         if self._snapshot_offset >= offset and (may_wait or not is_unwritten):
@@ -102,7 +101,7 @@ class ProducerState:
         self._snapshot_offset = offset
 
     def void_snapshot(self) -> None:
-        """Drop any unwritten snapshot, because the log is about to be truncated."""
+        """Drop any unwritten snapshot before the log is truncated."""
         if self._due is not None:
             with self._due.lock:
                 self._due.is_void = True

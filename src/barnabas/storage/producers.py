@@ -7,8 +7,8 @@ repeats one of the last five. The response to it contains the offset of the firs
 Invariant: this state is a function of the batches below the log end. Only `apply` changes it, in
 the same way for new batches and for batches replayed at startup; `check` changes nothing.
 
-There can be half a million producers, most of them idle. Each is stored as bytes, so copying the
-list is enough for an immutable copy. The bytes start with the producer's row in a snapshot.
+There can be half a million producers, most of them idle. Each is stored as bytes, so a copy of the
+list is an immutable snapshot. The bytes start with the producer's row in a snapshot.
 
     row, 46 bytes, see `snapshot` | batches, newest first, 24 bytes each: last sequence int32
     | last offset int64 | offset delta int32 | timestamp int64
@@ -164,7 +164,7 @@ class Producers:
         self._begin_all()
 
     def take_over_rows(self, rows: Iterable[bytes]) -> None:
-        """Start with these rows of a snapshot.
+        """Start with these snapshot rows.
 
         A row contains the producer's last batch, if it has an offset.
         """
@@ -198,13 +198,12 @@ class Producers:
         return self._transactions.stable_below(high_watermark)
 
     def check(self, header: BatchHeader) -> Appended | None:
-        """Check that a producer's data batch can be appended.
-
-        Returns the batch in the log that it repeats, or None. Raises InvalidProducerEpoch for an
-        older epoch, OutOfOrderSequenceNumber for a gap, UnknownProducerId for the repetition of a
-        batch whose transaction has ended (decision 20), or InvalidTxnState for a batch outside the
-        producer's open transaction. An unknown producer can start at any sequence number, because
-        retention may have removed its earlier batches (KIP-360).
+        """Check that a producer's data batch can be appended. Returns the logged batch that it
+        repeats, if any. Raises InvalidProducerEpoch for an older epoch, OutOfOrderSequenceNumber
+        for a gap, UnknownProducerId for the repetition of a batch whose transaction has ended
+        (decision 20), or InvalidTxnState for a batch outside the producer's open transaction. An
+        unknown producer can start at any sequence number, because retention may have removed its
+        earlier batches (KIP-360).
         """
         state = self._states.get(header.producer_id)
         if state is None:
@@ -243,7 +242,7 @@ class Producers:
         return None
 
     def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
-        """Check the epoch of a batch without a sequence. Raises InvalidProducerEpoch if too old."""
+        """Raise InvalidProducerEpoch if a batch without a sequence has too old an epoch."""
         producer = self.get(producer_id)
         if producer is not None and producer_epoch < producer.epoch:
             raise _fencing_error(producer_id, producer_epoch, producer.epoch)
@@ -266,7 +265,7 @@ class Producers:
             )
 
     def apply(self, header: BatchHeader, base_offset: int, timestamp: int) -> None:
-        """Apply a producer's data batch in the log, with the offset and time from the leader."""
+        """Apply a producer's logged data batch, with the offset and time from the leader."""
         producer_id = header.producer_id
         producer_epoch = header.producer_epoch
         state = self._states.get(producer_id)
@@ -281,8 +280,8 @@ class Producers:
         sequence = header.base_sequence
         if sequence != NO_SEQUENCE:  # a coordinator's batch may have no sequence
             sequence = (sequence + delta) % _SEQUENCES
-        # A transaction begins with this batch. Nothing from it on is stable until the transaction
-        # has ended (CO-6).
+        # This batch begins a transaction. Nothing from this batch on is stable until the
+        # transaction ends (CO-6).
         if header.attributes & TRANSACTIONAL and began == NO_OFFSET:
             began = base_offset
             self._begin(producer_id, base_offset)
@@ -306,7 +305,7 @@ class Producers:
         )
 
     def apply_marker(self, producer_id: int, producer_epoch: int, marker: Marker) -> Ended | None:
-        """Apply a transaction marker in the log, and return the transaction that it ended.
+        """Apply a logged transaction marker, and return the transaction that it ended.
 
         A bumped epoch resets sequence numbers.
         """

@@ -1,4 +1,4 @@
-"""Starts child processes, which run a module of this package and use standard streams."""
+"""Starts child processes that run a module of this package and use the standard streams."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ if TYPE_CHECKING:
 
 
 def start_child(module: str, **variables: str) -> Popen[bytes]:
-    """Start a process that runs the module, with these environment `variables`. Raises OSError."""
+    """Start a process that runs the module with these environment `variables`. Raises OSError."""
     from subprocess import PIPE, Popen  # rarely needed
 
     # The child must import the same copy of the package.
     path = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), **variables}
-    # No descriptors are inheritable. Not closing them avoids a copy of this process's page tables.
+    # No descriptor is inheritable, so none has to be closed; closing them would copy the page
+    # tables.
     return Popen(
         [sys.executable, "-m", module],
         stdin=PIPE,

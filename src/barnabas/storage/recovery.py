@@ -85,7 +85,7 @@ class _Opening:
         self.segments: list[Segment] = []
         self.snapshots: list[int] = []
         self.is_clean = start.is_clean or start.is_scanned
-        self.had_producers = False  # whether a snapshot has producers, which may have expired
+        self.had_producers = False  # whether a snapshot contains producers, even expired ones
         self.producers: Producers | None = None  # the producers at the log end
 
     def run(self) -> LoadedLog:
@@ -96,7 +96,7 @@ class _Opening:
         self.epochs = self._load_epochs()
         known = self.epochs.entries
         for i, segment in enumerate(self.segments):
-            # The scan rebuilds the indexes from the first unsafe segment on anyway.
+            # From the first unsafe segment on, the scan rebuilds the indexes anyway.
             if segment in odd and (self.is_clean or i < self._first_unsafe()):
                 self._rebuild_damaged(i)
         if not self.is_clean:
@@ -110,7 +110,7 @@ class _Opening:
             self._remove_from(0)
             self.producers = Producers()
             end_offset = start_offset
-        # A log always has a segment: the directory is new, or all segments were lost.
+        # A log always has a segment. The directory is new, or has lost all of its segments.
         if not self.segments:
             end_offset = start_offset
             self.segments.append(Segment.create(self.files, self.directory, end_offset))
@@ -246,7 +246,7 @@ class _Opening:
         try:
             for found in segment.headers(position):
                 base_offset, last_offset = found.header.base_offset, found.header.last_offset
-                # The index entry contains the last offset of this batch, so compare them.
+                # The index entry contains this batch's last offset, so compare the two.
                 if entry is not None and found.position == entry[1]:
                     is_sound = last_offset == segment.base_offset + entry[0]
                 # Either compaction or damage may have caused this gap.
@@ -266,7 +266,7 @@ class _Opening:
         return end_offset
 
     def _remove_from(self, i: int) -> None:
-        """Delete the segments from the i-th on, last one first, so that no gap is ever visible."""
+        """Delete the segments from the i-th on, last to first, so that no gap is ever visible."""
         if i >= len(self.segments):
             return
         for segment in reversed(self.segments[i:]):
@@ -369,7 +369,7 @@ class _Opening:
         return found
 
     def _settle_producers(self, start_offset: int, end_offset: int) -> int:
-        """Find the producers at the log end; return the offset of their newest snapshot."""
+        """Find the producers at the log end, and return the offset of their newest snapshot."""
         self._prune_snapshots(end_offset)
         # Nothing was scanned, so the producers come from the newest snapshot and the batches after
         # it.

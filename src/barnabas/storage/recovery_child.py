@@ -1,11 +1,11 @@
 """Runs a child process that recovers some of a directory's logs (`recovery_children`).
 
     in      one line of JSON for each log, then an empty line that ends the list
-    out     `read <bytes>` now and then, and `done <number of the line>` for each log
+    out     `read <bytes>` periodically, and `done <line number>` for each log
 
-A recovered log's files are complete, and the broker opens it as after a clean stop. A log that
-cannot be recovered is left to the broker, which will encounter the same problem. The process exits
-as soon as its input ends: the broker has died, and another one may use the directory.
+A recovered log's files are complete, so the broker opens it as after a clean stop. A log that
+cannot be recovered is left to the broker, which will hit the same problem. The process exits as
+soon as its input ends: the broker has died, and another one may use the directory.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _answer(line: str) -> None:
 
 
 def _exit_with_input() -> None:
-    """Exit if the input is readable: the broker sends nothing more, so it has ended."""
+    """Exit if the input is readable: the broker sends nothing more, so its end has come."""
     if select.select([sys.stdin.fileno()], [], [], 0)[0]:
         sys.exit()
 

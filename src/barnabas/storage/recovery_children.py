@@ -1,9 +1,9 @@
-"""Recovers a directory's logs with several processes (`num.recovery.threads.per.data.dir`).
+"""Recovers a directory's logs in several processes (`num.recovery.threads.per.data.dir`).
 
-A scan after a crash runs Python code for each batch, so one process uses only one core. With more
-processes, children recover a directory's largest logs before this process opens any. A log that a
-child has recovered is opened as after a clean stop. If a child fails in any way, this process
-recovers its logs. For little data, starting a process takes longer than the scan.
+A scan after a crash runs Python code for each batch, so one process uses only one core. With
+several processes, children recover a directory's largest logs before this process opens any. A log
+that a child has recovered is opened as after a clean stop. If a child fails in any way, this
+process recovers its logs. For little data, starting a process takes longer than the scan.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def are_worth_it(processes: int, files: Files, logs: Sequence[Unscanned]) -> boo
 def recover_all(
     processes: int, config: LogConfig, logs: Sequence[Unscanned], loading: Loading | None
 ) -> set[TopicPartition]:
-    """Recover these logs with several processes, and return the recovered logs. Raises
+    """Recover these logs in several processes, and return the recovered ones. Raises
     LoadingStopped.
     """
     children: list[_Child] = []
@@ -81,7 +81,7 @@ def recover_all(
 
 
 def unscanned_bytes(files: Files, path: Path, recovery_point: int) -> int:
-    """Estimate the number of bytes of a log that a scan has to read. Raises OSError."""
+    """Estimate how many bytes of a log a scan has to read. Raises OSError."""
     found = sorted(
         (base, entry.size_bytes)
         for entry in files.list(path)
@@ -121,7 +121,7 @@ def _await(children: Sequence[_Child], loading: Loading | None) -> None:
 
 
 class _Child:
-    """A child process with its share of the logs."""
+    """A child process and its share of the logs."""
 
     def __init__(self, share: Sequence[Unscanned], config: LogConfig) -> None:
         """Start the process. Raises OSError."""

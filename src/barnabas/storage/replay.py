@@ -1,7 +1,7 @@
 """Rebuilds a log's producer state from its batches, after a start or a truncation.
 
-A snapshot contains the state before some offset; batches from that offset on are replayed. Each
-batch is verified first, because damaged producer fields would end up in the next snapshot.
+A snapshot contains the state before an offset; batches from that offset on are replayed. Each batch
+is verified first, because damaged producer fields would end up in the next snapshot.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from barnabas.storage.snapshot import load_newest_snapshot
 from barnabas.storage.transaction_index import Aborted
 
 _LOOK = Struct(">8xi4xbI22xq")
-"""Unpacks batch length, magic, checksum and producer id, enough for most batches."""
+"""Unpacks batch length, magic, checksum and producer id, all that most batches need."""
 _MAGIC = 2
 _WINDOW_BYTES = 64 * 1024
-_BATCHES_PER_STEP = 300  # a few milliseconds if all have producers
+_BATCHES_PER_STEP = 300  # a few milliseconds if every batch has a producer
 
 
 def apply_batch(producers: Producers, segment: Segment, batch: Located) -> Aborted | None:

@@ -43,9 +43,7 @@ class ReplicaMoves:
         self._checkpoints = checkpoints
 
     def prefer(self, name: TopicPartition, path: Path) -> None:
-        """Create the log, if it does not exist yet, in this directory.
-
-        Raises OSError if that is offline.
+        """Create the log, when it is needed, in this directory. Raises OSError if that is offline.
         """
         self._places.prefer(name, self._directories.get(path))
 
@@ -56,8 +54,8 @@ class ReplicaMoves:
     def lay_out(self, new: NewFuture) -> None:
         """Create the future replica's files. Can run in a thread. Raises DirectoryError."""
         try:
-            # As for a new log, a crash must not leave it with the offsets of an earlier log of that
-            # name in that directory.
+            # As with a new log, a crash must not leave it with the offsets of an earlier namesake
+            # in the directory.
             self._checkpoints.forget(new.directory, new.name)
             self._futures.lay_out(new)
         except OSError as cause:

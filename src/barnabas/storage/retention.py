@@ -29,7 +29,7 @@ class Bounds(NamedTuple):
 class Removal(NamedTuple):
     """The oldest segments that a log no longer keeps, by the limit that each exceeds.
 
-    The first limit that applies counts: the log start offset, then the size, then the age.
+    The limits are tried in this order: the log start offset, the size, the age.
     """
 
     by_start: int = 0
@@ -96,7 +96,7 @@ class Retention:
 
         The log start has been raised above them, so no reader looks for their offsets.
         """
-        # From here on, a sync in progress may find these files missing, which is not an error.
+        # A sync in progress may find these files missing from this point on; that is not an error.
         self._durability.on_start_raised(self._segments[count].base_offset)
         self._swaps.undo()  # the swap may be about to replace one of these segments
         taken = self._segments.take_first(count)

@@ -5,8 +5,8 @@ or does not continue the log. Indexes, epochs, producers and aborted transaction
 same pass, from the headers; only markers' records are read.
 
 With small batches, the work per batch dominates. Each header is therefore unpacked once, and
-nothing else is done unless it is due (an index entry, a new epoch, a marker). Only a producer's
-last data batches matter, so only those are applied.
+nothing else is done unless it is due (an index entry, a new epoch, a marker). Of a producer's data
+batches, only the last ones matter, so only those are applied.
 
     window   a block of the file, in which whole batches of the current format are taken one by one
     slowly   all other batches: larger than a window, of an old format, or damaged
@@ -73,9 +73,9 @@ class Scan:
         loading: Loading | None,
         window_bytes: int = _WINDOW_BYTES,
     ) -> None:
-        """`epochs` lacks the epochs that begin in the part to be scanned; the file `claimed` those.
+        """`epochs` omits the epochs that begin in the part to be scanned; the file `claimed` those.
 
-        `interval_bytes` is the distance between two index entries; as in Kafka, a scan measures it
+        `interval_bytes` is the distance between index entries; as in Kafka, a scan measures it
         differently from an append.
         """
         self._epochs = epochs
@@ -234,7 +234,7 @@ class _Found:
         for batch in _whole_batches(self._segment, begin):
             position, header = batch
             last_offset = header.last_offset
-            # The batch does not continue the log, so do not trust the bytes after it.
+            # The batch does not continue the log, so distrust the bytes after it.
             if header.base_offset < self.next_offset or last_offset < header.base_offset:
                 break
             if last_offset > self._highest or not self._is_followed(batch):
@@ -265,7 +265,7 @@ class _Found:
         return len(following) < _NEXT_BYTES or _BASE_OFFSET(following)[0] > header.last_offset
 
     def complete(self) -> None:
-        """Complete the segment: it ends here."""
+        """Complete the segment, which ends at the current position."""
         self._apply_recent()
         self._segment.learn_max_timestamp(self._newest, self._newest_at)
         self._segment.index_time()
@@ -290,7 +290,7 @@ class _Found:
         if attributes & _MARKED:
             self._apply(producer_id, Located(self.position + at, read_header(window, at)))
             return
-        # Limit the memory for a log with a great many producers.
+        # Limit the memory for a log with very many producers.
         if len(self._recent) >= _MOST_RECENT:
             self._apply_recent()
         self._recent[producer_id] = deque([window[at : at + HEADER_BYTES]], KEPT_BATCHES)

@@ -43,7 +43,7 @@ def find_newest(segments: Sequence[Segment], start_offset: int) -> Found | None:
     best: Found | None = None
     # Start with the largest timestamps, so that most segments need not be read.
     for segment in sorted(segments, key=lambda each: each.max_timestamp, reverse=True):
-        # In this order, no further segment can contain a newer record.
+        # In this order, no later segment can contain a newer record.
         if best is not None and segment.max_timestamp < best.timestamp:
             break
         found = _find_newest_in(segment, start_offset)
@@ -112,7 +112,7 @@ def _found(record: Record, batch: Located) -> Found:
 
 
 def _records(segment: Segment, batch: Located) -> list[Record]:
-    """Return the batch's records, including control records: these have offsets and times too."""
+    """Return the batch's records, including control records, which have offsets and times too."""
     raw = segment.read_batch(batch.position, batch.header.size_bytes)
     if len(raw) < batch.header.size_bytes:
         raise CorruptData(f"{segment.path('.log')} ends inside the batch at {batch.position}")

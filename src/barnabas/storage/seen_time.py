@@ -29,7 +29,7 @@ def read_seen_ms(files: Files, directories: Iterable[Path]) -> int | None:
         try:
             text = files.read(each / FILE_NAME)
         except OSError:
-            continue  # new or broken: opening its logs will show which
+            continue  # new or broken; opening its logs will tell
         if text.isdigit() and len(text) <= _MOST_DIGITS:
             found.append(int(text))
         else:

@@ -1,8 +1,8 @@
 """Implements a segment: one `.log` file with its indexes.
 
-A segment contains record batches in ascending order of offsets, from `base_offset` on. Its file
-name is that offset in 20 digits. Offsets count records, positions count bytes; in the index files,
-offsets are relative to the base.
+A segment contains record batches in ascending order of offsets, from `base_offset` on. The file is
+named after that offset, in 20 digits. Offsets count records, positions count bytes; in the index
+files, offsets are relative to the base.
 
 Appends are staged: they update the state immediately, and `write_staged` writes all of them to the
 file with one system call. The log calls it before reading the file.
@@ -47,7 +47,7 @@ def segment_path(directory: Path, base_offset: int, suffix: str) -> Path:
 def base_offset_in(name: str) -> int | None:
     """Return the base offset at the start of a segment's file name; None for any other file.
 
-    As in Kafka, it has twenty digits, although an offset never has more than nineteen.
+    As in Kafka, it has twenty digits; an offset never needs more than nineteen.
     """
     digits = name.partition(".")[0]
     if len(digits) != _NAME_DIGITS or not digits.isascii() or not digits.isdecimal():
@@ -107,7 +107,7 @@ class Segment:
         """When the first batch was appended after a batch without a timestamp."""
         self.bytes_since_index = 0  # as in Kafka, this restarts with each opening
         self.staged: list[Bytes] = []
-        """The appended batches at the end of the segment that are not written yet."""
+        """The unwritten batches at the end of the segment."""
         self.offset_index = SparseIndex(
             files,
             self.path(OFFSET_INDEX_SUFFIX),
@@ -169,7 +169,7 @@ class Segment:
         An index entry is due once per interval. An OSError leaves the segment unchanged.
         """
         if self._file is None:
-            # open it while failing is safe: a staged batch must be written
+            # open it while failure is safe: a staged batch must be written
             self.open_file()
         position = self.size_bytes
         size = len(batch)
@@ -250,7 +250,7 @@ class Segment:
 
     def learn_from(self, copy: Segment) -> None:
         """Adopt the largest timestamp that a thread read from a copy."""
-        # In the meantime, an append may have set it from more batches than the copy has.
+        # An append may since have set it from more batches than the copy has.
         if self._max_timestamp is None and copy._max_timestamp is not None:
             self.learn_max_timestamp(copy._max_timestamp, copy._offset_of_max_timestamp)
 
@@ -262,11 +262,10 @@ class Segment:
     # --- find ------------------------------------------------------------------------------------
 
     def headers(self, position: int, end: int | None = None) -> Iterator[Located]:
-        """Yield the batches between `position` and `end`, which are batch boundaries.
-
-        Raises DamagedBatch. No checksum covers the batch length. A damaged length that is too large
-        must not end the search: the reader would continue in the next segment and skip the rest of
-        this one.
+        """Yield the batches between `position` and `end`, both batch boundaries. Raises
+        DamagedBatch. No checksum covers the batch length. A damaged length that is too large must
+        not end the search: the reader would continue in the next segment and skip the rest of this
+        one.
         """
         assert not self.staged, "staged batches are not in the file"
         end = self.size_bytes if end is None else end
@@ -456,7 +455,7 @@ class Segment:
 
     @property
     def is_closed(self) -> bool:
-        """Is true if the next read must open the log file."""
+        """Whether the next read must open the log file."""
         return self._file is None
 
     def copy(self) -> Segment:
@@ -489,7 +488,7 @@ class Segment:
         """Truncate the log durably at `position`; the indexes must not extend beyond it.
 
         After a power failure, truncated records must not reappear next to newer records: their
-        checksums are valid, but other replicas do not have them.
+        checksums are valid, but other replicas lack them.
         """
         self.open_file().truncate(position)
         self._files.sync(self.path(LOG_SUFFIX))

@@ -1,7 +1,7 @@
 """Manages the segments of a log, oldest first; the last one is active.
 
-The module finds the segment for an offset, keeps few files open (the active segment and those that
-were read last), and manages discarded files. Invariant: there is always at least one segment, base
+The module finds the segment for an offset, keeps few files open (the active segment and the last
+ones read), and manages discarded files. Invariant: there is always at least one segment, base
 offsets increase, and each segment ends before the next one starts. Reads return whole batches as
 file slices.
 """
@@ -80,11 +80,10 @@ class Segments(Sequence[Segment]):
         at_least_one_batch: bool,
         log_end_offset: int = NO_END,
     ) -> list[FileSlice]:
-        """Return whole batches below `end_offset`, from the one that contains `offset` on.
-
-        The offset must exist. The total is at most `max_bytes`, but with `at_least_one_batch`, a
-        larger first batch is returned. The result ends before a damaged header. If that is the
-        first header, raises DamagedBatch.
+        """Return whole batches below `end_offset`, starting with the one that contains `offset`,
+        which must exist. The total is at most `max_bytes`, but with `at_least_one_batch`, a larger
+        first batch is returned. The result ends before a damaged header. If that is the first
+        header, raises DamagedBatch.
         """
         slices: list[FileSlice] = []
         try:
@@ -106,7 +105,7 @@ class Segments(Sequence[Segment]):
                     end = start
                     if max_bytes > 0:
                         end = segment.boundary(start, start + max_bytes, start + size)
-                    # KIP-74: send the whole first batch, or a consumer could never get past it.
+                    # KIP-74: send the whole first batch, or a consumer would be stuck at it.
                     if end == start and at_least_one_batch and not slices:
                         end = start + next(segment.headers(start)).header.size_bytes
                 if end > start:
@@ -236,7 +235,7 @@ class Segments(Sequence[Segment]):
         return taken
 
     def has(self, some: Sequence[Segment]) -> bool:
-        """Return whether the log contains these segments, adjacent, in order, and not active."""
+        """Return whether the log contains these segments, adjacent, in order and inactive."""
         i = bisect_left(self._all, some[0].base_offset, key=_base_offset)
         found = self._all[i : i + len(some)]
         return len(found) == len(some) and all(map(is_, found, some)) and i + len(some) < len(self)
@@ -274,17 +273,17 @@ class Segments(Sequence[Segment]):
 class Discards:
     """The discarded files of a log. They are renamed immediately and removed later.
 
-    A renamed file cannot be mistaken for a part of the log, whenever the process dies; the next
-    start removes any leftovers (`leftovers`). Removing a large file keeps the disk busy, so this is
-    done in a thread.
+    Whenever the process dies, a renamed file cannot be mistaken for part of the log; the next start
+    removes any leftovers (`leftovers`). Removing a large file keeps the disk busy, so this is done
+    in a thread.
     """
 
     __slots__ = ("_files", "_waiting")
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        # The loop uses one end of the queue, the thread the other. Most logs have no discarded
-        # file, so the queue is created with the first one.
+        # The loop uses one end of the queue, the thread the other. Most logs discard no files, so
+        # the queue is created for the first one.
         self._waiting: deque[tuple[int, Path]] | None = None
 
     def __len__(self) -> int:

@@ -6,7 +6,7 @@
     34 coordinator epoch int32  38 transaction's first offset int64        (-1: none)
 
 Only the last of the five batches is stored, as in Kafka. A snapshot is written in place, not
-atomically. Its checksum reveals a torn file, for which an earlier snapshot or the log can be used.
+atomically. Its checksum reveals a torn file; an earlier snapshot or the log then takes its place.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def snapshot_offsets(entries: Sequence[Entry]) -> list[int]:
 def load_newest_snapshot(
     files: Files, directory: Path, offsets: Sequence[int]
 ) -> tuple[Producers, int] | None:
-    """Return the newest intact snapshot at these (ascending) offsets, and its offset.
+    """Return the newest intact snapshot at these (ascending) offsets, with its offset.
 
     Damaged snapshots are removed, because an older one and the log contain the same state.
     """

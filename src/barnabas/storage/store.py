@@ -162,8 +162,8 @@ class LogStore:
                     self._open_logs(directory, config, now_ms, loading)
                 except (OSError, CorruptData) as cause:
                     if isinstance(cause, OSError) and is_out_of_descriptors(cause):
-                        # The process is out of descriptors. Without this healthy directory,
-                        # replicas would be lost.
+                        # The process is out of descriptors. Skipping a healthy directory would lose
+                        # replicas.
                         raise unusable(directory.path, cause) from cause  # the disk is not at fault
                     self.fail_directory(directory.path, unusable(directory.path, cause))
             try:
@@ -235,14 +235,16 @@ class LogStore:
         noted = opening.topic_ids
         directory.topic_ids.begin({name: noted[name] for name in names if name in noted})
         if is_back:
-            # The broker died during a truncation. Records written from now on are not durable yet.
+            # The broker died during a truncation. Records written after this start are not durable
+            # at first.
             self._checkpoints.write_in(directory, RECOVERY_POINTS)
         if is_cut:
-            # Otherwise, after the next crash, records written from now on would count as committed.
+            # Otherwise, after the next crash, records written since this start would count as
+            # committed.
             self._checkpoints.write_in(directory, HIGH_WATERMARKS)
 
     def _is_complete(self) -> bool:
-        """Return whether all of the broker's logs are known, so that no others exist."""
+        """Return whether all of the broker's logs are known."""
         return not (self.directories.failed or self.damaged)
 
     # --- queries ---------------------------------------------------------------------------------
@@ -339,7 +341,7 @@ class LogStore:
 
         Before `make`, any thread may call `lay_out` on the result.
 
-        Raises OSError as `make` does, or InvalidTopic if no directory can have that name.
+        Raises OSError as `make` does, or InvalidTopic if the name is impossible for a directory.
         """
         self.directories.check_complete(topic_partition, is_new=is_new)
         self.damaged.check(topic_partition)
@@ -348,8 +350,8 @@ class LogStore:
     def delete(self, *names: TopicPartition) -> None:
         """Delete logs durably.
 
-        Their names are then free, and the next `LogDirectories.purge_deleted` removes their files.
-        After a DirectoryError, a power failure may bring any of them back.
+        This frees their names; the next `LogDirectories.purge_deleted` removes their files. After a
+        DirectoryError, a power failure may bring any of them back.
         """
         for path in dict.fromkeys([self.set_aside(name) for name in names]):
             self.directories.sync_names(path)
@@ -413,8 +415,8 @@ class LogStore:
     def close(self) -> None:
         """Stop cleanly. The high watermarks must have been checkpointed before.
 
-        Closes every log that can be closed, and marks directories clean where possible. Then raises
-        the first error, if any: OSError, or CorruptData for a damaged index.
+        Closes every log that can be closed, and marks directories clean where possible. Finally
+        raises the first error, if any: OSError, or CorruptData for a damaged index.
         """
         failures: list[OSError | CorruptData] = []
         for directory in self.directories:

@@ -1,7 +1,7 @@
 """Manages logs that were set aside because other topics have taken their names (`-stray`).
 
-Brokers never open or delete them, because they may be all that is left of a topic that was deleted
-by mistake.
+Brokers never open or delete them, because they may be all that remains of a topic deleted by
+mistake.
 """
 
 from __future__ import annotations

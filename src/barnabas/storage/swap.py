@@ -6,8 +6,9 @@
     2   the directory is synced, in a thread
     3   finish    the old segments' files become `.deleted`, and the `.swap` files lose their suffix
 
-If the log is truncated or loses one of the old segments in between, the swap must not finish, not
-even at the next start. `undo` turns the files back into an unfinished set before it removes them.
+If the log is truncated or loses an old segment between `begin` and `finish`, the swap must not
+finish, even at the next start. `undo` turns the files back into an unfinished set before it removes
+them.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Swap:
         return Segment(self._files, self._directory, base_offset, self._sizes)
 
     def undo(self) -> None:
-        """Undo `begin`; a crash in the middle leaves nothing that could be finished."""
+        """Undo `begin`; a crash during this leaves nothing that could be finished."""
         log, *indexes = self._paths()
         # A single `.cleaned` file makes the set unfinished: a start after a crash removes all its
         # files.

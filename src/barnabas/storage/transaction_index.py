@@ -31,7 +31,7 @@ ABORTED_ENTRY_BYTES = _ENTRY.size
 
 
 class AbortedTransaction(NamedTuple):
-    """An aborted transaction: read_committed consumers skip its producer's records from here on."""
+    """An aborted transaction: read_committed consumers skip its producer's records from it on."""
 
     producer_id: int
     first_offset: int

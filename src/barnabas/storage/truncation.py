@@ -1,7 +1,7 @@
 """Truncates a log, and tracks what must be on disk before the next write.
 
-On the loop, the log immediately has its new end, also for its readers; files are renamed, but none
-is shortened. The remaining steps can run in a thread, in this order:
+On the loop, the log ends at its new end at once, even for readers; files are renamed, but none is
+shortened. The remaining steps can run in a thread, in this order:
 
     1   the directory is synced, which makes renames and removals durable. Only then may the last
         segment be cut: it then looks whole, which would hide that any segments that reappear
@@ -66,7 +66,7 @@ class Cut:
         self.epochs: LeaderEpochs | None = None
         """The epochs to save, if all of them were removed."""
         self.replay: Callable[[], Generator[None, None, Producers]] | None = None
-        """Finds the producers at the new log end; None if that is unnecessary."""
+        """Finds the producers at the new log end; None if not needed."""
         self._replaying: Generator[None, None, Producers] | None = None
         self.producers: Producers | None = None
         """The producers at the new end, once found.
@@ -148,18 +148,18 @@ class Cut:
             except StopIteration as end:
                 self.producers, self.replay = end.value, None
             except BaseException:
-                self._replaying = None  # it is exhausted, so the next call starts over
+                self._replaying = None  # exhausted, so the next call starts over
                 raise
             else:
                 yield
 
     @property
     def is_settled(self) -> bool:
-        """Is true if `settle` has nothing left to wait for."""
+        """Whether `settle` has nothing left to wait for."""
         return self._is_durable and self.replay is None
 
     def on_durable(self) -> None:
-        """Note that `before_writes` has finished too."""
+        """Note that `before_writes` has also finished."""
         self._is_durable = True
 
     def settle(self, before: Producers) -> Producers:

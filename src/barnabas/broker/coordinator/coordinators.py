@@ -60,7 +60,7 @@ class Coordinators(ReplicaListener):
         verifier: Verifier | None = None,
         channels: MarkerChannels | None = None,
     ) -> None:
-        """`verifier` and `channels` connect to other brokers; both are None if there are none."""
+        """`verifier` and `channels` connect to other brokers; both are None in a cluster of one."""
         self._view = view
         self._config = config
         self._clock = clock

@@ -148,7 +148,7 @@ class _Sending:
         return topic_partition.partition not in topic.partitions
 
     def _send_away(self, channels: MarkerChannels) -> Sequence[TopicPartition]:
-        """Send away the partitions led by other brokers, and return the local ones."""
+        """Send markers to the leaders on other brokers, and return the local partitions."""
         here = []
         away: dict[int, list[TopicPartition]] = {}
         for topic_partition in self._left:

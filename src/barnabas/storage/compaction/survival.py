@@ -91,7 +91,7 @@ class Survival:
         self._now_ms = now_ms
         self._horizon_ms = min(now_ms + delete_retention_ms, _LAST_MS)
         self.to_index: Aborted | None = None
-        """The index entry, if still needed, of a transaction that the last batch in `of` ended."""
+        """The index entry, if still needed, of a transaction ended by the last batch in `of`."""
         self.records_kept = 0
         self.unopened = 0
         """The number of batches kept because they are too large to open."""

@@ -137,7 +137,7 @@ class Channel:
     ) -> None:
         """Create a closed channel.
 
-        `memory` is the pool of receive buffers; None means one of its own.
+        `memory` is the pool of receive buffers; None means a pool of its own.
         """
         self.node = node
         self._config = config

@@ -271,8 +271,8 @@ def of_every_client(options: Mapping[str, Any]) -> dict[str, Any]:
 def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int]]:
     """Parse addresses such as `host:port,[::1]:9092`, given as text or as a sequence.
 
-    Like Kafka's clients, this ignores a protocol prefix, as in `listeners`; `security.protocol`
-    sets the protocol.
+    Like Kafka's clients, this ignores a protocol prefix of the kind used in `listeners`;
+    `security.protocol` sets the protocol.
     """
     if not isinstance(bootstrap_servers, str | list | tuple):
         kind = type(bootstrap_servers).__name__
@@ -417,7 +417,7 @@ def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> Pro
 def _settle_delivery(
     config: ProducerConfig, shared: ClientConfig, explicit: Mapping[str, Any]
 ) -> ProducerConfig:
-    """Require time to linger and for one request; raise a shorter default, as Java does."""
+    """Require time to linger and send one request; raise a shorter default, as Java does."""
     linger_ms, request_ms = config.linger_ms, shared.request_timeout_ms
     least_ms = min(linger_ms + request_ms, _INT_MAX)
     if config.delivery_timeout_ms >= least_ms:

@@ -1,4 +1,4 @@
-"""Finds the coordinators of groups and transactional ids, again and again as they move.
+"""Finds the coordinators of groups and transactional ids, and finds them again when they move.
 
 Requests to a coordinator use a separate connection. Responses arrive in the order of the requests:
 on the data connection, a fetch waiting for records would delay every heartbeat behind it. A join
@@ -105,8 +105,8 @@ class CoordinatorFinder:
 
     def check(self, key: str, code: int, subject: str = "") -> None:
         """Raise the response's error; forget the coordinator if the error means that it moved."""
-        # These errors mean that the key's partition is at another broker, or at none. A broker that
-        # is still loading it is the right one.
+        # These errors mean that another broker, or none, has the key's partition. A broker that is
+        # still loading it is the right one.
         if code in _ELSEWHERE:
             self.forget(key)
         if code in _NOT_NOW:

@@ -43,7 +43,7 @@ class NoBrokersAvailable(Unreachable):
 
 
 class DeliveryTimedOut(BarnabasError):
-    """A batch was not acknowledged within `delivery.timeout.ms`; it may be stored all the same."""
+    """A batch was not acknowledged within `delivery.timeout.ms`; it may still be stored."""
 
 
 class BufferFull(BarnabasError):
@@ -111,7 +111,7 @@ class ClientClosed(BarnabasError):
 class ClientFailed(BarnabasError):
     """A client task failed due to a bug (`__cause__`): close the client, and report the bug.
 
-    Records without an outcome and waiting callers fail with this error.
+    Waiting callers, and records without an outcome, fail with this error.
     """
 
 

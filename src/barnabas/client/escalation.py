@@ -9,7 +9,7 @@ from typing import NoReturn
 def raise_on_loop(error: BaseException) -> None:
     """Make the running loop raise `error` in a separate turn; without a loop, raise it directly.
 
-    The current turn can thus finish its work, such as other callbacks and batches of a response.
+    This lets the current turn finish its work, such as a response's other callbacks and batches.
     """
     try:
         loop = asyncio.get_running_loop()

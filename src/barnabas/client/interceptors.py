@@ -4,7 +4,7 @@
     consumer: on_consume(records) -> records    on_commit(offsets)
     both: close()
 
-An interceptor has one or more of its client's methods. Interceptors are called in the order in
+An interceptor has at least one of its client's methods. Interceptors are called in the order in
 which the option lists them, each with the result of the previous one. If one raises, the error is
 logged and the record remains unchanged.
 """
@@ -30,7 +30,7 @@ Method = Callable[..., Any]
 
 
 class Interceptors:
-    """Calls the interceptors of one client, in order; falsy if there are none."""
+    """Calls a client's interceptors, in order; falsy if there are none."""
 
     def __init__(self, interceptors: Sequence[object]) -> None:
         self._all = interceptors

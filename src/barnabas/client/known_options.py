@@ -27,7 +27,7 @@ _KAFKAS: Final = frozenset(
         "partitioner_ignore_keys",
     }
 )
-"""Kafka's producer, consumer and admin options that are in none of our tables."""
+"""Kafka's producer, consumer and admin options that none of our tables contain."""
 
 _KNOWN: Final = frozenset(
     {
@@ -46,7 +46,7 @@ _PREFIXES: Final = (*SECURITY_PREFIXES, "config_providers_", "metrics_context_")
 
 
 def unknown_options(names: Iterable[str]) -> Iterator[str]:
-    """Yield a line for each name that no client has, with the nearest known name."""
+    """Yield a line for each name that no client recognises, with the nearest known name."""
     for name in names:
         own = name.strip().replace(".", "_")
         if own in _KNOWN or own.startswith(_PREFIXES):

@@ -136,11 +136,11 @@ class LoopThread:
         return not self._thread.is_alive()
 
     def _run_on(self) -> None:
-        """Run the loop until it is stopped, whatever the callbacks raise."""
+        """Run the loop until it is stopped, no matter what the callbacks raise."""
         while not self._is_stopping:
             try:
                 self.loop.run_forever()
-            except BaseException as error:  # SystemExit or KeyboardInterrupt of a user's code
+            except BaseException as error:  # SystemExit or KeyboardInterrupt from a user's code
                 self.keep(error)
 
     def _serve(self) -> None:

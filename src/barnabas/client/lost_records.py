@@ -8,7 +8,7 @@ from barnabas.counted import counted
 
 
 def say_lost(count: int, client: str) -> None:
-    """Write a line, even if logging is off: the records leave no other trace."""
+    """Write a line even if logging is off: the records leave no other trace."""
     if count and sys.stderr is not None:
         records = f"{counted(count, 'record')} {'was' if count == 1 else 'were'}"
         sys.stderr.write(

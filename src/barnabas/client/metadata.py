@@ -87,7 +87,7 @@ class Metadata:
         self._urgent = asyncio.Event()  # a caller waits: no backoff after the last refresh
         self._refreshed_at_ms = 0
         self._looked_at_ms = 0  # when missing topics were last requested
-        self._looks = 0  # ... how often in a row
+        self._looks = 0  # ... how many times in a row
         self._failures = 0
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -138,9 +138,8 @@ class Metadata:
                 self._wanted[topic] = None
 
     def hold(self, topics: Iterable[str], *, create: bool = False) -> None:
-        """Read these topics from now on: they are never idle, and are requested until they exist.
-
-        Topics held so far but not in `topics` are forgotten.
+        """Hold these topics: they are never idle, and are requested until they exist. Any other
+        held topics are forgotten.
         """
         held = dict.fromkeys(topics)
         new = [topic for topic in held if topic not in self._held]
@@ -215,7 +214,8 @@ class Metadata:
         """Return the topic once it is known; raise if it is still unknown at `unknown_until_ms`."""
         pause_ms = 0
         while True:
-            # Repeat this in each iteration: another caller that gives up forgets the topic.
+            # Repeat this in each iteration: another caller that gives up makes the client forget
+            # the topic.
             self.track([name], create=create)
             self._urgent.set()
             view = await self.refresh()
@@ -230,8 +230,8 @@ class Metadata:
             if is_late or not error.retriable:
                 self.forget(name)
                 raise error
-            # A new topic will have a leader soon; one that has lost its leader may lack one for
-            # long.
+            # A new topic will have a leader soon; one that has lost its leader may wait long for
+            # another.
             await asyncio.sleep(pause_ms / 1000)
             pause_ms = min(2 * pause_ms + 1, self._config.retry_backoff_ms)
 
@@ -269,7 +269,7 @@ class Metadata:
             due_ms = self._refreshed_at_ms + self._config.metadata_max_age_ms
             looks_at_ms = self._looks_at_ms(due_ms)
             await self._sleep(min(due_ms, looks_at_ms))
-            # Only missing topics are due; to request just those is cheap.
+            # Only missing topics are due; requesting just those is cheap.
             if not self._wake.is_set() and looks_at_ms < due_ms:
                 await self._look()
                 continue
@@ -475,6 +475,6 @@ def _fail(waiters: Sequence[asyncio.Future[ClusterView]], error: BarnabasError) 
 def _no_brokers(failures: Mapping[str, str]) -> NoBrokersAvailable:
     """Return the error for `failures`, keyed by address.
 
-    A known broker may be a bootstrap server, too.
+    A known broker may also be a bootstrap server.
     """
     return NoBrokersAvailable(f"no broker could be reached: {'; '.join(failures.values())}")

@@ -70,7 +70,7 @@ class Pool:
             slot.attempt.add_done_callback(retrieve_error)
         attempt = slot.attempt
         try:
-            # Shield the attempt: other callers may be waiting for it, too.
+            # Shield the attempt: other callers may also be waiting for it.
             return await shielded(attempt)
         except asyncio.CancelledError:
             if self._closed and attempt.cancelled():

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from barnabas.errors import BarnabasError
 
 MOMENT_MS = 1_000
-"""The approximate time for electing and loading a coordinator, which is too short to log."""
+"""The approximate time to elect and load a coordinator, too short to log."""
 _REPEAT_MS = 30_000
 
 

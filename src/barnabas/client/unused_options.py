@@ -1,8 +1,8 @@
 """Handles the options of Kafka's Java clients that these clients do not need.
 
-A properties file written for Kafka can be passed unchanged: an option that only tunes what these
-clients do differently is accepted with a warning. An option that would change behaviour on which a
-user relies, above all security, is rejected unless its value matches the behaviour of these
+A properties file written for Kafka can be passed unchanged: an option that only tunes something
+these clients do differently is accepted with a warning. An option that would change behaviour that
+users rely on, above all security, is rejected unless its value matches the behaviour of these
 clients.
 """
 

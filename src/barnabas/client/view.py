@@ -1,8 +1,8 @@
 """Maintains a client's view of brokers, topics and leaders, from Metadata responses. Pure.
 
 A view is never changed, only replaced; its generation grows by one with each response. If two
-responses disagree about a partition, the higher leader epoch wins (KIP-320): a broker that lags
-behind must not send clients back to a deposed leader.
+responses disagree about a partition, the higher leader epoch wins (KIP-320): a lagging broker must
+not send clients back to a deposed leader.
 """
 
 from __future__ import annotations

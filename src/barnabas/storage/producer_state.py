@@ -83,7 +83,7 @@ class ProducerState:
     # --- snapshots -------------------------------------------------------------------------------
 
     def take_snapshot(self, offset: int, *, may_wait: bool = False) -> None:
-        """Take a snapshot at the log end, `offset`. It is written now or when `writing` is called.
+        """Take a snapshot at the log end, `offset`. It is written at once or by `writing`.
 
         Raises OSError. Unless it `may_wait`, it replaces any unwritten snapshot.
         """

@@ -3,8 +3,8 @@
     async with Admin("localhost:9092") as admin:
         await admin.create_topics([NewTopic("test", num_partitions=3)])
 
-Changes go to the controller. A change is requested again if its response was lost.
-TopicAlreadyExists may therefore mean that the first attempt created the topic.
+Changes go to the controller. A change is retried if its response is lost. TopicAlreadyExists may
+therefore mean that an earlier attempt created the topic.
 """
 
 from __future__ import annotations
@@ -278,7 +278,7 @@ class Admin(
     ) -> None:
         """Increase a topic's number of partitions to `total_count`, or only validate the increase.
 
-        `assignments`: the brokers of each new partition, leader first. Keys then map to different
+        `assignments`: the brokers of each new partition, leader first. This maps keys to different
         partitions. Raises InvalidPartitions, InvalidReplicaAssignment or UnknownTopicOrPartition.
         """
         wanted = None
@@ -532,7 +532,7 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
         )
         for partition, brokers in (topic.assignment or {}).items()
     ]
-    # Kafka rejects counts next to an assignment, which implies both.
+    # Kafka rejects counts alongside an assignment, which implies both.
     num_partitions = admin_arguments.count(topic.num_partitions, "num_partitions")
     replication_factor = admin_arguments.count(topic.replication_factor, "replication_factor")
     return CreatableTopic(

@@ -62,7 +62,7 @@ class PartitionAdmin(AdminCalls):
     ) -> dict[TopicPartition, KafkaError | None]:
         """Hold a PREFERRED or UNCLEAN election for these partitions, or for all that need one.
 
-        Returns for each partition None or its error: ElectionNotNeeded,
+        Returns, for each partition, None or its error: ElectionNotNeeded,
         PreferredLeaderNotAvailable, EligibleLeadersNotAvailable or UnknownTopicOrPartition. Raises
         ClusterAuthorizationFailed.
         """

@@ -4,7 +4,7 @@ Each partition has two offsets: `position`, the next record for the user, and `f
 next record to fetch, which is ahead by the number of buffered offsets. A seek starts a new
 generation; results of older fetches are dropped.
 
-With the position, the leader epoch of the record before it is kept. A newer leader may lack that
+The leader epoch of the record before the position is stored with it. A newer leader may lack that
 record (an unclean election, a lost disk), which makes the position doubtful: nothing is fetched
 until the leader has reported where that epoch ends in its log (KIP-320).
 """
@@ -107,8 +107,8 @@ class AssignedPartition:
         elif leader_epoch == self.leader_epoch:
             return True
         self.leader_epoch = leader_epoch
-        # The leader that wrote the last record read need not be asked. Any other leader, newer or
-        # older, may lack that record (KIP-320).
+        # There is no need to ask the leader that wrote the last record read. Any other leader,
+        # newer or older, may lack that record (KIP-320).
         if 0 <= leader_epoch != self.epoch >= 0:
             self._restart()
             self.is_doubtful = True
@@ -153,7 +153,7 @@ class AssignedPartition:
         )
 
     def wants(self, now_ms: int, most_buffered: int) -> bool:
-        """Return whether this partition can be fetched now."""
+        """Return whether this partition can be fetched."""
         return (
             self.reset is None
             and not self.paused

@@ -1,9 +1,9 @@
 """Queues the fetched chunks that no poll has taken yet, and counts their bytes. Pure.
 
-Invariant: the chunks of a partition are taken in the order of arrival, though not necessarily one
-directly after another. A chunk is valid as long as its partition is in the generation in which the
-chunk was fetched. A seek or a rebalance makes the chunk stale; stale chunks are dropped when the
-queue reaches them.
+Invariant: the chunks of a partition are taken in the order of arrival, though not necessarily
+consecutively. A chunk is valid as long as its partition is in the generation in which the chunk was
+fetched. A seek or a rebalance makes the chunk stale; stale chunks are dropped when the queue
+reaches them.
 """
 
 from __future__ import annotations

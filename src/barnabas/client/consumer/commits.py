@@ -55,7 +55,7 @@ def positions(assignment: Assignment) -> dict[TopicPartition, OffsetAndMetadata]
 
 
 class Commits:
-    """Commits a consumer's offsets, and keeps track of those already stored."""
+    """Commits a consumer's offsets, and tracks the stored ones."""
 
     def __init__(
         self,

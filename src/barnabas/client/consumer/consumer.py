@@ -341,7 +341,7 @@ class Consumer(Polls):
         return positions(self._assignment)
 
     async def lag(self, *topic_partitions: arguments.Partitions) -> dict[TopicPartition, int]:
-        """Return the number of offsets from the position to the end that brokers report now.
+        """Return the number of offsets from the position to the end that brokers currently report.
 
         Args:
             topic_partitions: assigned partitions; if none are given, all that are assigned.
@@ -432,7 +432,7 @@ class Consumer(Polls):
     async def _let_go(self, reason: str) -> None:
         if self._group is not None and self._group.is_subscribed:
             await self._group.leave(reason)
-        # Offsets of partitions assigned by hand belong to the group, too. Generation 0: never
+        # Offsets of partitions assigned by hand also belong to the group. Generation 0: never
         # connected.
         elif self._commits is not None and self._cluster.metadata.view.generation:
             await self._commits.settle()

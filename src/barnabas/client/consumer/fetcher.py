@@ -5,8 +5,8 @@ buffered data: while the user processes one chunk, the next is fetched. Fetch se
 (session id 0, epoch -1): every request lists all its partitions.
 
 With `client.rack`, a leader may direct the consumer to a follower (KIP-392). The follower is used
-for `metadata.max.age.ms`, or until it fails; then the leader is asked again. After a failure, it is
-asked without the rack for a while, as it might choose the unreachable follower again.
+for `metadata.max.age.ms`, or until it fails; then the leader is asked again. After a failure,
+requests omit the rack for a while, because the leader might choose the unreachable follower again.
 
 `queued.max.messages.kbytes` limits the data fetched but not yet polled. Each request first reserves
 memory for the largest possible response; without enough memory, nothing is fetched ahead. If the
@@ -109,7 +109,7 @@ class Fetcher:
                 self._follow(state)
 
     def send_fetches(self, *, ahead: bool = False) -> None:
-        """Send a fetch to each broker whose partitions need data, unless one is in flight there.
+        """Send a fetch to each broker whose partitions need data and that has none in flight.
 
         With `ahead`, only records known to exist are fetched. A broker holds requests for future
         records, which would delay the partitions that the user reads next.
@@ -167,8 +167,8 @@ class Fetcher:
         for state in self._assignment:
             if now_ms < state.not_before_ms < wake_ms and not state.fetching:
                 wake_ms = state.not_before_ms
-        # Do not clear the event before the wait: whatever arrived since the last check must end it
-        # immediately.
+        # Do not clear the event before the wait: anything that arrived since the last check must
+        # end it immediately.
         try:
             async with asyncio.timeout(max(wake_ms - now_ms, 0) / 1000):
                 await self._arrived.wait()

@@ -168,7 +168,7 @@ class Group:
         try:
             assigned = joining.result()
         except MEMBERSHIP_OVER as error:
-            # Only a member with kept partitions gets here. Other members read them by now, so tell
+            # Only a member that kept partitions gets this far. Other members now read them, so tell
             # the listener that they are lost; the next iteration joins as a new member.
             _log.warning("group %r: partitions were lost: %s", self._group_id, error)
             await self._give_up()
@@ -192,7 +192,7 @@ class Group:
             async with asyncio.timeout(max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000):
                 await shielded(over)
         except TimeoutError:
-            return  # the join may be complete, too
+            return  # the join may also be complete
 
     def poll_began(self) -> None:
         self._membership.poll_began()
@@ -361,7 +361,7 @@ class Group:
         view = self._cluster.metadata.view
         for topic, count in (self._membership.counts or {}).items():
             known = view.topics.get(topic)
-            # A topic missing from the metadata may just lack a leader for a moment; that is no
+            # A topic missing from the metadata may just lack a leader for a moment, which is no
             # change.
             if known is not None:
                 now = len(known.partitions)
@@ -374,7 +374,7 @@ class Group:
                 )
 
     async def _look(self, subscription: Subscription) -> None:
-        """Look up the topics that match the pattern now."""
+        """Look up the topics that currently match the pattern."""
         # Request all topics: in the classic protocol, the client applies the pattern, not the
         # broker.
         request = MetadataRequest(topics=None, allow_auto_topic_creation=False)

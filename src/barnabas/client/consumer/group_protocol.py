@@ -48,7 +48,7 @@ class GroupMember(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A joining member's former partitions, and those that it still owns."""
+    """A joining member's former partitions, and the ones it still owns."""
 
     had: Sequence[TopicPartition] = ()  # the partitions of its last assignment
     generation: int = -1  # the generation of that assignment; -1: none
@@ -56,11 +56,11 @@ class Held(NamedTuple):
 
 
 GroupAssignment = dict[str, list[TopicPartition]]
-"""Each member's partitions, by member id; an empty list if there are none."""
+"""Each member's partitions, by member id; an empty list if it has none."""
 
 
 class StickyUserData(Message):
-    """Kafka's StickyAssignorUserData, whose oldest form has no generation."""
+    """Kafka's StickyAssignorUserData; its oldest form has no generation."""
 
     previous_assignment: list[TopicPartitions] = field(Array(TopicPartitions))
     generation: int = field(INT32, versions="1+", default=-1)

@@ -198,7 +198,7 @@ class Membership:
         """
         await self._stop_heart()
         self._held = self._held._replace(owned=owned)
-        # Reads and commits continue, and must not wait for the JoinGroup response.
+        # Reads and commits continue, and must not queue behind the JoinGroup response.
         self._joins_at = self._aside if owned else self._coordinators
         failures = 0
         reason = ""
@@ -300,7 +300,7 @@ class Membership:
             )
         members = [decode_member(assignor.name, member) for member in joined.members]
         topics = sorted({topic for member in members for topic in member.topics})
-        # Nonexistent topics count as 0 partitions, which makes their creation a change, too (AS-1).
+        # Nonexistent topics count as 0 partitions, which makes their creation a change (AS-1).
         self.counts = dict.fromkeys(topics, 0) | await count_partitions(topics)
         if joined.skip_assignment:
             return {}  # the static leader has rejoined, so keep the assignment (KIP-814)
@@ -348,7 +348,7 @@ class Membership:
         beating = asyncio.create_task(self._beat())
         try:
             while not self._is_poll_overdue():
-                # The interval begins when a poll ends, which may be any moment if one is running.
+                # The interval begins when a poll ends. A running poll may end at any moment.
                 since_ms = self._clock.monotonic_ms() if self.is_polling else self._polled_at_ms
                 wait_ms = since_ms + self._config.max_poll_interval_ms - self._clock.monotonic_ms()
                 try:
@@ -356,7 +356,7 @@ class Membership:
                         await shielded(beating)
                     return
                 except TimeoutError:
-                    continue  # a poll has begun or ended since: check again
+                    continue  # a poll has since begun or ended: check again
         finally:
             beating.cancel()
             await asyncio.gather(beating, return_exceptions=True)
@@ -444,9 +444,8 @@ class Membership:
         self.error = None
 
     async def _send_leave(self, reason: str) -> None:
-        """Send LeaveGroup as a best effort; if it fails, the session times out.
-
-        A coordinator too slow to respond still receives the request.
+        """Try to send LeaveGroup; if that fails, the session times out. A coordinator too slow to
+        respond still receives the request.
         """
         # A static member stays in its group for session.timeout.ms, because it may return
         # (KIP-345).
@@ -474,6 +473,6 @@ class Membership:
 
 
 MEMBERSHIP_OVER = (UnknownMemberId, IllegalGeneration)
-"""The errors by which a group reports that it has removed this member, which may rejoin."""
+"""The errors that report that the group has removed this member, which may rejoin."""
 
 _AGAIN = (Unreachable, RebalanceInProgress, *MEMBERSHIP_OVER)

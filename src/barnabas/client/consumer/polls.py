@@ -3,7 +3,7 @@
     poll -> auto commit -> rebalance if one is due -> buffered records, else fetch and wait
 
 One poll runs at a time. Records come from the chunks that the fetcher has buffered. `_reading` is
-the chunk in use; an iteration takes records from it without polling for each.
+the chunk in use; an iteration takes records from it without a poll for each.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ class Polls(Lookups):
         try:
             return await self._poll_in_group(take, self._clock.monotonic_ms() + int(timeout_ms))
         except asyncio.CancelledError:
-            # `close` in another task cancels this poll. A cancellation by the user is passed on
+            # `close` in another task cancels this poll. Pass on a cancellation by the user
             # unchanged.
             if self._is_closed and not task.uncancel():
                 raise ClientClosed("the consumer was closed during the poll") from None
@@ -300,7 +300,7 @@ class Polls(Lookups):
             self._group.poll_ended()
 
     async def _take_or_wait(self, take: Callable[[], T], deadline_ms: int) -> T:
-        # A poll may be served entirely from the buffers. This turn of the loop sends the fetches
+        # A poll may be served entirely from the buffers. A turn of the loop sends the fetches
         # started by the last poll, so that the broker works while the user processes records, and
         # lets heartbeats run.
         await asyncio.sleep(0)

@@ -109,7 +109,7 @@ class Positions:
         name = state.topic_partition
         topic = metadata.view.topics.get(name.topic)
         if topic is not None and name.partition not in topic.partitions:
-            # Another broker may know of partitions that were just added.
+            # Another broker may know of newly added partitions.
             if not self._is_news(state, UnknownPartition):
                 return True
             self._fail(state, unknown_partition(topic, name.partition))
@@ -237,7 +237,7 @@ class Positions:
         generations = [state.generation for state in states]
         found = await self._offsets.find(timestamps, self._timeout_ms)
         for state, generation in zip(states, generations, strict=True):
-            # If the user has called seek in the meantime, that overrides the response.
+            # A seek by the user in the meantime overrides the response.
             if state.generation == generation:
                 at = found[state.topic_partition]
                 state.seek(at.offset, at.leader_epoch)

@@ -1,8 +1,8 @@
 """Finds the offsets that have records: some have none.
 
 Transaction markers occupy offsets, compaction removes records without renumbering the others, and a
-read_committed consumer does not see aborted records. How many records a range contains, or where
-the last ten begin, can only be seen in the batches.
+read_committed consumer does not see aborted records. Only the batches show how many records a range
+contains, or where its last ten begin.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ async def read_spans(
     spans: Mapping[TopicPartition, Span],
     take: Callable[[TopicPartition, FetchedBytes], bool],
 ) -> None:
-    """Read these ranges, passing each fetch to `take`, which returns True when it has enough.
+    """Read these ranges, passing each fetch to `take`, which returns True when satisfied.
 
     The last fetch of a range may hold records after its end. Assignment and errors are as for
     `record_offsets`.
@@ -91,7 +91,7 @@ async def last_records(
     unread = dict(spans)
     width = count
     while unread:
-        # If there are no more offsets than wanted records, take them all without reading.
+        # If a range has no more offsets than wanted records, use all of it without reading.
         starts |= {
             name: begin for name, (begin, end) in unread.items() if end - begin <= missing[name]
         }

@@ -143,7 +143,7 @@ class _Distribution:
         """Return the chain from `giver` moving the fewest kept partitions, and the members reached.
 
         The search is by cost: 0 for a partition that is new to its holder, otherwise 1. Topics are
-        nodes, too, because the holder of a topic's partition can give it to any subscriber.
+        also nodes, because the holder of a topic's partition can give it to any subscriber.
         """
         limit = len(self.held[giver]) - 2
         direct = self._direct(giver, limit)
@@ -189,7 +189,7 @@ class _Distribution:
     def _direct(self, giver: int, limit: int) -> _Step | None:
         """Return the first step that the search would consider, if it suffices.
 
-        It usually does, and saves considering the giver's other topics.
+        It usually does, which saves considering the giver's other topics.
         """
         shelf = self._shelves[giver]
         topic = next(reversed(shelf.moved), None) or next(iter(shelf.topics))
@@ -199,9 +199,9 @@ class _Distribution:
 
 
 class _Shelf:
-    """A member's partitions by topic, and within a topic by the member that had them before.
+    """A member's partitions by topic, and within a topic by their previous owner.
 
-    A member may hold thousands of partitions and give them away one by one, without searching.
+    A member with thousands of partitions can give them away one by one without a search.
     """
 
     __slots__ = ("moved", "place", "topics")
@@ -220,7 +220,7 @@ class _Shelf:
     def take(self, topic: str, target: int) -> TopicPartition:
         """Remove the partition to give to `target`.
 
-        Prefers a partition that `target` had before, then one new to this member, then the last.
+        Prefers a partition that `target` used to own, then one new to this member, then the last.
         """
         origins = self.topics[topic]
         origin: int | None = self.place

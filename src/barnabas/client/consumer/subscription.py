@@ -13,7 +13,7 @@ ListenerResult = Awaitable[None] | None
 
 
 class RebalanceListener:
-    """Is notified of partitions gained and lost, during `poll`, `unsubscribe` and `close`.
+    """Notified of partitions gained and lost, during `poll`, `unsubscribe` and `close`.
 
     With an eager assignor, all partitions are revoked before each rebalance and assigned after it.
     With cooperative-sticky alone, only partitions that change owners are revoked and assigned; the

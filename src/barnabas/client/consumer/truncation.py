@@ -2,7 +2,7 @@
 
 If a leader was elected without being in sync, or its disk lost the end of its log, the position's
 epoch ends below the position in that log. A consumer that continued at its position would skip the
-records written instead.
+records that replaced them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Truncation:
                 continue  # the user called seek, or the leader changed
             answer = answers.get(state.topic_partition)
             if not is_able:
-                state.is_doubtful = False  # as before leader epochs existed
+                state.is_doubtful = False  # as in logs from before leader epochs
             elif answer is None or answer.error_code:
                 self._on_error(state, 0 if answer is None else answer.error_code)
             else:

@@ -1,7 +1,7 @@
 """Stores the samples on which a group's verdict in one partition is based. Pure.
 
 Consumers commit in steps, by default every five seconds. Between two commits, the lag only grows: a
-trend over arbitrary samples would depend on where in a step it begins and ends. Trends are
+trend over arbitrary samples would depend on where in a step it starts and ends. Trends are
 therefore measured from commit to commit.
 """
 
@@ -21,7 +21,7 @@ _LEAST_MOVES: Final = 4
 _MOST_SAMPLES: Final = 1_200
 _MOST_ENDS: Final = 600
 _FLAT: Final = 0.05
-"""A lag is steady if it changes by less than this fraction of what is written and read."""
+"""A lag is steady if it changes by less than this fraction of the records written and read."""
 
 
 class End(NamedTuple):
@@ -58,11 +58,11 @@ class History:
         self._samples: deque[Sample] = deque(maxlen=_MOST_SAMPLES)
         self._ends: deque[End] = deque(maxlen=_MOST_ENDS)
         self._first_end = 0  # the log's end when the present member was first seen
-        self.caught_up_at_ms: int | None = None  # when there was last nothing to read
+        self.caught_up_at_ms: int | None = None  # when the group last had nothing to read
         self.moved_at_ms: int | None = None  # when the offset was last seen to move
-        self.moved_alone_at_ms: int | None = None  # ... while no member had the partition
+        self.moved_alone_at_ms: int | None = None  # ... while the partition had no member
         self.stalled_since_ms: int | None = None
-        """The time since which the same member has left records unread and its offset unmoved."""
+        """Since when the same member has left records unread and its offset unmoved."""
 
     @property
     def last(self) -> Sample:
@@ -119,7 +119,7 @@ class History:
         return self._ends[0].first_ms if self._ends else None
 
     def pace(self) -> Pace | None:
-        """Return the present rates; None if fewer than two commits were seen in a minute."""
+        """Return the current rates; None if fewer than two commits were seen in a minute."""
         samples = [sample for sample in self._samples if sample.end is not None]
         moves = [now for before, now in pairwise(samples) if before.committed != now.committed]
         if len(moves) < 2:

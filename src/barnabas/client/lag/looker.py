@@ -1,7 +1,6 @@
-"""Looks at groups repeatedly, and judges their lag in each partition.
-
-Each look requests the committed offsets from the coordinators, then the starts and ends of the logs
-from the leaders. It reads a limited number of records from each partition with unread ones.
+"""Polls groups repeatedly, and judges their lag in each partition. Each poll requests the committed
+offsets from the coordinators, then the starts and ends of the logs from the leaders. It reads a
+limited number of records from each partition with unread ones.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from barnabas.clock import Clock, SystemClock
 from barnabas.protocol.consumer_protocol import CONSUMER_PROTOCOL
 from barnabas.types import TopicPartition
 
-_MOST_RANGES: Final = 500  # ranges read in one look; any others wait for a later look
+_MOST_RANGES: Final = 500  # ranges read in one poll; the rest wait for a later poll
 _READ_S: Final = 5.0
 _FETCHED_BYTES: Final = 65_536  # often, only the first record of a range is needed
 _GIVE_UP_MS: Final = 60_000  # how long a range is skipped after an error
@@ -41,7 +40,7 @@ class _Logs(NamedTuple):
 
 
 class LagLooker:
-    """Looks at groups; call `look` repeatedly within `async with`."""
+    """Polls groups; call `look` repeatedly within `async with`."""
 
     def __init__(
         self,
@@ -94,7 +93,7 @@ class LagLooker:
     ) -> list[GroupLag]:
         """Return the current lag of these groups, or of all groups of the cluster.
 
-        History is kept only for the groups of the latest look, and for `others`, which a later look
+        History is kept only for the groups of the latest poll, and for `others`, which a later poll
         will include. Raises KafkaError or Unreachable.
         """
         if names is None:

@@ -30,9 +30,9 @@ class UnreadReader:
         found: dict[TopicPartition, Unread],
         seconds: float,
     ) -> dict[TopicPartition, str]:
-        """Continue reading the ranges after what was `found`, and return the errors by range.
+        """Continue reading the ranges from where `found` ends, and return the errors by range.
 
-        Whatever is read before an error or the time limit stays in `found`.
+        Anything read before an error or the time limit stays in `found`.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -88,7 +88,7 @@ class UnreadReader:
 def _continued(
     before: Unread | None, name: TopicPartition, answer: FetchedBytes, end: int
 ) -> Unread:
-    """Add another fetch of a range up to `end` to what is known."""
+    """Add another fetch of a range, up to `end`, to the known facts."""
     records, first_ms = (0, -1) if before is None else (before.records, before.first_ms)
     chunk = Chunk(name, answer.offset, answer.records, answer.aborted, answer.high_watermark)
     for batch in chunk.lists(check_crcs=True):

@@ -28,7 +28,7 @@ class Readings(NamedTuple):
 
 
 async def readings(admin: Admin, groups: list[GroupDescription]) -> Readings:
-    """Return what these groups have committed and read."""
+    """Return the offsets that these groups have committed, and the partitions that they read."""
     committed = {
         group.group_id: {}
         # A nonexistent group has no offsets, and a request for them would fail.
@@ -64,7 +64,7 @@ def read_partitions(
     committed: Mapping[TopicPartition, OffsetAndMetadata],
     topics: Mapping[str, list[int]],
 ) -> list[TopicPartition]:
-    """Return a group's partitions: those that are assigned or have commits, and its topics' other
+    """Return a group's partitions: the assigned ones, those with commits, and its topics' other
     partitions.
 
     A subscribed group reads whole topics; a group without members reads the topics for which it has

@@ -1,4 +1,4 @@
-"""Defines a sample of a group's lag in one partition: all that one observation shows. Pure.
+"""Defines a sample of a group's lag in one partition: everything that one observation shows. Pure.
 
 An offset is not a record: transaction markers take offsets, compaction removes records without
 renumbering the others, and aborted records are invisible to a read_committed consumer. Only the
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Unread(NamedTuple):
-    """The part read of a range that starts at a group's position."""
+    """The part that was read of a range that starts at a group's position."""
 
     records: int  # found
     read_to: int  # the range was read up to this offset
@@ -35,7 +35,7 @@ class Sample(NamedTuple):
 
     @property
     def position(self) -> int:
-        """The offset at which the group will read on."""
+        """The offset at which the group will continue."""
         # Records below the start were deleted. Without a commit, everything counts.
         return self.start if self.committed is None else max(self.committed, self.start)
 
@@ -46,12 +46,12 @@ class Sample(NamedTuple):
 
     @property
     def least(self) -> int:
-        """The least number of records that the group has to read."""
+        """The minimum number of records that the group has to read."""
         return 0 if self.unread is None else self.unread.records
 
     @property
     def most(self) -> int:
-        """The greatest number of records that the group may have to read."""
+        """The maximum number of records that the group may have to read."""
         if self.unread is None or self.end is None:
             return self.offsets
         return self.unread.records + max(self.end - max(self.unread.read_to, self.position), 0)

@@ -10,11 +10,11 @@ from barnabas.types import TopicPartition
 
 
 class LagSum(NamedTuple):
-    """The lag of several partitions together."""
+    """The total lag of several partitions."""
 
     state: State  # the state that needs the most attention
     records: int  # unread, at most, in the partitions where this is known
-    is_exact: bool  # an exact count, with no partition left out
+    is_exact: bool  # an exact count, with no partition omitted
     age: Age | None  # of the record that has waited longest
     catch_up_s: float | None  # until all partitions are caught up; None: never, or unknown
 
@@ -57,7 +57,7 @@ def slowest_member(verdicts: Mapping[TopicPartition, Verdict]) -> SlowMember | N
 
 
 def with_neighbours(verdicts: Mapping[TopicPartition, Verdict]) -> dict[TopicPartition, Verdict]:
-    """Return the verdicts; the reason of a stuck one includes its member's progress elsewhere.
+    """Return the verdicts, adding to the reason for a stuck one its member's progress elsewhere.
 
     If a member reads its other partitions, a single record may be the problem; if not, the member
     is.

@@ -42,8 +42,8 @@ class Basis(Enum):
     """How the age of the first unread record was found."""
 
     RECORD = "record"  # from its timestamp
-    WATCH = "watch"  # from the looks between which it was appended
-    BOUND = "bound"  # a lower bound: it predates the first look
+    WATCH = "watch"  # from the polls between which it was appended
+    BOUND = "bound"  # a lower bound: it predates the first poll
 
 
 class Age(NamedTuple):
@@ -54,7 +54,7 @@ class Age(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Holds what is known about a group's lag in a partition."""
+    """The known facts about a group's lag in a partition."""
 
     state: State
     reason: str  # why it is in this state; "" if that needs no explanation
@@ -72,8 +72,8 @@ NOTHING_UNREAD: Final = Age(0.0, Basis.RECORD)
 def judge(history: History, patience_ms: int = PATIENCE_MS) -> Verdict:
     """Judge a history, which needs at least one sample.
 
-    `patience_ms`: a member that leaves its offset unmoved for this long, although it has records to
-    read, is stuck.
+    `patience_ms`: a member with records to read that leaves its offset unmoved for this long is
+    stuck.
     """
     sample = history.last
     state, reason = _decide(history, patience_ms)

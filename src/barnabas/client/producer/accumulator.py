@@ -9,7 +9,7 @@
 The module is pure: `now_ms` is an argument, and nothing waits. It enforces the memory limit
 (`buffer.memory` counts appended records without an outcome), decides when a batch may be sent, and
 manages the idempotent producer's identity. Every appended record has exactly one outcome. A failed
-record may still be stored: after an unanswered attempt, the client cannot know.
+record may still be stored: after an unanswered attempt, the client cannot tell.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SEQUENCE_ERRORS = (OutOfOrderSequenceNumber, UnknownProducerId, InvalidProducerE
 class Ready(NamedTuple):
     """The partitions ready to send, and when to ask again."""
 
-    queues: list[PartitionQueue]  # partitions with a batch that can be sent now
+    queues: list[PartitionQueue]  # partitions with a batch ready to send
     next_ms: int | None  # when the next batch becomes ready or expires
 
 
@@ -155,7 +155,7 @@ class Accumulator:
             batch = ProducerBatch(topic_partition, self._begin(), self._codec, now_ms, limit)
         index = batch.append(timestamp_ms, record.key, record.value, record.headers, size_bytes)
         self.used_bytes += size_bytes
-        if index == 0:  # only now: a failing record must leave no empty batch
+        if index == 0:  # not earlier: a failing record must leave no empty batch
             self._enqueue(queue, batch)
             self.used_bytes += HEADER_BYTES
         return batch, index
@@ -289,8 +289,8 @@ class Accumulator:
         queue = self._queues[batch.topic_partition]
         batch.last_failure = error
         if isinstance(error, MessageTooLarge) and batch.is_divisible:
-            # `batch.size` is larger than the topic's max.message.bytes. Nothing was appended, so
-            # the parts are sent with the sequences of the whole (KIP-126).
+            # `batch.size` exceeds the topic's max.message.bytes. Nothing was appended, so the parts
+            # are sent with the sequences of the whole (KIP-126).
             self._split(queue, batch)
             return
         batch.in_doubt |= isinstance(error, Unreachable)

@@ -190,7 +190,7 @@ class ProducerBatch:
     def split(self) -> list[ProducerBatch]:
         """Split the batch into batches of about half its size, with its sequences (KIP-126).
 
-        From now on, it shares the outcome of its parts.
+        It then shares the outcome of its parts.
         """
         assert self.encoded is not None, "the batch was never sent"
         # The original records were dropped when the batch was encoded, so decode them. Split in
@@ -306,7 +306,7 @@ class ProducerBatch:
         self._finish()
 
     def when_done(self, callback: Callable[[], None]) -> None:
-        """Call `callback` once the outcome is known, immediately if it is."""
+        """Call `callback` once the outcome is known, which may be immediately."""
         if self.done:
             callback()
         else:

@@ -40,7 +40,7 @@ def chosen_partitions(
 
 
 def _keyless(partitioner: Partitioner, topic: str, choice: Partitions, sizes: Integers) -> Integers:
-    """Return each row's partition; the partitioner stays with one for a number of bytes."""
+    """Return each row's partition; the partitioner keeps each one for a number of bytes."""
     sums = np.cumsum(sizes)
     partitions, ends = [], [0]
     while ends[-1] < len(sizes):
@@ -48,7 +48,7 @@ def _keyless(partitioner: Partitioner, topic: str, choice: Partitions, sizes: In
         partitions.append(partitioner.partition(topic, None, choice))
         before = int(sums[first - 1]) if first else 0
         stays_bytes = partitioner.stays_bytes(topic)
-        # The stay ends once it exceeds this number of bytes: the row that exceeds it still goes to
+        # The stay ends once it exceeds this number of bytes; the row that exceeds it still goes to
         # this partition.
         end = int(np.searchsorted(sums, before + stays_bytes, "left")) + 1
         ends.append(min(end if stays_bytes else first + 1, len(sizes)))

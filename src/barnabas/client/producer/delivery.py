@@ -1,4 +1,4 @@
-"""Provides the handle for a record that was sent but perhaps not yet acknowledged.
+"""Provides the handle for a sent record, which may not have been acknowledged yet.
 
 A small `Delivery` per record replaces a future: all records of a batch share its outcome. A
 Delivery is used only on the producer's loop.
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class Placed(Protocol):
-    """The interface that all kinds of deliveries share."""
+    """The interface shared by all kinds of delivery."""
 
     def place(self) -> str: ...
 
@@ -89,7 +89,7 @@ class Delivery:
             return error
 
     def _place(self) -> tuple[ProducerBatch, int]:
-        """Return the batch that contained the record in the end, and its index in that batch."""
+        """Return the batch that finally contained the record, and its index in that batch."""
         batch = self.batch
         return batch.at(self.index) if batch.parts else (batch, self.index)
 
@@ -142,7 +142,7 @@ def until_done(batch: ProducerBatch) -> asyncio.Future[None]:
     waiter = asyncio.get_running_loop().create_future()
 
     def wake() -> None:
-        if not waiter.done():  # it is cancelled if the caller gave up
+        if not waiter.done():  # cancelled if the caller gave up
             waiter.set_result(None)
 
     batch.when_done(wake)

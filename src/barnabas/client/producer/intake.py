@@ -66,7 +66,7 @@ class BufferMemory:
         self.line = asyncio.Lock()
 
     def on_change(self) -> None:
-        """Check for room again: a batch has its outcome, or nothing more may be sent."""
+        """Check for room again: a batch is done, or nothing more may be sent."""
         self._changed.set()
 
     async def wait(self, size_bytes: int) -> None:
@@ -237,7 +237,7 @@ class Intake:
         return self._append(record, topic)
 
     def _leave(self, topic: str, size_bytes: int) -> None:
-        """Make the partitioner end its stay at a full batch if no other record would fit.
+        """End the partitioner's stay at a full batch if no other record would fit.
 
         Otherwise, another batch would be started for one or two records.
         """
@@ -303,8 +303,8 @@ class Intake:
             self.on_refused(error, record)
             raise
         if delivery.index == 0:
-            # After starting a new batch, let the sender run and send the previous one: a caller
-            # that never waits would keep it from running until the buffer is full.
+            # After starting a new batch, let the sender send the previous one: a caller that never
+            # waits would otherwise keep it from running until the buffer is full.
             await asyncio.sleep(0)
         return delivery
 

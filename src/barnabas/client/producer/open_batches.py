@@ -89,7 +89,7 @@ class OpenBatches:
         return None
 
     def keep(self, batch: ProducerBatch, *, is_free: bool) -> None:
-        """Let more records join this batch; keyless ones, only while the partitioner stays."""
+        """Let more records join this batch; keyless ones only while the partitioner stays."""
         if not batch.limit_bytes:
             return  # another batch is queued behind it
         topic, partition = batch.topic_partition

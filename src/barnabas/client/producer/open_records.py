@@ -1,4 +1,4 @@
-"""Keeps the records of an open batch unencoded, and encodes them together when sent.
+"""Holds an open batch's records unencoded, and encodes them together when sent.
 
 For the caller, a record costs only two appends. The tests compare the encoded bytes with those of
 `records.record.BatchBuilder`.
@@ -23,7 +23,7 @@ _FEWEST: Final = 8  # average records per timestamp that pay off
 
 
 class OpenRecords:
-    """The timestamps and values of all records, and keys and headers where there are any."""
+    """The timestamps and values of all records, and any keys and headers."""
 
     __slots__ = ("codec", "headers", "keys", "timestamps", "values")
 
@@ -66,7 +66,7 @@ class OpenRecords:
         return new_header(self.codec, len(times), base, last), body
 
     def _values_alone(self, base_ms: int) -> bytes | None:
-        """Return the encoded records if all have only values, as most do; if not, return None.
+        """Return the encoded records if all have only values, as most do; otherwise None.
 
         The bytes around the offset delta depend only on the time and on the value's size. Each
         record's bytes begin with the last byte of the previous record, its header count of 0.

@@ -76,7 +76,7 @@ class PartitionQueue:
     def next_batch(self) -> ProducerBatch:
         """The oldest batch that may be sent.
 
-        A batch rejected as out of order waits until all batches sent behind it are rejected, too,
+        A batch rejected as out of order waits until all batches sent behind it are also rejected,
         or one of them is acknowledged.
         """
         first = self.waiting[0]
@@ -200,7 +200,7 @@ class PartitionQueue:
     def is_out_of_step(self, batch: ProducerBatch) -> bool:
         """Return whether all sent batches were rejected as out of order, this one last.
 
-        As long as a batch is unanswered, its response may show that the leader has them all.
+        While a batch is unanswered, its response may show that the leader has them all.
         """
         return self.in_flight == [batch] and all(
             each.is_out_of_order for each in (*self._sent(), batch)

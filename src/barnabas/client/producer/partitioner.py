@@ -141,7 +141,7 @@ class RandomUntilRefresh:
 
 
 class Partitioner:
-    """Applies a producer's rule, which is one of the names for `partitioner` or a callable."""
+    """Applies a producer's rule: one of the names for `partitioner`, or a callable."""
 
     def __init__(self, rule: str | ChoosePartition, random: Random, batch_size: int) -> None:
         self._custom = None if isinstance(rule, str) else rule

@@ -121,7 +121,7 @@ class Producer:
             return
         limit_s = _seconds(timeout_ms)
         self._cluster.metadata.check_loop()
-        # No records are accepted from here on.
+        # No records are accepted from this point on.
         self.intake.is_running = False
         self.intake.open_batches.close()
         try:
@@ -132,7 +132,7 @@ class Producer:
         except TimeoutError:
             self.intake.accumulator.fail_all(closed_too_early())
         finally:
-            # Nothing is sent from here on: a record without an outcome can only fail.
+            # Nothing is sent from this point on: a record without an outcome can only fail.
             await self.intake.sender.close()
             await self._cluster.close()
             self.intake.accumulator.fail_waiting(
@@ -182,8 +182,7 @@ class Producer:
         await self.close()
 
     def __del__(self) -> None:
-        # Do not use `__dict__`: creating it now would keep all objects alive until the next
-        # collection.
+        # Do not use `__dict__`: creating it would keep all objects alive until the next collection.
         intake: Intake | None = getattr(self, "intake", None)  # None: its options were rejected
         if intake is not None and intake.is_running and not self._is_let_go:
             self._let_go(self.intake.unfinished_count())
@@ -419,7 +418,7 @@ class Producer:
     async def partitions_for(self, topic: str) -> list[int]:
         """Ask a broker for a topic's partition numbers.
 
-        Works between transactions, too. Raises the errors of `send`.
+        Also works between transactions. Raises the errors of `send`.
         """
         self.intake.check_running()
         metadata = self._cluster.metadata
@@ -429,7 +428,7 @@ class Producer:
     async def available_partitions_for(self, topic: str) -> list[int]:
         """Return the partitions that have a leader, according to the producer's metadata.
 
-        Works between transactions, too. A broker is asked only about an unknown topic, so the call
+        Also works between transactions. A broker is asked only about an unknown topic, so the call
         is cheap enough for each batch; a new leader is noticed at the next metadata refresh. Raises
         the errors of `send`.
 

@@ -208,7 +208,7 @@ class Sender:
     # ---- out ----
 
     def _send_ready(self, now_ms: int) -> int | None:
-        """Send all batches that can be sent now, and return the latest time to check again."""
+        """Send all batches that are ready, and return the latest time to check again."""
         # A request contains one batch per partition, but a broker accepts several requests at a
         # time: repeat until no broker accepts another.
         while True:

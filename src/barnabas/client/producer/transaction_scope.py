@@ -51,7 +51,7 @@ class TransactionScope:
                     "commit_transaction, finishes it first; do not send these records again"
                 )
             raise
-        except BaseException as failure:  # cancelled while records are still under way
+        except BaseException as failure:  # cancelled with records in flight
             await self._abort_after(failure)
             raise
 

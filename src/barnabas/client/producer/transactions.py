@@ -9,7 +9,7 @@
 Invariant: a transaction commits only if every one of its records is acknowledged. If a commit or
 abort is not answered, the state remains COMMITTING or ABORTING. The same call may be repeated, but
 not the other: the coordinator may have decided. No request takes effect in a later transaction:
-after an unanswered one, the producer first obtains a new epoch.
+after an unanswered request, the producer first obtains a new epoch.
 """
 
 from __future__ import annotations
@@ -321,7 +321,7 @@ class Transactions:
     # ---- one exchange each ----
 
     async def _identify(self) -> None:
-        """Obtain an identity, or the next epoch of the present one."""
+        """Obtain an identity, or the next epoch of the current one."""
 
         async def attempt() -> InitProducerIdResponse:
             channel = await self._coordinators.channel(self._id)
@@ -329,7 +329,7 @@ class Transactions:
                 transactional_id=self._id,
                 transaction_timeout_ms=self._config.transaction_timeout_ms,
             )
-            # By sending its current identity, a fenced producer is rejected instead of fencing its
+            # A fenced producer that sends its current identity is rejected, instead of fencing its
             # successor in turn (KIP-360).
             if channel.version(INIT_PRODUCER_ID) >= _BUMP_FROM:
                 request.producer_id = self._accumulator.producer_id
@@ -366,8 +366,8 @@ class Transactions:
     ) -> list[TopicPartition]:
         """Make one attempt, and return the partitions that are still unknown at `unknown_until_ms`.
 
-        Before that time, unknown partitions raise an error: the coordinator may not have learned of
-        a new topic yet.
+        Before that time, unknown partitions raise an error: the coordinator may not know a new
+        topic yet.
         """
         request = TxnOffsetCommitRequest(
             transactional_id=self._id,
@@ -464,7 +464,7 @@ class Transactions:
         self._accumulator.fail_waiting(error)
 
     def _check_call(self, *states: State) -> None:
-        """Raise unless the state is one of these and this is the producer's loop."""
+        """Raise an error unless the state is one of these and this is the producer's loop."""
         self._cluster.metadata.check_loop()
         self._expect(*states)
 
@@ -510,7 +510,7 @@ class Transactions:
             await asyncio.sleep(pause_ms / 1000)
 
     async def close(self) -> None:
-        """Try to abort an open transaction; otherwise, the coordinator will, at its timeout."""
+        """Try to abort an open transaction; if that fails, the coordinator will, at its timeout."""
         # Leave a committing transaction alone: the coordinator may have decided it.
         if self.state in (State.OPEN, State.FAILED, State.ABORTING):
             try:

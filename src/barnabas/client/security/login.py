@@ -121,7 +121,7 @@ async def _exchange(config: SecurityConfig) -> SaslClient:
 
 
 def _user(config: SecurityConfig) -> tuple[str, str, bool]:
-    """Return the user, the password, and whether they are a delegation token's id and HMAC."""
+    """Return the user, the password, and whether these are a delegation token's id and HMAC."""
     own = (config.sasl_plain_username, config.sasl_plain_password)
     module = _module(config)
     if module is None:

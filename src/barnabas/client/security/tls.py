@@ -17,7 +17,7 @@ from barnabas.security.tls_settings import TlsSettings
 
 _log = logging.getLogger(__name__)
 
-_CLIENTS_KEPT = 16  # clients with different settings kept per process
+_CLIENTS_KEPT = 16  # differently configured clients kept per process
 
 
 class ClientTls:
@@ -35,7 +35,7 @@ class ClientTls:
     def context(self) -> ssl.SSLContext:
         """The current context, recreated if a file has changed.
 
-        If that fails, the failure is logged and the old context stays in use.
+        A failure is logged, and the old context stays in use.
         """
         stamps = stamps_of(self._settings.files)
         if stamps != self._seen:

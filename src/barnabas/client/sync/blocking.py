@@ -39,7 +39,7 @@ def documented_by(core: type) -> Callable[[T], T]:
 
 
 class BlockingClient(Generic[C]):
-    """Starts, closes and provides the context manager of all three blocking clients."""
+    """Starts and closes the three blocking clients, and makes them context managers."""
 
     def __init__(self, client: C) -> None:
         self._client: C = client

@@ -23,7 +23,7 @@ A thread that adds more has to wait until some have been called.
 
 
 _AT_ONCE = 100
-"""The number of callbacks taken under one lock; to lock for each would cost as much as a call."""
+"""The number of callbacks taken under one lock; locking for each would cost as much as a call."""
 
 
 class CallbackThread:
@@ -106,7 +106,7 @@ class CallbackThread:
         await done
 
     def end(self) -> None:
-        """Make the thread end after the callbacks that are due; do not wait for it."""
+        """End the thread after the due callbacks, without waiting for it."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

@@ -37,7 +37,7 @@ Method = Callable[Concatenate["SyncConsumer", P], T]
 
 
 def _alone(method: Method[P, T]) -> Method[P, T]:
-    """Reject a second thread while one is inside; a listener may re-enter in the same thread."""
+    """Reject a second thread while one is inside; a listener may re-enter from the same thread."""
 
     @wraps(method)
     def call(self: SyncConsumer, /, *args: P.args, **kwargs: P.kwargs) -> T:

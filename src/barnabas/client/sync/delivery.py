@@ -90,7 +90,7 @@ class SyncDelivery:
             call()
 
     def when_done(self, call: Callable[[], None]) -> None:
-        """Call `call` once the outcome is known, immediately if it is."""
+        """Call `call` once the outcome is known, which may be immediately."""
         if self.delivery is not None:
             self.delivery.batch.when_done(call)
         elif self.error is not None:
@@ -105,7 +105,7 @@ class SyncDelivery:
         done = asyncio.get_running_loop().create_future()
 
         def wake() -> None:
-            if not done.done():  # it is cancelled if the caller gave up
+            if not done.done():  # cancelled if the caller gave up
                 done.set_result(None)
 
         self.when_done(wake)

@@ -3,7 +3,7 @@
     dropped: __del__ (any thread, even the loop's) --> begin         nothing waits
     exit:    atexit (main thread, the loop still runs) --> begin, then wait
 
-A forked child of `multiprocessing` ends with `os._exit`, which skips atexit; there,
+A forked child of `multiprocessing` ends with `os._exit`, which skips atexit; for it,
 multiprocessing's own finalizers are used. Accepted records are flushed within a time limit; a line
 on stderr counts those not acknowledged.
 """

@@ -1,7 +1,7 @@
 """Passes records from the sending threads to the producer's loop.
 
     send (any thread) --> outbox --> drain (loop) --> producer
-                                        `--> line of a topic not known yet --> producer
+                                        `--> line of an unknown topic --> producer
                                              (or without the record's partition, as far as is known)
 
 Records are passed on in bulk: only the first record put into an empty outbox wakes the loop. The
@@ -86,7 +86,7 @@ class Outbox:
             self._waiting.append(delivery)
             self._waiting_bytes += record.size_bytes
             is_first, self._is_drained = self._is_drained, False
-        # To wake the loop is a system call, so do it once per drain.
+        # Waking the loop is a system call, so do it once per drain.
         if is_first:
             self._thread.call_soon(self._start_drain)
 
@@ -162,9 +162,8 @@ class Outbox:
             self._drain = self._intake.tasks.start("the outbox", self._drain_all())
 
     def _passes_now(self) -> bool:
-        """Pass a few records on immediately if none must wait; return whether all were passed on.
-
-        For each record of a slow sender, a separate task would take three turns of the loop, each
+        """Pass a few records on immediately if none must wait; return whether all were passed on. A
+        separate task for each record of a slow sender would take three turns of the loop, each
         yielding Python's lock to other threads.
         """
         left = self._passing
@@ -202,7 +201,7 @@ class Outbox:
                     delivery = left.popleft()
                     if not self._joins(delivery):
                         await self._pass_on(delivery)
-                # A caller waiting for the records taken so far is done; records queued since then
+                # A caller waiting for the records taken so far is done; the records queued since
                 # come next.
                 self._passed.set_result(None)
                 self._passed = asyncio.get_running_loop().create_future()
@@ -287,7 +286,7 @@ class Outbox:
 
 
 def _refuse(delivery: SyncDelivery, error: BaseException) -> None:
-    """Fail the record with this error; the next call raises a partitioner's SystemExit, too."""
+    """Fail the record with this error; the next call also raises a partitioner's SystemExit."""
     delivery.settle(None, error)
     if not isinstance(error, Exception):
         raise_on_loop(error)

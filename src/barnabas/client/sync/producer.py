@@ -400,7 +400,7 @@ async def _close(producer: Producer, outbox: Outbox, timeout_ms: float | None) -
 
 async def _finish(producer: Producer, outbox: Outbox, callbacks: CallbackThread) -> int:
     """Close a dropped producer, and return the number of unacknowledged records."""
-    # Neither records acknowledged earlier nor those acknowledged from here on count as lost.
+    # No acknowledged record counts as lost, even one acknowledged from this point on.
     outbox.refuse()
     owed = outbox.count() + producer.intake.unfinished_count()
     before = producer.intake.acknowledged_count()

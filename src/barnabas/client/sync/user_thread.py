@@ -33,7 +33,7 @@ class UserThread:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` on the loop, like `LoopThread.run`, but run callbacks while waiting."""
         # A listener may call the consumer, which waits in this method again. Each wait has its own
-        # queue; after the inner one, calls go to the outer one again.
+        # queue; when the inner wait ends, calls go to the outer one again.
         calls: _Calls = SimpleQueue()
         outer, self._calls = self._calls, calls
         try:

@@ -18,7 +18,7 @@ from pyspark_barnabas.given import GivenOptions, instant_ms, parse_option
 EARLIEST = -2
 LATEST = -1
 
-# The first of the three options that is set counts, as in the connector.
+# As in the connector, the first of the three options that is set applies.
 STARTING_NAMES = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
 ENDING_NAMES = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
 STRATEGY_NAME = "startingOffsetsByTimestampStrategy"
@@ -27,9 +27,9 @@ STRATEGY_NAME = "startingOffsetsByTimestampStrategy"
 class Bound(NamedTuple):
     """One end of the range to read.
 
-    `offset` (EARLIEST or LATEST) applies to every partition unless `offsets` specifies one for
-    each. Likewise, `timestamp_ms` applies unless `timestamps_ms` is set. `option` names the option
-    that set the bound.
+    `offset` (EARLIEST or LATEST) applies to every partition unless `offsets` specifies an offset
+    for each. Likewise, `timestamp_ms` applies unless `timestamps_ms` is set. `option` names the
+    option that set the bound.
     """
 
     option: str
@@ -60,7 +60,7 @@ def ending_bound(options: GivenOptions) -> Bound:
 
 
 def refuse(bound: Bound, empty: int) -> None:
-    """Reject a batch that starts at LATEST or ends at EARLIEST, because it would read nothing."""
+    """Reject a batch that starts at LATEST or ends at EARLIEST: it would read nothing."""
     name = "latest" if empty == LATEST else "earliest"
     if bound.is_named and bound.offset == empty:
         raise ConfigError(f"option {bound.option}={name} would read nothing")

@@ -28,7 +28,7 @@ class KeptConsumers:
 
     def get(self, properties: Mapping[str, str]) -> SyncConsumer:
         name = tuple(sorted(properties.items()))
-        # Remove the consumer and add it again, so that the first is the least recently used.
+        # Remove the consumer and add it again, which keeps the least recently used one first.
         consumer = self._consumers.pop(name, None) or connect(properties)
         self._consumers[name] = consumer
         if len(self._consumers) > _MOST_KEPT:
@@ -44,7 +44,7 @@ class KeptConsumers:
 def consumers_of_process() -> KeptConsumers:
     """Return this worker process's consumers.
 
-    Spark reuses its Python workers for successive tasks and batches, but offers tasks no place to
+    Spark reuses its Python workers for successive tasks and batches, but gives tasks nowhere to
     store a connection. Reconnecting would cost more than reading a small batch.
     """
     keep_freed_memory()

@@ -3,7 +3,7 @@
     tasks      rows -> staging topic; the offsets of its batches go to the driver  (staging.py)
     driver     InitProducerId -> token -> rows to their targets, and the next token -> EndTxn
 
-The transaction is open only while the driver copies, not while tasks run, and no task takes part in
+The transaction is open only while the driver copies, not while tasks run, and tasks take no part in
 it. Retries, speculation and the number of tasks therefore do not matter. A replayed micro-batch
 finds its own token and writes nothing (token.py). Consume the topic with
 `isolation.level=read_committed`.
@@ -44,18 +44,18 @@ from pyspark_barnabas.token import Token, is_committed
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_MS = 60_000  # for a response to a fetch
-# Deletion waits half a second for the followers' next fetches, so delete once for several small
+# A deletion waits half a second for the followers' next fetches, so delete once per several small
 # micro-batches.
 _CLEARED_EVERY = 8  # micro-batches
 _MANY_ROWS = 100_000
-# The rows have been acknowledged, so a fetch that waits for more would only delay the next step.
+# The rows have been acknowledged, so a fetch that waited for more would only delay the next step.
 _READ_AT_ONCE = {"auto.offset.reset": "none", "fetch.max.wait.ms": 10}
 _TIMEOUT_NAME = "transaction.timeout.ms"
 _TRANSACTION_TIMEOUT_MS = 900_000  # `transaction.max.timeout.ms` of brokers, by default
 
 
 class RowsStaged(WriterCommitMessage):
-    """The places of the rows staged by a task, and its query."""
+    """The places of the rows that a task staged, and its query."""
 
     def __init__(self, query: str, batches: Sequence[StagedBatch]) -> None:
         self.query = query
@@ -125,8 +125,8 @@ def transactional_id_of(options: SinkOptions, query: str) -> str:
 async def commit(
     options: SinkOptions, query: str, batch: int, staged: Sequence[StagedBatch]
 ) -> bool:
-    """Copy the staged rows in one transaction, unless copied before, and return whether this call
-    copied them.
+    """Copy the staged rows in one transaction unless they were copied before, and return whether
+    this call copied them.
 
     Raises `NotExactlyOnce`, `StagingLost`, or `ProducerFenced` if a newer producer has the same id.
     """
@@ -197,7 +197,7 @@ async def _connected(options: SinkOptions, transactional_id: str) -> AsyncIterat
     This fences an earlier producer with the same id and ends its open transaction.
     """
     servers, properties = properties_of_clients(options.client)
-    # Unless the user sets another timeout, use the longest that a broker accepts by default.
+    # By default, use the longest timeout that a broker accepts by default.
     lasting = {
         _TIMEOUT_NAME: _TRANSACTION_TIMEOUT_MS,
         **properties.producer,

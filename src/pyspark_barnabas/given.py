@@ -44,7 +44,7 @@ class GivenOptions:
 
 
 def refuse_others(source: str, given: Iterable[str], known: Iterable[str], prefix: str) -> None:
-    """Reject options (in lower case) unknown to `source` that lack the `prefix`.
+    """Reject options (in lower case) that lack the `prefix` and are unknown to `source`.
 
     Raises `ConfigError` with the most similar existing name.
     """

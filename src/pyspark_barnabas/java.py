@@ -50,8 +50,8 @@ def provide_java(environment: MutableMapping[str, str]) -> Path:
 
 
 def missing_java(environment: Mapping[str, str]) -> str | None:
-    """Return a text that explains why a session would fail with JAVA_GATEWAY_EXITED and what helps,
-    or None if Spark finds a Java unaided."""
+    """Explain why a session would fail with JAVA_GATEWAY_EXITED, and what would help; return None
+    if Spark finds a Java unaided."""
     installed, refused = _usable(environment)
     if installed is not None:
         return None

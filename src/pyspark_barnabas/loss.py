@@ -1,12 +1,12 @@
-"""Detects data loss: a query should have read records that no longer exist.
+"""Detects data loss: records that a query should have read no longer exist.
 
 A gap is not a loss. Compaction and transaction markers leave offsets without records *inside* the
 log. A loss is an unread offset *below* the log's start (retention, deleted records), an offset
 above its end (records lost by the brokers, a topic deleted and recreated), or an offset in a
 deleted partition.
 
-Only this module decides where a query continues after a loss, both for the driver that plans and
-for the tasks that read. Nothing is read twice if the topic is known to be the same.
+Only this module decides where a query continues after a loss, both for the driver, which plans, and
+for the tasks, which read. Nothing is read twice if the topic is known to be the same.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def resume(partition: TopicPartition, position: int, log: Log) -> Resumed:
 
 
 def remainder(wanted: OffsetRange, log: Log) -> tuple[OffsetRange, str]:
-    """Return what a task can still read of a range, and a description of the loss, which is empty
-    if nothing is lost.
+    """Return the part of a range that a task can still read, and a description of the loss, which
+    is empty if nothing is lost.
 
     Nothing before the range's start is read: `resume` may go back, but rows from before the start
     would belong to another micro-batch, which the driver plans.
@@ -78,7 +78,7 @@ def remainder(wanted: OffsetRange, log: Log) -> tuple[OffsetRange, str]:
     loss = first.loss or last.loss
     if not loss:
         return wanted, ""
-    # Nothing of the range is left: any records at these offsets were written after the loss.
+    # None of the range is left: any records at these offsets were written after the loss.
     if log.is_same is False or start > log.end:
         return wanted._replace(start=end), loss
     return wanted._replace(start=min(first.position, end), end=min(end, log.end)), loss

@@ -1,13 +1,13 @@
 """Configures the memory of a worker process: the allocator and the garbage collector.
 
 Each fetch, a few megabytes in half a dozen arrays, is received, decoded and freed. glibc returns
-blocks of that size to the system immediately and gets them back page by page, zeroed. This was
-measured to take a third of a reading task's CPU time. With `keep_freed_memory`, glibc keeps the
-blocks as long as the worker lives, which costs at most the memory of one fetch.
+blocks of that size to the system immediately and gets them back page by page, zeroed. In a
+measurement, this took a third of a reading task's CPU time. With `keep_freed_memory`, glibc keeps
+the blocks as long as the worker lives, which costs at most the memory of one fetch.
 
 Spark collects Python's garbage after each task. With PySpark, Arrow, NumPy and Polars loaded, a
-collection was measured to take 75 ms, more than a small task, and the process cannot begin another
-task meanwhile. `settle_objects` leaves only newer objects to the collector.
+collection took 75 ms in a measurement, more than a small task, and meanwhile the process cannot
+begin another task. `settle_objects` leaves only newer objects to the collector.
 """
 
 from __future__ import annotations

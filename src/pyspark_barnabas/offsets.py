@@ -1,7 +1,7 @@
 """Handles a query's offsets: their JSON, a trigger's share of the backlog, and the tasks' ranges.
 
-The module is pure. The log's state is passed in as numbers, so the replay of a micro-batch plans
-the same ranges without any request.
+The module is pure. The log's state is passed in as numbers, so replaying a micro-batch plans the
+same ranges without any request.
 
 An offset has the form that Spark's Kafka connector writes into the checkpoint, plus two keys of
 ours:
@@ -61,7 +61,7 @@ class StreamOffset(NamedTuple):
 
     @classmethod
     def from_json(cls, encoded: Mapping[str, Any]) -> StreamOffset:
-        """Return the offset in a checkpoint. Raises `CorruptData` if it is not in our format."""
+        """Return the offset from a checkpoint. Raises `CorruptData` if it is not in our format."""
         try:
             topics = {name: each for name, each in encoded.items() if name not in (_START, _IDS)}
             ids = {name: str(each) for name, each in encoded.get(_IDS, {}).items()}
@@ -87,7 +87,7 @@ class OffsetRange(NamedTuple):
 
 
 def ranges_between(start: StreamOffset, end: StreamOffset) -> list[OffsetRange]:
-    """Return the ranges of a micro-batch, one per partition, without empty ones."""
+    """Return the ranges of a micro-batch, one per partition, omitting empty ones."""
     ranges = []
     for partition in sorted(end.positions):
         begin = end.starts.get(partition, start.positions.get(partition))
@@ -117,13 +117,12 @@ def shares(backlog: Offsets, limit: int) -> dict[TopicPartition, int]:
         return dict(backlog)
     waiting = sorted((p for p in backlog if backlog[p]), key=lambda p: (-backlog[p], p))[:limit]
     granted = dict.fromkeys(backlog, 0)
-    # Each gets one offset, and then a share of the other offsets in proportion to its remaining
-    # backlog.
+    # Each gets one offset, and a share of the other offsets in proportion to its remaining backlog.
     spare, rest = limit - len(waiting), sum(backlog[p] - 1 for p in waiting)
     for partition in waiting:
         granted[partition] = 1 + (backlog[partition] - 1) * spare // rest if rest else 1
     left = limit - sum(granted.values())
-    for partition in waiting:  # the remainder from rounding down, one each
+    for partition in waiting:  # one each, the remainder from rounding down
         if left and granted[partition] < backlog[partition]:
             granted[partition] += 1
             left -= 1

@@ -80,7 +80,7 @@ _SOURCE_NAMES = (
     "kafkaConsumer.pollTimeoutMs",
     "topicIds",  # ours: false keeps them out of the checkpoint, so that the connector can use it
     # Accepted without effect: jobs written for the connector run unchanged. This source joins no
-    # consumer group, and its client retries in its own way.
+    # consumer group, and its client has its own way of retrying.
     "groupIdPrefix",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
@@ -100,8 +100,7 @@ def source_options(given: Mapping[str, str], *, streaming: bool | None = None) -
     """
     options = GivenOptions(given)
     refuse_unknown(options.names(), _SOURCE_NAMES)
-    # As in the connector, the default is to read existing records in a batch, and new ones in a
-    # stream.
+    # As in the connector, by default a batch reads existing records, and a stream new ones.
     starting = starting_bound(options, LATEST if streaming else EARLIEST)
     ending = ending_bound(options)
     if streaming is True:

@@ -1,7 +1,7 @@
 """Sorts `kafka.*` options into options for our client, options without effect, and rejected ones.
 
 There are three kinds: our client's options (`client/config.py` checks their values); options of
-Kafka's Java clients without a meaning in our client, accepted so that a tuned job runs unchanged;
+Kafka's Java clients that mean nothing to our client, accepted so that a tuned job runs unchanged;
 and options that would break the source's guarantees, which are rejected.
 """
 

@@ -2,9 +2,9 @@
 
 Rows are decoded per fetch, about 17,000 small ones at a time: a call to NumPy costs almost as much
 for a few rows as for many. Spark receives record batches of at most 16,384 rows, and can process
-one while the next is written. By the time a fetch is decoded, the consumer has sent the next one.
-Spark's own share of the cost per row (the JVM's reading of Arrow and its projection) is by far the
-largest; ours is about a quarter of it.
+one while the next is being written. By the time a fetch is decoded, the consumer has sent the next
+one. Spark's own share of the cost per row (the JVM's reading of Arrow and its projection) is by far
+the largest; ours is about a quarter of it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from pyspark_barnabas.schema import RECORD_BATCHES, arrow_schema, check_read_sch
 from pyspark_barnabas.survey import ids_of, require_all, resolve, survey
 
 RECORDS_OF_ONE_TASK = 5_000
-"""With packed rows, small ranges share a task up to this number of offsets: a task with few records
-costs almost as much as one with many."""
+"""With packed rows, small ranges share a task, up to this number of offsets: a task with few
+records costs almost as much as one with many."""
 _ROWS = 16_384
-_LOOK_MS = 1_000  # how long to wait for a record before looking at the log's end
+_LOOK_MS = 1_000  # how long to wait for a record before checking the log's end
 
 
 class ReadTimedOut(BarnabasError):
@@ -64,8 +64,8 @@ class TopicReader(DataSourceReader):
 
 
 def tasks(options: SourceOptions, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
-    """Return the tasks between two offsets, without sending a request. Each task's value is a list
-    of ranges in different partitions."""
+    """Return the tasks between two offsets, without sending a request. A task's value is a list of
+    ranges in different partitions."""
     ranges = ranges_between(start, end)
     limits = options.min_partitions, options.max_records_per_partition
     # A user who sets the size or number of tasks gets exactly the connector's tasks.
@@ -95,7 +95,7 @@ def read_ranges(
     `CorruptData`.
     """
     # Look up the leaders first: a fetch without a known leader waits for a backoff, in every task
-    # if there are many small topics.
+    # if topics are small and many.
     left = _existing(consumer, options, {each.topic_partition: each for each in ranges})
     consumer.assign([*left])
     try:
@@ -185,7 +185,7 @@ def _existing(
 
 
 def _present(consumer: SyncConsumer, ranges: Iterable[OffsetRange]) -> set[TopicPartition]:
-    """Return the partitions for which the ranges were planned, as far as they still exist."""
+    """Return those partitions for which the ranges were planned that still exist."""
     found = []
     for wanted in ranges:
         with suppress(UnknownTopicOrPartition):
@@ -203,8 +203,7 @@ def _present(consumer: SyncConsumer, ranges: Iterable[OffsetRange]) -> set[Topic
 
 def _remainder(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> OffsetRange:
     """Return the part of the range that exists. If some of it is missing, raises `DataLoss` unless
-    the user chose to continue. The whole range may be back, for instance after a change of
-    leader."""
+    the user chose to continue. The whole range may be back, for instance after a leader change."""
     if not _existing(consumer, options, {wanted.topic_partition: wanted}):
         return wanted._replace(start=wanted.end)
     log = _log_of(consumer, wanted)
@@ -242,7 +241,7 @@ def _record_batches(columns: Columns, partition: TopicPartition) -> Iterator[pa.
     if columns.headers is not None:
         arrays.append(columns.headers.cast(schema.field("headers").type))
     rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    # Make the pieces equal: a last piece with few rows would cost as much as a full one.
+    # Make the pieces equal: a short last piece would cost as much as a full one.
     pieces = -(-count // _ROWS)
     for piece in range(pieces):
         start, end = count * piece // pieces, count * (piece + 1) // pieces
@@ -250,7 +249,7 @@ def _record_batches(columns: Columns, partition: TopicPartition) -> Iterator[pa.
 
 
 def _in_one_row(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Pack rows into one row, which Spark passes on as bytes. This saves its JVM the conversion of
+    """Pack rows into one row, which Spark passes on as bytes. This saves its JVM from converting
     cells, which is most of the cost of a row."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:

@@ -76,8 +76,7 @@ class TopicColumns(NamedTuple):
 def topic_columns(
     table: pa.Table, columns: Columns, topic: str | None
 ) -> list[TopicColumns] | None:
-    """Return the rows by topic, or None if some have headers, or if only some of them have a
-    partition.
+    """Return the rows by topic, or None if any have headers, or if only some have a partition.
 
     Raises `ConfigError` for a row without a topic.
     """

@@ -1,7 +1,7 @@
 """Defines the columns of topics, the same as the Kafka connector's.
 
 The two formats are therefore interchangeable. Users may pass a schema (`.schema(...)`), but only
-this one: nothing could fill other columns.
+this one: no other column could be filled.
 """
 
 from __future__ import annotations

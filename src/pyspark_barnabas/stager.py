@@ -44,7 +44,7 @@ async def stage_job(
     places.
 
     Neither this task nor a broker creates the topic: Spark may cancel this task after the driver
-    has aborted the job, and nobody would delete the topic again.
+    has aborted the job, and the topic would never be deleted.
     """
     servers, properties = properties_of_clients(options.client)
     sending = {**properties.producer, **staging.CREATES_NOTHING}

@@ -4,9 +4,9 @@
     driver, in commit: places -> the same batches -> target partitions, in one transaction
 
 A task may run twice, speculatively or after a failure, and a replay may split tasks differently.
-Therefore, only the places that reach the driver count, whatever else is in the staging topic.
-Batches older than a committed micro-batch are deleted; the batches of an ended query expire after a
-day.
+Therefore, only the places that reach the driver count; the rest of the staging topic does not
+matter. Batches older than a committed micro-batch are deleted; the batches of an ended query expire
+after a day.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ async def create(admin: Admin, topic: str) -> None:
     try:
         await admin.create_topics([NewTopic(topic, _PARTITIONS, configs=_CONFIGS)])
     except TopicAlreadyExists:
-        # Another task may just have created the topic, and the broker may not have learnt of it.
+        # Another task may just have created the topic, and the broker may not yet know it.
         with contextlib.suppress(UnknownTopicOrPartition, LeaderNotAvailable):
             (found,) = await admin.describe_topics([topic])
             if len(found.partitions) != _PARTITIONS:
@@ -142,7 +142,7 @@ async def _copy(
     last = max(wanted)
     for at, header in iterate_batches(fetched.records):
         staged = wanted.pop(header.base_offset, None)
-        # A batch from another attempt or another micro-batch, listed by no message.
+        # This batch is from another attempt or micro-batch: no message lists it.
         if staged is None:
             continue
         if header.record_count != staged.rows:
@@ -151,7 +151,7 @@ async def _copy(
                 f"but {staged.rows} were staged"
             )
         await producer.send_batch(staged.target, fetched.records[at : at + header.size_bytes])
-    # The fetch has passed the last place: batches that are still wanted do not exist.
+    # The fetch has passed the last place: the batches still wanted do not exist.
     if wanted and fetched.next_offset > last:
         raise StagingLost(f"{place} has no batch at {min(wanted)}, where one was staged")
 

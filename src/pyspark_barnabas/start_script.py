@@ -9,8 +9,8 @@ from pathlib import Path
 
 
 def provide_script(path: str, text: str) -> Path | None:
-    """Write an executable script with this text and return its path, or None if there is no place
-    for it.
+    """Write an executable script with this text and return its path, or None if there is nowhere to
+    write it.
 
     `path` is relative to Barnabas's directory in the interpreter's environment (the script moves
     with it) or else in the user's cache.
@@ -30,7 +30,7 @@ def _write(path: Path, text: str) -> None:
     if path.is_file() and path.read_text() == text and os.access(path, os.X_OK):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Write atomically: another process may be starting the script at this moment.
+    # Write atomically: another process may be about to start the script.
     handle, name = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "w") as file:
         file.write(text)

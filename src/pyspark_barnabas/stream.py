@@ -64,7 +64,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._survey()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Return the end of the next batch, or `start` itself if there is nothing to do."""
+        """Return the end of the next batch, or `start` itself if no batch is needed."""
         # A run that ends on its own reads only the records that existed at its start.
         found = self._survey() if self._target is None else self._target
         self._latest = found.ends
@@ -78,7 +78,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         granted = self._granted(backlog, limit)
         positions = {each: at + granted.get(each, 0) for each, at in begins.items()}
         # For an unchanged offset, Spark plans no batch. A recreated topic needs one even without
-        # records, to record its new id in the checkpoint.
+        # records, to store its new id in the checkpoint.
         if start and not starts and positions == before.positions and not _recreated(before, found):
             return start
         self._last_batch_at_ms = self._clock.monotonic_ms()
@@ -130,7 +130,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _begins(self, before: StreamOffset, found: Survey) -> Offsets:
         """Return the start of the next batch in each existing partition.
 
-        A partition missing from `before` was added since, so all its records are new.
+        A partition missing from `before` has since been added, so all its records are new.
         """
         gone = before.positions.keys() - found.ends.keys()
         if gone:

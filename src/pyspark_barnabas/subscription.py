@@ -60,7 +60,7 @@ def _pattern(text: str) -> str:
 def _partitions(text: str) -> tuple[TopicPartition, ...]:
     expected = 'JSON such as {"topic": [0, 1]}'
     try:
-        # A dictionary keeps each partition once, in the order given.
+        # A dictionary removes duplicate partitions, and preserves the order given.
         partitions = {
             TopicPartition(topic, partition_number(partition)): None
             for topic, numbers in json.loads(text).items()

@@ -37,7 +37,7 @@ class Survey(NamedTuple):
 def survey(consumer: SyncConsumer, options: SourceOptions) -> Survey:
     partitions = sorted(_partitions(consumer, options.subscription))
     # Request the ids before the offsets: if a topic is recreated in between, the next survey finds
-    # a different id. In the other order, the new id would be paired with the old topic's offsets.
+    # a different id. In reverse order, the new id would be paired with the old topic's offsets.
     topics = {each.topic for each in partitions} if options.topic_ids else set()
     topic_ids = ids_of(consumer, topics)
     beginnings = consumer.beginning_offsets(partitions)
@@ -107,7 +107,7 @@ def _all_of(existing: Mapping[str, Sequence[int]], topics: Iterable[str]) -> lis
 
 
 def _require_cover(bound: Bound, given: Iterable[TopicPartition], found: Survey) -> None:
-    """Reject an incomplete bound, which would leave the start of other partitions undefined."""
+    """Reject an incomplete bound, which would leave the other partitions' start undefined."""
     given = set(given)
     if given != found.ends.keys():
         raise ConfigError(

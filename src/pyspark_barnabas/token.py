@@ -1,7 +1,7 @@
 """Tracks a query's progress in its target topic, which is the last committed micro-batch.
 
 The progress is an offset of the query's group, committed in the same transaction as the rows, so
-that both are committed or neither is. Its `offset` is the number of the next micro-batch, and its
+either both are committed or neither is. Its `offset` is the number of the next micro-batch, and its
 `metadata` contains the query. Pure.
 """
 

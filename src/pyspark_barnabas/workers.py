@@ -71,8 +71,8 @@ def _package() -> Path:
 
 
 def _is_installed(python: str) -> bool:
-    """Return whether a new interpreter without the archive finds our PySpark, and whether Spark
-    would use that PySpark's archive."""
+    """Return whether a new interpreter without the archive finds our PySpark, and Spark would use
+    that PySpark's archive."""
     home = os.environ.get("SPARK_HOME")
     if home is not None and Path(home).resolve() != _package().resolve():
         return False

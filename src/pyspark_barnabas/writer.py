@@ -56,7 +56,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
 
 
 class _FirstFailure:
-    """Keeps the first error of any batch, which saves keeping all deliveries until the end."""
+    """Stores the first error of any batch, so that deliveries need not be kept until the end."""
 
     def __init__(self) -> None:
         self._error: BarnabasError | None = None

@@ -1,7 +1,7 @@
 """Defines the table of APIs.
 
-It contains each API's key, name, and implemented and advertised versions, and what a broker needs
-to know about a request before decoding it.
+It contains each API's key, name, and implemented and advertised versions, and the facts that a
+broker needs about a request before decoding it.
 
 Each API uses one stem everywhere: `protocol/messages/<stem>.py` contains its messages, and
 `broker/handlers/<stem>.py` its handler. The ranges are those that Kafka 3.9.1 with ZooKeeper
@@ -71,11 +71,11 @@ class Api:
         keep the buffer alive.
         """
         self.overlaps = overlaps
-        """Whether a request may overlap earlier unanswered requests, if these may overlap too.
+        """Whether a request may overlap earlier unanswered requests that may themselves overlap.
 
         Any other request waits until all earlier ones are answered, and holds back all later ones,
         as in Kafka, which handles one request per connection at a time. The overlapping APIs append
-        in order, and only wait for replicas.
+        in order; they overlap only while waiting for replicas.
         """
         self.is_cached = is_cached
         """Whether encoded responses are cached and reused for identical requests."""
@@ -111,8 +111,8 @@ class Api:
         return f"Api({self.key} {self.name} {self.min_version}-{self.max_version})"
 
 
-# Produce below 3 would need message formats 0 and 1, which producers may no longer send. It is
-# still advertised, because librdkafka before 2.11.1 takes a minimum above 0 for a lack of gzip
+# Produce below 3 would need message formats 0 and 1, which are no longer accepted. It is still
+# advertised, because librdkafka before 2.11.1 interprets a minimum above 0 as a lack of gzip
 # support (KAFKA-18659). Fetch below 4 also returns UNSUPPORTED_VERSION.
 PRODUCE: Final = Api(
     0,

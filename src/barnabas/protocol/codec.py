@@ -60,14 +60,14 @@ def encode_after(head: bytearray, message: Message, version: int) -> list[Part]:
 def decode(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> M:
     """Decode the message that fills `data` exactly. Raises only CorruptData."""
     message, end = decoder(cls, version)(memoryview(data))
-    # In responses and in data on disk, leftover bytes mean that something was misread.
+    # In a response or in data on disk, leftover bytes mean that something was misread.
     if end != len(data):
         raise CorruptData(f"{cls.__name__} version {version}: {len(data) - end} bytes follow it")
     return message
 
 
 def decode_prefix(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> M:
-    """Decode the message at the start of `data`; the rest is ignored. Raises CorruptData.
+    """Decode the message at the start of `data`, and ignore the rest. Raises CorruptData.
 
     Kafka reads requests in this way, and librdkafka relies on it: its Metadata requests in versions
     above 10 end in three bytes that belong to older versions.
@@ -108,7 +108,7 @@ def _compile(cls: type[Message], version: int, what: str) -> Any:
 
 
 def _guard(cls: type[M], version: int, compiled: Any) -> Decoder[M]:
-    """Wrap the straight-line function, so that all of its errors become CorruptData."""
+    """Wrap the straight-line function, converting all of its errors to CorruptData."""
 
     def decode_one(data: memoryview, most_entries: int = ANY_ENTRIES) -> tuple[M, int]:
         try:

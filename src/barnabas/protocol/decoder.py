@@ -13,8 +13,8 @@ For example, this is the code for a list of FetchPartition in version 12:
 Consecutive fixed-size fields, with the first byte of the length that follows them, are read by one
 `struct.Struct.unpack_from`. Byte fields stay views of the frame. Nothing is trusted. Reads past the
 end raise struct.error or IndexError, which the caller converts to CorruptData; slices, which Python
-would cut silently, are compared with the size; and counts are compared with the number of bytes
-left.
+would truncate silently, are checked against the size; and counts are checked against the number of
+bytes left.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def least_bytes(wire_type: WireType, version: int, flexible: bool) -> int:
 
 
 class _Decoder:
-    """Writes the source. `_run` contains the fixed-size targets that are not unpacked yet."""
+    """Writes the source. `_run` contains the fixed-size targets that have not been unpacked yet."""
 
     def __init__(self, cls: type[Message], version: int) -> None:
         self._cls = cls
@@ -127,7 +127,7 @@ class _Decoder:
             self._tagged_fields(tagged, variable)
 
     def _new(self, cls: type[Message], variable: str) -> None:
-        """Create an instance with the defaults for fields that this version lacks or tags."""
+        """Create an instance, with defaults in the fields that this version lacks or tags."""
         name = self._source.constant(cls.__name__, cls)
         self._line(f"{variable} = new({name})")
         for made in cls.fields:

@@ -4,10 +4,10 @@
                | client id (INT16 length, -1 = null, UTF-8) | tagged fields, if flexible | message
     response   INT32 length | INT32 correlation id | tagged fields, if flexible | message
 
-The client id keeps its INT16 length in flexible versions too (KIP-482), and the header of an
-ApiVersions response never has tagged fields (KIP-511): a client reads it before it knows what the
-broker supports. The header of ControlledShutdown version 0 lacks a client id. The connection has
-consumed the length of the frames to be decoded.
+The client id keeps its INT16 length even in flexible versions (KIP-482), and the header of an
+ApiVersions response never has tagged fields (KIP-511): a client reads it before it knows which
+versions the broker supports. The header of ControlledShutdown version 0 lacks a client id. The
+connection has consumed the length of the frames to be decoded.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class RequestHeader(NamedTuple):
 def decode_request_header(frame: memoryview) -> RequestHeader:
     """Split a request frame. Raises CorruptData.
 
-    For an API that is not in the table, the header may or may not end with tagged fields; `body`
-    starts where they would.
+    For an API that is not in the table, the header may end with tagged fields; `body` starts where
+    they would.
     """
     try:
         key, version, correlation_id, client_id_bytes = _REQUEST.unpack_from(frame)
-        # Brokers before 0.9 sent this header; Kafka handles it separately too.
+        # Brokers before 0.9 sent this header; Kafka also handles it separately.
         if version == 0 and key == CONTROLLED_SHUTDOWN.key:
             return RequestHeader(key, version, correlation_id, None, frame[8:])
         position = 10
@@ -76,7 +76,7 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
 def encode_request(
     api: Api, version: int, correlation_id: int, client_id: str | None, message: Message
 ) -> list[Part]:
-    """Encode a request frame with its length. Raises ValueError for values that the version
+    """Encode a request frame with its length. Raises ValueError for a value that the version
     lacks."""
     name = b"" if client_id is None else client_id.encode()
     name_bytes = -1 if client_id is None else len(name)

@@ -1,7 +1,6 @@
-"""Implements a second, slow codec for tests, which walks a message's fields each time.
-
-It shares only the classes with the compiled codec, so if the two agree, they interpret the notation
-correctly. They reject values with the same kind of error (CorruptData, or ValueError for values
+"""Implements a second, slow codec for tests, which walks a message's fields each time. It shares
+only the message classes with the compiled codec, so if the two agree, they interpret the notation
+correctly. Both reject values with the same kind of error (CorruptData, or ValueError for values
 that cannot be sent).
 """
 
@@ -29,7 +28,7 @@ def encode(message: Message, version: int) -> bytes:
 
 
 def decode(cls: type[M], data: bytes | memoryview, version: int) -> M:
-    """Decode the message that fills `data` exactly. Raises CorruptData if there is none."""
+    """Decode the message that fills `data` exactly. Raises CorruptData if it cannot."""
     reader = _Reader(bytes(data), version, version in cls.flexible)
     message = reader.struct(cls)
     if reader.left():

@@ -25,7 +25,7 @@ _UNSET: Final = object()
 
 
 class Versions(NamedTuple):
-    """An inclusive range of versions, written as "3+", "8-10", "0" or "none"."""
+    """An inclusive range of versions, written like "3+", "8-10", "0" or "none"."""
 
     first: int
     last: int
@@ -74,11 +74,11 @@ def field(
 ) -> Any:
     """Declare a field of `wire_type` in these versions. The class body determines the field order.
 
-    `nullable` are the versions in which None may be sent. `default` is the value in a new instance,
-    and in one decoded from a version without the field; by default, it is 0, False, "", [], or a
-    struct of defaults. If `ignorable`, versions without the field silently drop any other value
-    instead of raising ValueError. In all its versions, a field with a `tag` is sent as a tagged
-    field (KIP-482), and only if it differs from the default.
+    `nullable` contains the versions in which None may be sent. `default` is the value in a new
+    instance, and in one decoded from a version without the field; by default, it is 0, False, "",
+    [], or a struct of defaults. If `ignorable`, versions without the field silently drop any other
+    value instead of raising ValueError. In all its versions, a field with a `tag` is sent as a
+    tagged field (KIP-482), and only if it differs from the default.
     """
     made = Field(wire_type)
     made.versions = Versions.parse(versions)
@@ -109,7 +109,7 @@ class Message:
     flexible: ClassVar[Versions]
     """The versions with compact lengths and tagged fields.
 
-    They are set on messages; structs use those of their message.
+    They are set on messages; a struct uses those of its message.
     """
     codecs: ClassVar[dict[tuple[str, int], Any]]
     """The compiled functions by ("encode" | "decode", version), which `codec` adds."""
@@ -120,7 +120,7 @@ class Message:
             if isinstance(made, Field):
                 made.name = name
                 own.append(made)
-                delattr(cls, name)  # it would hide a missing instance attribute
+                delattr(cls, name)  # it would mask a missing instance attribute
         cls.fields = tuple(own)
         cls.flexible = Versions.parse(flexible)
         cls.codecs = {}
@@ -160,8 +160,8 @@ def _shared_default(cls: type[Message]) -> Message:
     """Return the shared, immutable instance that represents absent structs.
 
     A fetch response has three structs per partition that are nearly always absent. Creating them
-    would cost more than the rest of the decoding; and because of the identity, the encoder can tell
-    that there is nothing to send.
+    would cost more than the rest of the decoding; and by its identity, the encoder recognises that
+    there is nothing to send.
     """
     default = cls.__new__(cls)
     for made in cls.fields:

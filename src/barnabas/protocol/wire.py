@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from barnabas.protocol.message import Message
 
 ANY_ENTRIES: Final = 1 << 62
-"""No limit, except that each list entry takes at least one byte of the message."""
+"""No limit, although each list entry takes at least one byte of the message."""
 
 MAX_STRING_BYTES: Final = 0x7FFF
-"""The maximum length of a string. Kafka applies it to compact strings too, although their format
-allows more.
+"""The maximum length of a string. Kafka also applies it to compact strings, whose format allows
+more.
 """
 
 
@@ -39,7 +39,7 @@ class TooManyEntries(CorruptData):
 
 
 Records = memoryview | bytes | bytearray | FileSlice | Sequence[Part]
-"""The value of a RECORDS field: a view of the frame when decoded, any buffer when encoded."""
+"""The value of a RECORDS field: a view of the frame when decoding, any buffer when encoding."""
 
 
 class Primitive:

@@ -3,7 +3,7 @@
 It does not use `deltalake`'s own `optimize`: if two of these run concurrently, version 1.6.6
 commits both, and every row is in the table twice. This module checks a commit that lost a race, and
 repeats it only if the table still contains all files that it removes. Therefore, only one of two
-concurrent compactions takes effect, and an overwrite in between remains complete.
+concurrent compactions takes effect, and an overwrite between them remains complete.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class _Small(NamedTuple):
 def compact(
     options: DeltaOptions, merge: Callable[[pa.Table], pa.Table] | None = None
 ) -> Compacted:
-    """Merge small files. `merge`: a function that combines the rows of several files of one
-    partition, or None to keep them as they are. To the table's readers, the result must mean the
-    same.
+    """Merge small files. `merge`: a function that combines the rows of several files in one
+    partition, or None to leave them as they are. Its result must mean the same to the table's
+    readers.
 
-    Raises `CompactionLost`, or `ConfigError` if there is no table or this sink does not meet its
+    Raises `CompactionLost`, or `ConfigError` if there is no table or this sink cannot meet its
     demands.
     """
     table = existing_table(options)
@@ -106,11 +106,9 @@ def _small_files(table: DeltaTable) -> list[_Small]:
 
 
 def _texts(values: pa.Array, name: str, paths: Sequence[str]) -> Sequence[str | None]:
-    """Return a column's partition values as they are in the log.
-
-    `deltalake` returns only parsed values, so the directories have to show which instants are
-    marked as UTC. Spark reads unmarked instants differently, and those from earlier versions of
-    this sink may be wrong.
+    """Return a column's partition values as written in the log. `deltalake` returns only parsed
+    values, so the directory names have to show which instants are marked as UTC. Spark reads
+    unmarked instants differently, and those from earlier versions of this sink may be wrong.
     """
     texts: list[str | None] = partition_texts(values, name).to_pylist()
     if not pa.types.is_timestamp(values.type) or values.type.tz is None:
@@ -151,7 +149,7 @@ def _merge(
     schema = pa.schema([field for field in whole if field.name not in partition_by])
     target = PartitionFile(where, schema, dict(zip(partition_by, files[0].key, strict=True)))
     try:
-        # Missing columns become null, including those within structs.
+        # Missing columns, including those within structs, become null.
         found = pa_dataset.dataset(
             [file.path for file in files], schema=schema, format="parquet", filesystem=where
         )
@@ -185,7 +183,7 @@ def _commit(options: DeltaOptions, old: Sequence[_Small], new: Sequence[DataFile
     ]
     for _ in range(_ATTEMPTS):
         table = open_table(options)
-        # If other writers have merged or replaced any of the files, its rows may be elsewhere.
+        # If another writer has merged or replaced any of the files, its rows may be elsewhere.
         if table is None or not set(old) <= set(_small_files(table)):
             break
         names = table.metadata().partition_columns
@@ -201,7 +199,7 @@ def _commit(options: DeltaOptions, old: Sequence[_Small], new: Sequence[DataFile
                 "append",
                 table.schema(),
                 partition_by=names,
-                # `deltalake` itself would retry, with weaker checks.
+                # Left to itself, `deltalake` would retry with weaker checks.
                 commit_properties=CommitProperties({_OPERATION: "compact"}, max_commit_retries=0),
                 post_commithook_properties=hook(options),
             )

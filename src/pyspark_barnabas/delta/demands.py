@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 # Features with which `deltalake` 1.6.6 was found to write correctly, and whose demands on this sink
-# are all checked below. Deletion vectors are missing: `deltalake` would append, but its vacuum and
+# are all checked below. Deletion vectors are omitted: `deltalake` would append, but its vacuum and
 # its overwrites ignore the vectors' files.
 _SUPPORTED: Final = frozenset(
     (
@@ -84,8 +84,7 @@ def missing_features(writer_version: int, features: Collection[str]) -> list[str
 
 
 def _demands(path: str, node: Any) -> Iterator[tuple[str, str]]:
-    """Yield the columns and fields that have demands, anywhere in the schema's JSON, with each
-    demand."""
+    """Yield each demand in the schema's JSON, at any depth, with its column or field."""
     if isinstance(node, list):
         for each in node:
             yield from _demands(path, each)

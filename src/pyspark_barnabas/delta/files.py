@@ -48,7 +48,7 @@ class DataFile(NamedTuple):
 class FileWriter:
     """Writes one task's files. Raises `ConfigError` if a row cannot be written to the table.
 
-    `required`: columns that may not be null. `is_strict`: whether some columns have fields that may
+    `required`: columns that may not be null. `is_strict`: whether fields within some columns may
     not be null either; if not, everything in a file may be null, as readers expect.
     """
 
@@ -95,7 +95,7 @@ class FileWriter:
         return [file.finish() for file in self._open.values()]
 
     def discard(self) -> None:
-        """Remove the files written, if possible: they will not be committed."""
+        """Try to remove the files written: they will not be committed."""
         for file in self._open.values():
             file.discard()
 
@@ -193,7 +193,7 @@ class PartitionFile:
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
-        """Add the file's name to file system errors."""
+        """Add the file's name to any file system error."""
         try:
             yield
         except OSError as error:
@@ -213,8 +213,8 @@ def _fitting(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 def _fitting_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     if not is_strict(kind):
         return column.cast(kind)
-    # Below a null, Spark writes nulls even to fields that may not be null; Arrow neither casts nor
-    # writes these. A column built from Python values contains non-null values in these fields.
+    # Within a null, Spark writes nulls even to fields that may not be null; Arrow can neither cast
+    # nor write these. A column built from Python values has non-null values in these fields.
     return pa.chunked_array([pa.array(each.to_pylist(), kind) for each in column.chunks], kind)
 
 
@@ -248,7 +248,7 @@ def partition_texts(column: pa.Array, name: str) -> pa.Array:
 def _instants(column: pa.Array, name: str) -> pa.Array:
     """Return instants in UTC, marked as UTC, because Spark reads an unmarked instant in its
     session's time zone. Times without a zone are not marked."""
-    # A cast to a type without a zone yields the time in UTC, whatever the column's zone.
+    # A cast to a type without a zone yields the time in UTC, regardless of the column's zone.
     texts = _within_years(column.cast(pa.timestamp("us")), name).cast(pa.string())
     if column.type.tz is None:
         return texts
@@ -256,8 +256,8 @@ def _instants(column: pa.Array, name: str) -> pa.Array:
 
 
 def without_mark(instant: str) -> str:
-    """Return the text of an instant as `deltalake` and older versions of this sink write it: in
-    UTC, but not marked as UTC."""
+    """Return an instant's text as `deltalake` and older versions of this sink write it: in UTC, but
+    not marked as UTC."""
     return instant.replace("T", " ").removesuffix("Z")
 
 

@@ -1,8 +1,7 @@
 """Keeps a table open between a process's commits, as long as nothing else changes it.
 
-Opening a table reads its log, and the search for a query's last commit reads it again. Both take
-longer than a commit of a few rows, and neither is necessary if the last version is this process's
-own.
+Opening a table reads its log, and the search for a query's last commit reads it again. Either takes
+longer than a commit of a few rows, and neither is necessary if this process wrote the last version.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ class Kept:
         self.progress = Progress()
 
     def version(self) -> int | None:
-        """Return the version of this process's last commit, or None if the log has changed since,
-        or nothing is kept."""
+        """Return the version of this process's last commit, or None if the log has since changed,
+        or no table is kept."""
         with self._lock:
             # If the entry is the same file and no entry follows it, nobody has committed or
             # replaced the table.
@@ -50,7 +49,7 @@ class Kept:
             return None if self._table is None else self._version
 
     def table(self) -> DeltaTable | None:
-        """Return the table, or None if there is none or its log has changed since `keep`."""
+        """Return the kept table, or None if there is none or its log has changed since `keep`."""
         self.refresh()
         return None if self.version() is None else self._table
 
@@ -66,7 +65,7 @@ class Kept:
     def refresh(self) -> None:
         """Read the last commit into the open table, because the next commit needs it.
 
-        Another thread can do this between two batches.
+        Another thread can do this between batches.
         """
         from deltalake.exceptions import DeltaError
 

@@ -1,8 +1,8 @@
 """Manages the retention of a Delta table's log.
 
-Each commit lists the log, which takes longer as the log grows. A table for many micro-batches
-therefore needs checkpoints, and its old log entries must be removed. Versions remain readable
-unless they are older than the newest checkpoint that precedes the retention period.
+Each commit lists the log, which takes longer as the log grows. A table that receives many
+micro-batches therefore needs checkpoints, and its old log entries must be removed. Versions remain
+readable unless they are older than the newest checkpoint that precedes the retention period.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pyspark_barnabas.delta.options import DeltaOptions
 _RETENTION: Final = "delta.logRetentionDuration"
 _CHECKPOINT_INTERVAL: Final = "delta.checkpointInterval"
 _COMMITS: Final = "10"
-"""The number of commits from one checkpoint to the next: Delta's own default. The default of
-`deltalake` is 100, but each commit since the checkpoint makes the next one 0.4 ms slower."""
+"""The number of commits between checkpoints: Delta's own default. The default of `deltalake` is
+100, but each commit since the checkpoint makes the next one 0.4 ms slower."""
 
 
 def configuration(options: DeltaOptions) -> dict[str, str | None]:

@@ -1,4 +1,4 @@
-"""Commits each micro-batch of the user's own `foreachBatch` once."""
+"""Commits each micro-batch of a user's own `foreachBatch` once."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def once(path: str, **options: str) -> Callable[[DataFrame, int], None]:
 
     `options`: the options of `format("barnabas.delta")`. To write to several tables, call the
     returned function from your own function: each table gets every micro-batch once, but the tables
-    do not change together. Call it for each micro-batch, even one without rows, because a missing
-    number counts as a lost micro-batch. This does not work over Spark Connect, which does not pass
-    the query's id to a `foreachBatch` function.
+    do not change together. Call it for each micro-batch, even one without rows, because a gap in
+    the numbers counts as a lost micro-batch. This does not work over Spark Connect, which does not
+    pass the query's id to a `foreachBatch` function.
     """
 
     def write(batch: DataFrame, batch_id: int) -> None:

@@ -1,8 +1,8 @@
 """Tracks a query's progress in a table, using Delta's application transactions. Pure.
 
 A query's commit contains two of these: one for its application, with the number of the micro-batch
-as its version, and one whose name also contains the query, to detect another query with the same
-application.
+as its version, and one whose name also contains the query, to detect another query that uses the
+same application.
 """
 
 from __future__ import annotations

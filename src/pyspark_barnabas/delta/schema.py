@@ -1,6 +1,6 @@
 """Maps Spark's column types to Arrow, and checks that they suit Delta and an existing table.
 
-Nested types are checked, too. Every error contains the full path, such as `items.element.price` or
+Nested types are also checked. Every error contains the full path, such as `items.element.price` or
 `prices.value.currency`, with Delta's own names for the parts of an array or map.
 """
 
@@ -31,7 +31,7 @@ _TYPES: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
     pa.types.is_decimal128,
     pa.types.is_date32,
 )
-# Types with an unambiguous form in a partition's directory and in the log.
+# Types with an unambiguous form in a partition's directory name and in the log.
 _OF_PARTITIONS: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
     pa.types.is_string,
     pa.types.is_large_string,
@@ -40,7 +40,7 @@ _OF_PARTITIONS: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
     pa.types.is_date32,
     pa.types.is_timestamp,
 )
-# The marks of those Spark types that are structs in Arrow.
+# Marks of the Spark types that are structs in Arrow.
 _MARKS: Final = (b"variant", b"geometry", b"geography")
 
 Path = tuple[str, ...]  # from a column to a field within it
@@ -157,10 +157,10 @@ def _nullable_type(kind: pa.DataType) -> pa.DataType:
 
 
 def new_fields(table: DeltaTable, schema: pa.Schema, *, merge: bool) -> list[Any]:
-    """Return the columns that are missing from the table, fully or in part, for its `add_columns`.
+    """Return the columns that the table lacks, entirely or in part, for its `add_columns`.
 
     Raises `ConfigError` if rows do not match: a type differs, a column or field is new without
-    `merge`, or a column is missing or may be null although the table's may not.
+    `merge`, or a column is missing, or may be null where the table's may not.
     """
     from deltalake import Schema
 

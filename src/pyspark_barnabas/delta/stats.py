@@ -1,8 +1,8 @@
 """Computes a data file's statistics for a table's log: rows, minimum and maximum values, and nulls.
 
-Readers use them to skip files, so inexact values are left out (Delta's protocol, "Per-file
+Readers use them to skip files, so inexact values are omitted (Delta's protocol, "Per-file
 Statistics"). A column without bounds has no null count either, because deltalake 1.6.6 reads
-missing bounds next to a null count as an empty range, and finds no row.
+missing bounds beside a null count as an empty range, and finds no rows.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def statistics(metadata: pq.FileMetaData) -> str:
             low = _lower(min(group.min for group in bounded))
             high = _upper(max(group.max for group in bounded), column.physical_type)
         except (ValueError, OverflowError, pa.ArrowException):
-            continue  # a time before the year 1 or after 9999 does not exist in Python
+            continue  # Python has no times before the year 1 or after 9999
         if low is not None and high is not None:
             least[name], greatest[name], nulls[name] = low, high, null_count
     return (
@@ -81,7 +81,7 @@ def _upper(value: Any, physical_type: str) -> str | None:
     if isinstance(value, datetime.datetime):
         return json.dumps(_milliseconds(value, up=True))
     if isinstance(value, float):
-        # To readers, NaN is greater than all numbers, but a footer does not show whether there is
+        # Readers treat NaN as greater than any number, but a footer does not show whether there is
         # one.
         return None if math.isinf(value) else _GREATEST[physical_type]
     return _exact(value)

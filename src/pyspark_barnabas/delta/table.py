@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _ATTEMPTS: Final = 20  # of a commit that loses races
-_FIRST_LOOK: Final = 10  # commits that are searched for our last one
+_FIRST_LOOK: Final = 10  # commits to search for our last one
 _UUID: Final = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _OWN_NAME: Final = re.compile(rf"part-{_UUID}\.parquet|\..*|_delta_log")
 # In a commit's own metadata:
@@ -49,7 +49,7 @@ _ROWS: Final = "barnabas.rows"
 
 
 class CommitLost(BarnabasError):
-    """Nothing was committed, and these files can no longer be: the batch must run again."""
+    """Nothing was committed, and these files no longer can be: the batch must run again."""
 
 
 class Layout(NamedTuple):
@@ -61,7 +61,7 @@ class Layout(NamedTuple):
 
 
 class Table:
-    """One table, reopened for each operation because other writers may have changed it.
+    """A table, reopened for each operation because other writers may have changed it.
 
     `kept`: keeps the table open between commits, unless another writer has changed it.
     """
@@ -127,7 +127,8 @@ class Table:
                 _log.info("another commit of %s came first: %s", self._options.path, came_first)
                 continue
             except (DeltaError, OSError) as error:
-                # Two writers may create the table at the same time; one then finds that it exists.
+                # Two writers may create the table at the same time; one of them finds that it
+                # exists.
                 if table is None and self.open() is not None:
                     continue
                 raise BarnabasError(f"{self._options.path}: {in_one_line(error)}") from error
@@ -193,7 +194,7 @@ class Table:
             )
 
     def _check_files(self, table: DeltaTable | None, files: Sequence[DataFile]) -> None:
-        """Raise `CommitLost` if the files do not, or no longer, belong to the table."""
+        """Raise `CommitLost` if the files do not belong, or no longer belong, to the table."""
         partition_by = self._options.partition_by if table is None else _layout(table).partition_by
         if any(tuple(file.partition_values) != partition_by for file in files):
             raise CommitLost(
@@ -255,8 +256,8 @@ class Table:
         from deltalake import CommitProperties, Transaction
 
         app_id, version = self._options.app_id, self._options.version
-        # `deltalake` itself would retry, with weaker checks: an overwrite would keep files merged
-        # in the meantime, and a table created twice would contain both first batches.
+        # Left to itself, `deltalake` would retry with weaker checks: an overwrite would keep files
+        # merged in the meantime, and a table created twice would contain both first batches.
         if app_id is None or version is None:
             return CommitProperties(max_commit_retries=0)
         transactions = [Transaction(app_id, version)]
@@ -284,8 +285,8 @@ class Table:
                 compact(self._options)
             if vacuums:
                 vacuum(table)
-        # Another writer may have changed the table in the meantime; trying again next time is
-        # enough.
+        # Another writer may have changed the table in the meantime; it is enough to try again next
+        # time.
         except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
             _log.warning(
                 "%s: maintenance failed and will be retried later: %s",

@@ -14,10 +14,10 @@ def vacuum(
     table: DeltaTable, retain_hours: int | None = None, *, dry_run: bool = False
 ) -> list[str]:
     """Remove the files and return them; with `dry_run`, only return them. `retain_hours`: if None,
-    the table's own retention applies, which its property delta.deletedFileRetentionDuration sets
-    and which is a week by default.
+    the table's own retention applies: its property delta.deletedFileRetentionDuration, a week by
+    default.
 
-    Raises `ConfigError` if `deltalake` may mistake some of the table's files for unneeded ones.
+    Raises `ConfigError` if `deltalake` might mistake some of the table's files for unneeded ones.
     """
     refuse_features(table)
     return table.vacuum(retain_hours, dry_run, enforce_retention_duration=False, full=True)

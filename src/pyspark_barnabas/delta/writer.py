@@ -1,7 +1,7 @@
 """Implements the Delta sink's writers, called by Spark's tasks and its driver.
 
 Each micro-batch of a stream is one commit. If repeated, it is recognised by the query's id and the
-batch's number. A task that runs twice writes its files twice; files that no message lists are not
+batch's number. A task that runs twice writes its files twice; files not listed in a message are not
 committed.
 """
 
@@ -93,4 +93,4 @@ class DeltaStreamWriter(_Writer, DataSourceStreamArrowWriter):
             self._commit(options, messages, query)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Do nothing, as in `DeltaWriter`; moreover, the outcome of a commit may be unknown."""
+        """Do nothing, as in `DeltaWriter`; besides, the outcome of a commit may be unknown."""

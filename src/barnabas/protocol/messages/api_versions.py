@@ -1,8 +1,8 @@
 """ApiVersions (key 18): returns the broker's API versions; most clients send it first.
 
 Version 3 is flexible and adds the client's software (KIP-511) and the cluster's features (KIP-584);
-4 may list features whose minimum is 0 (KIP-1022; in the format of 3). The response to a version
-that is too new is in version 0, with error 35 and this API's own range.
+4 may list features whose minimum is 0 (KIP-1022; in the format of 3). A request in too new a
+version is answered in version 0, with error 35 and this API's own range.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Version 1 can request controllers instead (KIP-919), which a ZooKeeper-mode cluster rejects.
 
 Barnabas's extension: with the tagged field 10000, a request also asks for the events of the broker
-that answers. Other clients are not sent any, and other brokers skip the field (KIP-482). Numbers
-from 10000 up do not collide with Kafka's, which start at 0 (decision 38).
+that answers. No other client is sent any, and other brokers skip the field (KIP-482). Numbers from
+10000 up do not collide with Kafka's, which start at 0 (decision 38).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from barnabas.protocol.wire import BOOLEAN, INT8, INT16, INT32, INT64, STRING, A
 
 EVENTS_TAG: Final = 10000
 NO_EVENTS: Final = -1
-"""In a request: the client does not ask for events. In a response: the broker reports none."""
+"""In a request: the client asks for no events. In a response: the broker reports none."""
 
 
 class DescribeClusterRequest(Message, flexible="0+"):

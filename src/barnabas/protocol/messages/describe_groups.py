@@ -2,7 +2,7 @@
 
 Version 3 adds the authorized operations (KIP-430), 4 static members (KIP-345); 5 is flexible.
 Barnabas extends version 5: a request with the tagged field 10000 is answered with the group's last
-rebalances in another tagged field. That is not sent to other clients, and other brokers skip the
+rebalances in another tagged field. No other client is sent that field, and other brokers skip the
 request's field (KIP-482). Numbers from 10000 up do not collide with Kafka's, which start at 0.
 """
 
@@ -48,7 +48,7 @@ class RebalanceEvent(Message):
     """The number of partitions whose member changed; -1 if unknown."""
     is_harmless: bool = field(BOOLEAN, versions="5+")
     story: str = field(STRING, versions="5+")
-    """The line about the rebalance in the coordinator's log."""
+    """The rebalance's line in the coordinator's log."""
 
 
 class DescribedGroup(Message):

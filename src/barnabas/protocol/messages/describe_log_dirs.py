@@ -1,8 +1,8 @@
 """DescribeLogDirs (key 35): returns the replicas in a broker's log directories (KIP-113).
 
 Version 2 is flexible, 3 adds an error for the whole request, 4 the volumes' sizes (KIP-827).
-Barnabas extends version 2 and above: the tagged field 10000 lists any logs in the directory that
-were set aside.
+Barnabas extends version 2 and above: the tagged field 10000 lists any set-aside logs in the
+directory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ExpireDelegationToken (key 40): makes a token expire, immediately or later (KIP-48)."""
+"""ExpireDelegationToken (key 40): expires a token, immediately or later (KIP-48)."""
 
 from __future__ import annotations
 

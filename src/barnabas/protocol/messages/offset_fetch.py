@@ -22,7 +22,7 @@ class OffsetFetchGroup(Message):
     member_id: str | None = field(
         STRING, versions="9+", nullable="9+", default=None, ignorable=True
     )
-    # KIP-848: only members using the newer protocol have an epoch.
+    # KIP-848: only members that use the newer protocol have an epoch.
     member_epoch: int = field(INT32, versions="9+", default=-1, ignorable=True)
     topics: list[OffsetFetchTopic] | None = field(Array(OffsetFetchTopic), nullable="8+")
 

@@ -1,7 +1,7 @@
 """StopReplica (key 5): the controller makes a broker stop hosting partitions.
 
 Version 1 groups partitions by topic and adds the broker epoch (KIP-380), and 2 is flexible. Version
-3 adds each partition's leader epoch and whether to delete it (KIP-570); 4 marks a KRaft controller.
+3 adds each partition's leader epoch and a deletion flag (KIP-570); 4 marks a KRaft controller.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class StopReplicaRequest(Message, flexible="2+"):
     # KIP-866: set while a cluster moves from ZooKeeper to KRaft.
     is_kraft_controller: bool = field(BOOLEAN, versions="4+")
     controller_epoch: int = field(INT32)
-    # KIP-380: the registration for which the request is meant; -1 means any registration.
+    # KIP-380: the registration that the request is for; -1 means any registration.
     broker_epoch: int = field(INT64, versions="1+", ignorable=True, default=-1)
     delete_partitions: bool = field(BOOLEAN, versions="0-2")
     ungrouped_partitions: list[StopReplicaPartitionV0] = field(

@@ -1,4 +1,4 @@
-"""SyncGroup (key 14): the leader sends all assignments, and each member gets its own.
+"""SyncGroup (key 14): the leader sends all assignments, and each member receives its own.
 
 Version 3 introduced static members (KIP-345), 4 is flexible, and 5 adds the protocol, to detect a
 mismatch with the member's (KIP-559).

@@ -46,7 +46,7 @@ class UpdateMetadataBroker(Message):
     endpoints: list[UpdateMetadataEndpoint] = field(
         Array(UpdateMetadataEndpoint), versions="1+", ignorable=True
     )
-    # KIP-36: used to place replicas on different racks.
+    # KIP-36: for placing replicas on different racks.
     rack: str | None = field(STRING, versions="2+", nullable="2+", ignorable=True, default=None)
 
 
@@ -56,7 +56,7 @@ class UpdateMetadataRequest(Message, flexible="6+"):
     is_kraft_controller: bool = field(BOOLEAN, versions="8+")
     type: int = field(INT8, versions="8+", tag=0, ignorable=True)  # used only by KRaft
     controller_epoch: int = field(INT32)
-    # KIP-380: the registration for which the request is meant; -1 means any registration.
+    # KIP-380: the registration that the request is for; -1 means any registration.
     broker_epoch: int = field(INT64, versions="5+", ignorable=True, default=-1)
     ungrouped_partition_states: list[UpdateMetadataPartitionState] = field(
         Array(UpdateMetadataPartitionState), versions="0-4"

@@ -1,6 +1,6 @@
 """Implements `python -m barnabas_pipeline`, the command line of the pipelines.
 
-Exit codes: 0 on success, 1 on failure (with one line on standard error), 2 for a wrong command
+Exit codes: 0 on success, 1 on failure (with one line on standard error), 2 for an invalid command
 line, 130 after Ctrl-C and 143 after SIGTERM.
 """
 
@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_to_run(run: argparse.ArgumentParser) -> None:
-    """Add the options that only a run with a topic has."""
+    """Add the options for runs with a topic only."""
     run.add_argument(
         "--input",
         type=Path,

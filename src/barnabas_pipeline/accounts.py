@@ -79,7 +79,7 @@ def place_in_file(row: dict[str, Any], mask: Callable[[str], str]) -> str:
 
 def excerpt(text: str, mask: Callable[[str], str]) -> str:
     """Return the start of a text, for display on a page."""
-    # Mask more text than is shown, to recognise an address that the excerpt would cut off.
+    # Mask more text than is shown, to recognise an address that the excerpt would truncate.
     text = mask(text[:_LOOKED_AT])
     shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[:_EXCERPT_LENGTH])
     return shown + ("…" if len(text) > _EXCERPT_LENGTH else "")

@@ -18,7 +18,7 @@ class Collecting(Protocol):
     """Collects the lines of an input into a topic."""
 
     def collect(self) -> str:
-        """Send all existing lines not sent before, and return a summary."""
+        """Send all existing lines that have not been sent, and return a summary."""
         ...
 
     def poll(self) -> None:
@@ -46,10 +46,10 @@ class Report(NamedTuple):
 
     accounts: Accounts
     summary: list[tuple[str, str]]
-    """The figures in a few words, as (label, text) pairs."""
+    """The figures in brief, as (label, text) pairs."""
     dead_letters: list[DeadLetters]
     failure: str | None = None
-    """Why the run failed despite valid records, or None."""
+    """Why the run failed despite valid records; None if it did not."""
 
 
 class Application(NamedTuple):
@@ -71,7 +71,7 @@ class Application(NamedTuple):
     counted: str
     """The unit of the counts: lines, or records of one or more lines."""
     expected: str
-    """A text that tells the user which lines are understood, and what to do about others."""
+    """A text that tells the user which lines are recognised, and what to do about the rest."""
 
     @property
     def dead_letter_topic(self) -> str:

@@ -5,7 +5,7 @@
     headers  the line's place, as defined in `headers.py`
 
 Delivery is at least once: after a crash, lines are sent again from the last acknowledged position.
-An idempotent producer, which never gives up a batch, sends a file's lines in order. Within a
+An idempotent producer, which never gives up a batch, sends each file's lines in order. Within a
 partition, positions therefore only increase, unless lines are sent again. The pipeline recognises
 duplicates by this order, so a line must always go to the same partition. As in other producers, the
 line's key determines the partition, but only among those that existed when the first line of the
@@ -55,7 +55,7 @@ class Collected(NamedTuple):
 
 
 class Collector:
-    """Sends files to one topic and keeps their positions. Use it as a context manager."""
+    """Sends files to one topic, and stores their positions. Use it as a context manager."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Collector:
             self._producer.close()
 
     def collect(self, path: Path) -> Collected:
-        """Send all lines of the log not sent before.
+        """Send all lines of the log that have not been sent.
 
         An unfinished last line is left for the next run, unless no process can still be writing it:
         see `rotated_log.py`. Raises `ConfigError` if the file cannot be read.
@@ -155,7 +155,7 @@ class Follower:
     """
 
     def __init__(self, collector: Collector, path: Path, *, quiet_s: float = QUIET_S) -> None:
-        """`quiet_s`: how long a rotated file must remain unchanged before it is closed.
+        """`quiet_s`: how long a rotated file must stay unchanged before it is closed.
 
         Raises `ConfigError` if the file cannot be read.
         """

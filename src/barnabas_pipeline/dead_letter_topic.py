@@ -24,7 +24,7 @@ from barnabas_collector.line_cutter import MAX_LINE_BYTES
 _PREPARING: Final = "barnabas-dead-letters"  # sends no records
 _TRANSACTIONAL_ID: Final = "barnabas-dead-letters-"
 _POLL_MS: Final = 1_000
-# Below the defaults of max.request.size and message.max.bytes, with room for headers of our own.
+# Below the defaults of max.request.size and message.max.bytes, with room for our own headers.
 _MOST_BYTES: Final = 1_040_000
 _HEADER_BYTES: Final = 10  # of a header, besides its key and value
 
@@ -88,7 +88,7 @@ class DeadLetterTopic(NamedTuple):
             # recreated.
             if found := range(start if begin <= start <= end else begin, end):
                 places[each] = found
-        # Usually, nobody has sent anything since the last batch.
+        # Usually, nothing has been sent since the last batch.
         if not places:
             return False
         # The first search includes uncommitted records. If it finds none from this batch, there is

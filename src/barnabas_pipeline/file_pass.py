@@ -3,7 +3,7 @@
     files ─▶ lines ─▶ records as the collector would send them ─▶ work ─▶ tables in memory
 
 The lines become records of one partition, with the collector's headers, and the pipelines' own
-`Work` processes them batch by batch. The tables therefore equal those of the Spark job row by row,
+`Work` processes them batch by batch. The tables therefore match those of the Spark job row by row,
 except for topic, partition and offset, which require a topic (spec LG-5).
 
 Only the merged tables are kept in memory, along with a few rows of the other tables for the page.
@@ -102,7 +102,8 @@ class MemoryView(View):
         for name, frame in found.parts.items():
             parts = self._parts[name]
             parts.append(to_table(frame, self._layout.merged[name]))
-            # Merge, so that memory depends on the size of the tables, not on the number of batches.
+            # Merge, so that memory use depends on the size of the tables, not on the number of
+            # batches.
             if len(parts) >= _PARTS:
                 self._parts[name] = [to_table(self.frame(name), self._layout.merged[name])]
         self._reasons.update(found.letters["reason"].to_pylist())
@@ -317,12 +318,12 @@ def _headers(lines: pl.DataFrame, of_file: Mapping[str, bytes]) -> pa.Array:
     """Return the headers of all records; in each, the file's headers precede the line's."""
     count, fixed = lines.height, len(of_file)
     decimal = lines.select(pl.col("position", "number", "size").cast(pl.String).cast(pl.Binary))
-    # One column contains all values; each record takes its own by index.
+    # One column contains all values, which records reference by index.
     pool = pl.concat([pl.Series([*of_file.values()]), *decimal.get_columns(), lines["fields"]])
     names = pl.Series([*of_file, POSITION, LINE, CUT, FIELDS])
     own = np.arange(count)[:, None] + fixed + count * np.arange(4)
     values = np.hstack([np.tile(np.arange(fixed), (count, 1)), own])
-    # Only a truncated line carries its size in a header, and only a W3C line its columns.
+    # Only truncated lines carry their size in a header, and only W3C lines their columns.
     is_cut = lines.select(pl.col("size") > pl.col("value").bin.size()).to_series().to_numpy()
     is_there = np.ones(values.shape, dtype=bool)
     is_there[:, -2] = is_cut

@@ -74,7 +74,7 @@ class Job(NamedTuple):
     def _known_query(self, tables: Tables) -> str | None:
         """Return the id of the checkpoint's query, or None until it has committed a batch."""
         metadata = self.checkpoint / "metadata"
-        # Spark gives a query its id before the first batch. The checkpoint of a run that stopped
+        # Spark assigns a query its id before the first batch. The checkpoint of a run that stopped
         # before that batch was done does not count, unless the tables have a state: Spark may have
         # been killed before it marked the batch as done.
         has_committed = any((self.checkpoint / "commits").glob("[0-9]*"))

@@ -110,7 +110,7 @@ def write(path: str, rows: pa.Table, schema: pa.Schema) -> list[DataFile]:
         for batch in rows.to_batches():
             writer.write(batch)
         return writer.finish()
-    # Files without a commit are invisible, but a vacuum would keep them for a week.
+    # Uncommitted files are invisible, but a vacuum would keep them for a week.
     except BaseException:
         writer.discard()
         raise

@@ -88,7 +88,7 @@ def mark_sent_twice(lines: pl.DataFrame, seen: Positions) -> pl.DataFrame:
         schema={"file_id": pl.String, "partition": pl.Int32, "_seen": pl.Int64},
         orient="row",
     )
-    # The line occurs twice in this batch, or an earlier batch has reached its position.
+    # Either the line occurs twice in this batch, or an earlier batch has reached its position.
     again = ~pl.struct("file_id", "partition", "position").is_first_distinct()
     before = (pl.col("position") <= pl.col("_seen")).fill_null(False)
     return (
@@ -149,7 +149,7 @@ def merge_files(parts: pl.DataFrame) -> pl.DataFrame:
 
 
 class Headers:
-    """The headers of records; the first one counts if a name occurs twice."""
+    """The headers of records; of two headers with the same name, the first one counts."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         rows = column.combine_chunks()

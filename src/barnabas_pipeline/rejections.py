@@ -1,7 +1,7 @@
 """Reports whether many of a run's records were rejected, and why. Pure.
 
-Every log contains a few odd lines. If more than a fifth of all records are rejected, their format
-is probably unknown, and figures based on the rest are misleading.
+Any log contains a few odd lines. If more than a fifth of all records are rejected, their format is
+probably unknown, and figures based on the rest are misleading.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Rejections(NamedTuple):
 
     lines: int
     of: int  # records, each once
-    reasons: list[tuple[str, int]]  # the most frequent ones
+    reasons: list[tuple[str, int]]  # the most frequent reasons
     place: str  # for a sample of the most frequent reason
     sample: str
 
@@ -44,7 +44,7 @@ def examples(letters: Sequence[DeadLetters]) -> list[tuple[str, str, str]]:
     """Return the reason, place and start of up to three rejected records.
 
     `letters`: dead letters, with the most frequent reason first. No reason gets a second example
-    before all have one.
+    until all have one.
     """
     rounds = max((len(each.samples) for each in letters), default=0)
     found = [

@@ -146,7 +146,7 @@ def _report(
     pipeline = _pipeline(kind, given["formats"], own, given["zone"])
     view = _process(files, pipeline, given["tables"], is_shown=not as_json)
     if not read_accounts(view)[0].read:
-        # A page would suggest that there was something to report.
+        # A page would suggest that there is something to report.
         raise ConfigError(f"there are no lines in {', '.join(files)}: no page is written")
     options = PageOptions(datetime.now().astimezone(), None, given["show_addresses"])
     try:
@@ -269,7 +269,7 @@ def _process(files: list[str], pipeline: _Pipeline, tables: Path | None, *, is_s
         if tables is None:
             view = MemoryView(pipeline.definition.layout)
             found = batches(files, pipeline.origin, on_bytes)
-            # A thread that waits for standard input cannot be interrupted.
+            # A thread waiting for standard input cannot be interrupted.
             for batch in read_ahead(found) if is_known else found:
                 take_batch(pipeline.definition, view, batch)
                 records += batch.num_rows

@@ -1,7 +1,7 @@
 """Performs a run, once or as a service: broker, collector, Spark job, summary and report.
 
-All persistent state is in the workspace: the next run continues where this one stopped, however it
-ended.
+All persistent state is in the workspace: the next run continues where this one stopped, no matter
+how it ended.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TRIGGER_S = 5.0
 _POLL_S = 1.0
 _LOOK_S = 1
 _REPORT_EVERY_S = 10
-# A dead leader is only replaced once its session expires, after 18 s by default.
+# A dead leader is replaced only when its session expires, after 18 s by default.
 _CLUSTER_PATIENCE_S = 60.0
 _PATIENCE_S = 15.0
 
@@ -144,7 +144,7 @@ class Run:
     def _input(self) -> Path:
         given = self._options.input
         if given is not None:
-            # Check the input before starting a broker and Spark for nothing.
+            # Check the input first, so as not to start a broker and Spark for nothing.
             self._application.check_input(given)
             self._steps.show("input", str(given))
             return given
@@ -248,7 +248,7 @@ class Run:
         return self._application.write_report(self._snapshot(), self._workspace.report, options)
 
     def _alert(self) -> bool:
-        """Send the due alerts, and return whether nothing is left to send."""
+        """Send the due alerts, and return whether all have been sent."""
         snapshot = self._snapshot()
         if self._watch is None or snapshot.control is None:
             return True
@@ -280,7 +280,7 @@ class Run:
         # number of their lines.
         if self._options.is_service or sent_lines is None:
             return total.balance
-        # Exclude lines sent twice: the collector counts each line once, however often sent.
+        # Exclude lines sent twice: the collector counts each line once, even if it is resent.
         arrived = total.valid + total.dead_letters
         if sent_lines > arrived:
             lost = counted(sent_lines - arrived, "line")

@@ -25,8 +25,8 @@ from pyspark_barnabas.workers import python_for_workers
 LOCAL = "local[*]"
 
 SHORT_LIVED = {
-    # Java's second compiler pays off only after minutes. In a run of a few seconds, it was measured
-    # to take a third of all CPU time. The first compiler compiles everything, including the large
+    # Java's second compiler pays off only after minutes. In a measured run of a few seconds, it
+    # took a third of the CPU time. The first compiler compiles everything, including the large
     # methods that Spark generates.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:-DontCompileHugeMethods",
 }
@@ -37,7 +37,7 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     # Micro-batches are small; the default would create 200 almost empty tasks.
     "spark.sql.shuffle.partitions": "4",
-    # By default, Spark writes times as INT96, a type that no other program writes.
+    # By default, Spark writes times as INT96, a type used by no other program.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -48,7 +48,7 @@ _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     # Spark and its Python processes exchange a micro-batch in several small steps. Over TCP, these
-    # steps were measured to take a quarter longer.
+    # steps took a quarter longer in a measurement.
     "spark.python.unix.domain.socket.enabled": "true",
     # By default, Spark writes the checkpoint through an interface of Hadoop's that starts about ten
     # processes (readlink, chmod) for each of a batch's two entries, which takes 50 ms per entry

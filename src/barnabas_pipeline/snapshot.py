@@ -62,7 +62,7 @@ class Snapshot(View):
     def some(
         self, name: str, number: int, columns: list[str], of: Mapping[str, str]
     ) -> list[dict[str, Any]]:
-        # Read files one by one, and no more than needed.
+        # Read files one by one, and only as many as needed.
         found: list[dict[str, Any]] = []
         dataset = self.dataset(name)
         conditions = [pc.field(column) == value for column, value in of.items()]

@@ -58,7 +58,7 @@ class Query(NamedTuple):
         letters_end = before.dead_letters_end if before else {}
         if found.letters.num_rows:
             letters_end = self.send(found.letters, batch, since=letters_end)
-        # The newest time never decreases, even if a batch contains only older lines.
+        # The newest time must not decrease, even if a batch contains only older lines.
         times = (layout.newest_s(found.parts), before.newest_s if before else None)
         newest_s = max((each for each in times if each is not None), default=None)
         tables.conclude(batch, self.id, newest_s, letters_end)

@@ -1,8 +1,8 @@
 """Handles Ctrl-C and SIGTERM as requests to end a run.
 
 A run is interrupted immediately and closes its resources as it exits; the next run continues from
-there. While Spark is working, however, an interrupt would break the connection to its Java side.
-The first request is then only recorded (`patiently`); a second one interrupts.
+the same point. While Spark is working, however, an interrupt would break the connection to its Java
+side. The first request is then only recorded (`patiently`); a second one interrupts.
 """
 
 from __future__ import annotations
@@ -47,6 +47,6 @@ class Stop:
         is_first = not self.requested.is_set()
         self.signal = number
         self.requested.set()
-        # The second signal interrupts even Spark: the user does not want to wait.
+        # A second signal interrupts even Spark: the user does not want to wait.
         if not (self._is_patient and is_first):
             raise KeyboardInterrupt

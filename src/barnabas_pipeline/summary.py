@@ -71,7 +71,7 @@ class Steps:
 
 
 def account(accounts: Accounts) -> str:
-    """Return a line that shows the counts and whether they add up."""
+    """Return a line with the counts that shows whether they add up."""
     sign = "=" if accounts.balance else "≠"
     return (
         f"read {accounts.read:,} {sign} valid {accounts.valid:,}"

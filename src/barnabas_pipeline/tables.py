@@ -6,9 +6,9 @@
 
 A Delta commit cannot span tables. A batch is therefore committed to all tables and then to the
 control table, and readers use the versions that the control table lists. Each commit records its
-query and micro-batch. A batch that was interrupted between two commits is repeated: it starts from
-the state in the control table, and its earlier commits are recognised. The cost of a batch depends
-only on its own size. At intervals, small files and the parts in them are merged.
+query and micro-batch. A batch interrupted between two commits is repeated: it starts from the state
+in the control table, and its earlier commits are recognised. The cost of a batch depends only on
+its own size. At intervals, small files and the parts in them are merged.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class Tables:
             )
 
     def is_next(self, batch: int, query: str, control: Control | None) -> bool:
-        """Return True if a batch must be written, and False if it is already committed."""
+        """Return True if a batch must be written, or False if it is already committed."""
         if control is None:
             done = -1
         elif control.query == query:
@@ -235,10 +235,10 @@ class Tables:
             control = Control(batch, query, newest_s, versions, dict(dead_letters_end))
             self._state, self._seen = (control, self._seen), None
         if (batch + 1) % _COMPACT_EVERY == 0:
-            # Until the control table lists these versions, readers need older ones, and so does a
+            # Until the control table lists these versions, readers need older ones, as does a
             # driver that restarts, even long after it was killed.
             self._drop_old(versions)
-        # Only the next batch needs this, and it often arrives later.
+        # Only the next batch needs this, and often it arrives later.
         Thread(target=self._refresh, name="refresh-tables").start()
 
     def _refresh(self) -> None:
@@ -302,8 +302,8 @@ class Tables:
         return options._replace(version=batch, cuts_log=False)
 
     def _version_of(self, name: str, batch: int) -> int:
-        """Return the newest version that contains this batch and no later one. If another driver is
-        running, it may be ahead."""
+        """Return the newest version that contains this batch and no later one. Another driver, if
+        running, may be ahead."""
         kept = self._kept[name]
         if (known := kept.version()) is not None and kept.progress.application == batch:
             return known

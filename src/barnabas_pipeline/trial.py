@@ -1,4 +1,4 @@
-"""Parses the lines of a file like the jobs, and returns the result for each record."""
+"""Parses a file's lines as the jobs do, and returns the result for each record."""
 
 from __future__ import annotations
 

@@ -31,17 +31,17 @@ class Part(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The result of all tasks of a batch."""
+    """The combined result of a batch's tasks."""
 
     files: dict[str, list[DataFile]]  # of the growing tables, written by the tasks
     parts: dict[str, pl.DataFrame]  # of the merged tables, merged
     letters: pa.Table  # the rows of the dead letters, for their topic
     left: pa.Table | None = None  # in no particular order
-    rows: Mapping[str, pa.Table] = {}  # of the growing tables, not written yet
+    rows: Mapping[str, pa.Table] = {}  # of the growing tables, still to be written
 
 
 class Work(Protocol):
-    """Defines a pipeline's work on a batch, given the state before it."""
+    """Defines a pipeline's work on a batch, given the previous state."""
 
     def part(self, records: pa.Table, seen: Positions) -> Part:
         """Process records.

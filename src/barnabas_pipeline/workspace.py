@@ -41,7 +41,7 @@ class Workspace:
         self._lock(patience_s)
 
     def _lock(self, patience_s: float) -> None:
-        # Spark's Java process inherits the descriptor, and therefore holds the lock as well. It
+        # Spark's Java process inherits the descriptor, and therefore also holds the lock. It
         # briefly outlives a killed run, and may be writing.
         give_up_at = time.monotonic() + patience_s
         while True:
@@ -75,7 +75,7 @@ class Workspace:
             )
         known = self._cluster_id()
         if known is None:
-            # Write atomically: a partial id, left by a crash, would refer to another cluster.
+            # Write atomically: a partial id left by a crash would refer to another cluster.
             written = self._cluster_file.with_suffix(".new")
             written.write_text(f"{cluster_id}\n", "utf-8")
             written.replace(self._cluster_file)

@@ -115,7 +115,7 @@ def check(rules: Path, tables: Path, send: bool, as_json: bool) -> int:
 
 
 def _pipeline(directory: Path) -> tuple[str, Layout]:
-    """Return the name and the layout of the pipeline whose tables are in a directory."""
+    """Return the name and the layout of the pipeline whose tables a directory contains."""
     if (directory / "entries").is_dir():
         from barnabas_pipeline.logs.definition import LOGS
 
@@ -138,7 +138,7 @@ def _print(shown: list[tuple[Incident, list[Line]]]) -> None:
     for each, lines in shown:
         began = each.start.strftime("%Y-%m-%d %H:%M:%S")
         end = "" if each.end is None else each.end.strftime(" to %Y-%m-%d %H:%M:%S")
-        # The summary quotes log text, which may contain anything.
+        # The summary quotes log text, which may contain control characters.
         what = printable(each.summary)
         click.echo(f"{'FIRING' if each.end is None else 'over':<7}{each.alert}: {what}")
         click.echo(f"       {began}{end} UTC, incident {each.id}")

@@ -1,7 +1,7 @@
 """Finds the incidents that match alert rules in a pipeline's tables. Pure.
 
 Times are those in the lines, and `now` is the time of the newest line. A run over old logs
-therefore finds the incidents that a service found while the logs were being written. An incident
+therefore finds the same incidents as a service that ran while they were being written. An incident
 lasts as long as its condition holds; interruptions shorter than the rule's window do not end it.
 """
 
@@ -97,7 +97,7 @@ def _rates(view: View, rule: Rule, now: datetime) -> list[Incident]:
     counts = view.frame("template_minutes").filter(pl.col("template").is_in(list(texts)))
     found = []
     for (template,), rows in counts.sort("template").group_by(["template"], maintain_order=True):
-        # A template's text may become more general; its id stays the same.
+        # A template's text may become more general, but its id stays the same.
         shown = ("template", (str(template),))
         label = f'"{texts[template]}"'
         found += _rate_incidents(rows, _At(rule, now), f"template {template}", shown, label)
@@ -161,7 +161,7 @@ def _funnels(view: View, at: _At, earliest: datetime) -> list[Incident]:
     """Return the incidents of a funnel that are ongoing, or ended after `earliest`.
 
     No table contains the number of visits, so the recent hits are read. Sums over the first window
-    are incomplete; reading begins two windows early to keep these out of the result.
+    are incomplete, so reading begins two windows early.
     """
     rule, now = at
     begin = earliest - 2 * rule.window
@@ -202,7 +202,7 @@ def _funnel_incident(visits: pl.DataFrame, at: _At, run: _Run) -> Incident:
     incident = _incident(
         at, f"{rule.steps[0]} to {rule.steps[-1]}", run, summary, ("events", "client", (), None)
     )
-    # The last steps of visitors who went no further.
+    # The last steps of visitors who stopped there.
     lost = worst.filter(pl.col("lost") == 1).sort("end", "client").tail(LINES)
     times = lost["time"].to_list()
     example = incident.example._replace(
@@ -327,8 +327,7 @@ def _silences(view: View, rule: Rule, now: datetime) -> list[Incident]:
         rows = named.group_by("format", "component").agg(pl.col("last").max()).sort(pl.all())
         last_lines = list(rows.iter_rows())
     else:
-        # These are the silences on the page: the components were busy, and dozens of lines are
-        # missing.
+        # These are the silences on the page: busy components with dozens of missing lines.
         last_lines = [(each.format, each.component, each.last) for each in silences(components)]
     found = []
     for name, component, last in last_lines:

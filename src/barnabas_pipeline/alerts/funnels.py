@@ -2,9 +2,9 @@
 
     hits of people ─▶ visits, which begin with the first step ─▶ how many steps each visit reaches
 
-A visit ends when the visitor has not repeated the first step for as long as `within`. Until it
-ends, it does not count, because the visitor may still continue. Later hits therefore never change a
-visit that counts.
+A visit ends when the visitor has not repeated the first step for as long as `within`. It does not
+count until it ends, because the visitor may continue. Later hits therefore never change a visit
+that counts.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def hits(events: Any, steps: Sequence[str], times: tuple[datetime, datetime]) ->
     """Return people's hits on any step, sorted by visitor and by time.
 
     `events`: the table as an Arrow dataset, or None if there is no such table. `steps`: paths, or
-    path prefixes followed by `*`. `times`: the first and the last time. A hit that was answered
-    with an error is not a step, because the visitor never saw the page.
+    path prefixes followed by `*`. `times`: the first and the last time. A hit answered with an
+    error is not a step, because the visitor never saw the page.
     """
     import pyarrow.compute as pc  # type: ignore[import-untyped]
 
@@ -79,7 +79,7 @@ def visits(hits: pl.DataFrame, steps: Sequence[str], within: timedelta) -> pl.Da
         on_step = np.flatnonzero(_is_on(hits, step))
         if not len(on_step):
             break
-        # This is the next hit on the step, unless it is another visitor's or comes too late.
+        # This is the next hit on the step, unless it is too late or another visitor's.
         place = np.searchsorted(on_step, last, side="right")
         found = on_step[np.minimum(place, len(on_step) - 1)]
         goes_on = (reached == number) & (place < len(on_step))

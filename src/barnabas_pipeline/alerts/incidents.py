@@ -40,12 +40,12 @@ class Incident(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The id, which stays the same after a restart and whenever the same tables are read."""
+        """The id, which does not change after a restart or when the same tables are reread."""
         parts = (self.alert, self.subject, self.start.isoformat())
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
     def is_of(self, other: Incident) -> bool:
-        """Return whether both are the same incident, even if late lines have moved its start."""
+        """Return whether both are the same incident, though late lines may have moved its start."""
         return (
             (self.alert, self.subject) == (other.alert, other.subject)
             and (other.end is None or self.start < other.end)

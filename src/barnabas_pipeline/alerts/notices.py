@@ -1,4 +1,4 @@
-"""Decides what to send: each incident goes to each sink once, and once more when it ends. Pure.
+"""Decides what to send: each incident is sent to each sink once, and again when it ends. Pure.
 
 known before + found ─▶ known after ─▶ due: an incident, a sink, firing or resolved
                              ▲                            │
@@ -35,7 +35,7 @@ class Known(NamedTuple):
     def due(self, sink: str) -> str | None:
         """Return the status to send to a sink, or None."""
         sent = self.sent.get(sink)
-        # An incident that began and ended between two evaluations is also sent as firing. So is one
+        # An incident that began and ended between two evaluations is also sent as firing, as is one
         # that late lines have continued.
         if sent is None or (sent == RESOLVED and self.incident.end is None):
             return FIRING
@@ -68,7 +68,7 @@ def update(
             new.append(Known(incident))
             continue
         before.remove(same)
-        # It keeps its identity even if late lines have moved its start.
+        # Its identity stays the same even if late lines have moved its start.
         result.append(same._replace(incident=incident._replace(start=same.incident.start)))
     for each in (each for some in of_subject.values() for each in some):
         ended = each

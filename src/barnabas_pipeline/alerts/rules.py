@@ -156,7 +156,7 @@ def _sink(name: str, entry: Mapping[str, Any]) -> SinkOptions:
             except ConfigError as error:
                 raise ConfigError(f"{where}: {key}: {error}") from None
     for key in _SINKS_REQUIRE[kind]:
-        # A secret may come from elsewhere: `url_env` or `url_file` in place of `url`.
+        # A secret may come from elsewhere: `url_env` or `url_file` instead of `url`.
         if not options.keys() & {key, f"{key}_env", f"{key}_file"}:
             raise ConfigError(f"{where}: {key} is missing")
     return SinkOptions(name, kind, options)

@@ -1,4 +1,4 @@
-"""Sends incidents to a webhook, to Alertmanager, by mail, or to a topic.
+"""Sends incidents to a webhook, to Alertmanager, by mail or to a topic.
 
 Each sink has a timeout, and raises `SinkFailed` if it fails; the text of this error contains no
 secrets. A receiver can recognise a repeated incident by its id.
@@ -42,8 +42,7 @@ class SinkFailed(BarnabasError):
 
 
 class SentInPart(BarnabasError):
-    """Some of a sink's receivers accepted an incident, and would get it twice if it were sent
-    again."""
+    """Some of a sink's receivers accepted an incident; resent, it would reach them twice."""
 
 
 class Notice(NamedTuple):
@@ -110,7 +109,7 @@ class Webhook(Sink):
         try:
             request = Request(url, json.dumps(body).encode(), own, method="POST")
             with _OPENER.open(request, timeout=TIMEOUT_S) as response:
-                response.read1(_READ_BYTES)  # once, since a body may arrive in small pieces
+                response.read1(_READ_BYTES)  # once, because a body may arrive in small pieces
         except HTTPError as error:
             error.close()
             raise SinkFailed(f"{_without_secrets(url)} answered {error.code}") from None
@@ -133,7 +132,7 @@ class Alertmanager(Webhook):
 def _alert(notice: Notice, now: datetime) -> dict[str, Any]:
     """Return an incident as a `postableAlert` for Alertmanager's API."""
     each = notice.incident
-    # Alertmanager refuses an end before the start, and treats an alert with an end in the future as
+    # Alertmanager rejects an end before the start, and treats an alert with an end in the future as
     # firing.
     start = min(each.start, now)
     if notice.status == FIRING:
@@ -185,7 +184,7 @@ class Mail(Sink):
                 if self._user is not None and self._password is not None:
                     server.login(self._user, self._password)
                 refused = server.send_message(message)
-        # A server's reply may quote the secrets sent to it, so show only its code.
+        # A server's reply may quote secrets sent to it, so show only its code.
         except smtplib.SMTPResponseException as error:
             raise SinkFailed(f"{self._where} answered {error.smtp_code}") from None
         except smtplib.SMTPRecipientsRefused as error:
@@ -204,7 +203,7 @@ class Mail(Sink):
         message = EmailMessage()
         message["From"], message["To"] = self._from, ", ".join(self._to)
         mark = "" if notice.status == FIRING else f" ({RESOLVED})"
-        # Component and file names may contain line breaks, which a header must not.
+        # Component and file names may contain line breaks, which are not allowed in a header.
         message["Subject"] = printable(f"[barnabas] {each.alert}: {each.subject}{mark}")
         message["Date"] = datetime.now(UTC)
         first = f"<{each.id}@barnabas.invalid>"

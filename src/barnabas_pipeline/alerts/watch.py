@@ -38,7 +38,7 @@ class Evaluation(NamedTuple):
     sent: int
     failures: list[str]
     is_complete: bool
-    """Whether nothing is left to send."""
+    """Whether everything due has been sent."""
 
 
 class Watch:
@@ -82,7 +82,7 @@ class Watch:
         sent, failures, left = 0, [], False
         counts = dict.fromkeys(self._sinks, 0)
         # If an incident has begun and ended, send its end at the next evaluation. A sink that
-        # groups alerts for a moment then shows both.
+        # briefly groups alerts then shows both.
         for number, each in enumerate(known):
             lines = None
             for name in recipients(each, self._rules):
@@ -97,7 +97,7 @@ class Watch:
                     self._sinks[name].send(Notice(each.incident, status, lines))
                 except SinkFailed as error:
                     failures.append(f"sink {name!r}: {error}")
-                    # This evaluation's other incidents would run into the same timeout.
+                    # The other incidents of this evaluation would hit the same timeout.
                     counts[name] = _MOST_SENT
                     left = True
                     continue
@@ -154,7 +154,7 @@ def load_state(tables: Path) -> list[Known]:
 
 
 def save_state(tables: Path, known: list[Known]) -> None:
-    """Replace the file atomically: a reader finds either the old or the new incidents."""
+    """Replace the file atomically: a reader finds either the old incidents or the new ones."""
     path = tables / "alerts.json"
     rows = [{"incident": _row(each.incident), "sent": dict(each.sent)} for each in known]
     written = path.with_suffix(".new")

@@ -1,6 +1,6 @@
 """Parses an access log line in any of the catalogue's formats. Pure.
 
-The start of a line determines its decoder; no other decoder is tried:
+The start of a line determines its decoder; no other is tried:
 
     {               objects of nginx, Caddy and Traefik      `json_line.py`
     #Fields:        directives of W3C's format               `w3c_line.py`
@@ -19,8 +19,8 @@ ignored, provided that the columns before them are unmistakably the usual ones.
 
 Inside quotes, a server writes `\\"` for a quote and `\\\\` for a backslash. Each of these pairs is
 masked by a control character, and the line is split at its remaining quotes. No pattern has to
-handle escapes, and none backtracks, however long or hostile the line. The pieces are then split at
-blanks, from both ends, because users and targets may contain blanks.
+handle escapes, and none backtracks, no matter how long or hostile the line. The pieces are then
+split at blanks, from both ends, because users and targets may contain blanks.
 
 An invalid line has a `reason`, the first one that applies. A malformed request does not make its
 line invalid: if the server could not parse the request, and answered with 4xx or 5xx, the line is
@@ -125,7 +125,7 @@ def _decode(text: str) -> Fields | str:
     # Mask pairs of backslashes first: a quote after such a pair is not escaped.
     masked = text.replace("\\\\", _MASKED_BACKSLASH).replace('\\"', _MASKED_QUOTE)
     pieces = masked.split('"')
-    # Quotes come in pairs, so the number of pieces is odd.
+    # Quotes are paired, so the number of pieces is odd.
     if len(pieces) % 2 == 0:
         return UNBALANCED_QUOTES
     return _of_pieces(pieces)
@@ -183,7 +183,7 @@ def _format(tail: Tail, *, has_host: bool, is_combined: bool) -> str:
 
 
 def _tail(pieces: list[str], answer: list[str], *, is_combined: bool) -> Tail | None:
-    """Return the columns after the usual ones, or None if it is unclear which those are."""
+    """Return the columns after the usual ones, or None if it is unclear where those end."""
     if not is_combined:
         return tail_of(" ".join(["", *answer[3:]])) if _is_usual_answer(answer[3:]) else None
     if "".join(answer[3:]):
@@ -203,7 +203,7 @@ def _is_usual_answer(more: list[str]) -> bool:
     """Return whether status and size are the first columns after the request, judging by the
     columns that follow.
 
-    If a fraction follows, they are. If a third whole number follows, it may be the size, and the
+    If a fraction follows, they are. If a third whole number follows, that may be the size, and the
     second number the size of the request.
     """
     return not more or more == [""] or all(map(_DURATION.fullmatch, more))

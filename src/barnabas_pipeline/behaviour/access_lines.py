@@ -1,6 +1,6 @@
 """Parses access log lines into columns, with Polars.
 
-A strict pattern matches lines in the usual form; `parse_line` parses all others, and returns the
+A strict pattern matches lines in the usual form; `parse_line` parses the rest, and returns the
 reason if a line is invalid. The pattern and `parse_line` agree on every line that the pattern
 matches.
 """
@@ -74,7 +74,7 @@ FIELDS: Final = pl.Schema(
         "format": pl.String,
     }
 )
-_LINES_PER_THREAD: Final = 10_000  # fewer are not worth a thread
+_LINES_PER_THREAD: Final = 10_000  # a thread does not pay off for fewer
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - its text gets a Z
 _DIRECTIVE: Final = (*(None,) * (len(FIELDS) - 1), DIRECTIVE, None)
 SCHEMA: Final = pl.Schema([*FIELDS.items(), ("reason", pl.String)])
@@ -185,7 +185,7 @@ def _matched(lines: pl.DataFrame) -> pl.DataFrame:
 def _groups(lines: pl.DataFrame) -> pl.DataFrame:
     """Return the groups of the pattern for each line that it matches."""
     fields = pl.col("text").str.extract_groups(_PATTERN).alias("fields")
-    # Polars matches a column in a single thread, so divide the lines among threads.
+    # Polars matches a column in a single thread, so divide the lines among several.
     count = min(pl.thread_pool_size(), 1 + lines.height // _LINES_PER_THREAD)
     size = lines.height // count + 1
     parts = [

@@ -1,8 +1,8 @@
 """Parses user agents into browser, system and device, or into the name of a robot. Pure.
 
 The names come from ua-parser, whose patterns many projects maintain. It recognises device models
-but not device types; this module determines those. An unknown robot goes by the name that it calls
-itself.
+but not device types; this module determines those. An unknown robot is listed under the name that
+it calls itself.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SCHEMA: Final = pl.Schema(
 
 
 class Agent(NamedTuple):
-    """A parsed user agent. Unknown parts are None, and so are a robot's system and device."""
+    """A parsed user agent. Unknown parts are None, as are a robot's system and device."""
 
     name: str | None
     system: str | None = None

@@ -3,7 +3,7 @@
 The usual number of server errors in an interval is the mean over all other intervals. Like a burst
 of messages, a burst of errors has at least ten of them, at least five times that mean, and at least
 the mean plus six standard deviations plus one. A silence is a gap in which a hundred hits are
-missing, at the lower of the rates before and after it. A quiet night is therefore not a silence.
+missing, at the lower of the rates before and after it. A quiet night is therefore no silence.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _silences(timeline: Timeline) -> Iterator[Concern]:
 
 
 def error_bursts(timeline: Timeline) -> list[ErrorBurst]:
-    """Return the intervals with far more server errors than usual, with the most errors first."""
+    """Return the intervals with far more server errors than usual, most errors first."""
     count = len(timeline.classes)
     if count < _LEAST_INTERVALS:
         return []
@@ -121,7 +121,7 @@ def error_bursts(timeline: Timeline) -> list[ErrorBurst]:
 
 
 def gaps(timeline: Timeline) -> list[Gap]:
-    """Return the silences, with the most missing hits first."""
+    """Return the silences, those with the most missing hits first."""
     hits = [each.human_hits + each.robot_hits for each in timeline.moments]
     found, begin = [], None
     for at, count in enumerate(hits):

@@ -51,7 +51,7 @@ _S3: Final = re.compile(
 
 
 def fits(text: str) -> bool:
-    """Return whether a line begins in a way that is unique to these logs."""
+    """Return whether the start of a line is unique to these logs."""
     return _ALB_HEAD.match(text) is not None or _S3_HEAD.match(text) is not None
 
 
@@ -69,7 +69,7 @@ def _alb(text: str, head: re.Match[str]) -> Fields:
     moment = iso_moment(head[1])
     client = client_without_port(address)
     status = status_of(status_text)
-    # If there was no valid request, the balancer writes `- http://host:80- -`.
+    # For an invalid request, the balancer writes `- http://host:80- -`.
     request = checked_request(line, status)
     parts = [duration_us(time, 1_000_000) for time in times]
     known = [part for part in parts if part is not None]

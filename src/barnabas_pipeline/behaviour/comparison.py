@@ -1,7 +1,7 @@
 """Compares the latest days with those before them, usually one week with the previous week.
 
-If the log is shorter than a fortnight, each side gets half of its whole days; if it is shorter than
-two days, each side gets half of its time.
+For a log shorter than a fortnight, each side gets half of the whole days; for one shorter than two
+days, half of the time.
 """
 
 from __future__ import annotations

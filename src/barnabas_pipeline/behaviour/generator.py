@@ -2,8 +2,8 @@
 
 Guests arrive in a Poisson process whose rate depends on the hour and the weekday; each guest visits
 a few pages and fetches their assets. Robots follow their own schedules, a scanner requests missing
-pages, and on the second Thursday, the search fails for three hours. As in every real log, some
-lines are identical, some are malformed, and some use an old encoding.
+pages, and on the second Thursday, the search fails for three hours. As in any real log, some lines
+are identical, some are malformed, and some use an old encoding.
 
 Hits wait in a heap until no earlier hit can arrive. Memory does not grow with the log.
 """
@@ -92,7 +92,7 @@ def _clock(at_s: int) -> str:
 
 
 class _Site:
-    """Generates all hits on the site, in order of time and without end."""
+    """Generates hits on the site, in order of time and without end."""
 
     def __init__(self, source: random.Random) -> None:
         self._random = source
@@ -251,7 +251,7 @@ class _Site:
 
 
 def _damaged(source: random.Random, lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines, some of them followed by an identical or damaged copy."""
+    """Yield the lines, some followed by an identical or damaged copy."""
     for line in lines:
         yield line
         chance = source.random()

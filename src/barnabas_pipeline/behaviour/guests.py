@@ -13,7 +13,7 @@ _IPV6_SHARE = 0.18
 
 
 class Guests:
-    """Generates people with browsers; some of them return."""
+    """Generates people with browsers, some of whom return."""
 
     def __init__(self, source: random.Random) -> None:
         self._random = source

@@ -1,13 +1,13 @@
 """Parses an access log line that is a JSON object. Pure.
 
-Three programs write such lines, each with keys that the others lack:
+Three programs write such lines, each with its own keys:
 
     nginx     remote_addr, and status with request or request_method (`log_format ... escape=json`)
     Caddy     an object `request` with remote_ip
     Traefik   ClientHost and DownstreamStatus
 
-The site's owner chooses nginx's keys. They are usually named after nginx's variables, and only such
-names are recognised. Any other object is not an access log line.
+The site's owner chooses nginx's keys. Usually, they are named after nginx's variables, and only
+such names are recognised. Any other object is not an access log line.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def object_in(text: str) -> Object:
     try:
         found = json_value(text)
         if "\\u" in text:
-            # Half a surrogate pair is not text, and no table can store it.
+            # Half a surrogate pair is not text; no table can store it.
             json.dumps(found, ensure_ascii=False).encode()
-    # Also refuse numbers with thousands of digits, and lists nested a thousand deep.
+    # Also reject numbers with thousands of digits, and lists nested a thousand deep.
     except (ValueError, RecursionError):
         raise RejectedLine(BROKEN_JSON) from None
     if not isinstance(found, dict):

@@ -4,7 +4,7 @@
     host:port client ident user                Debian's `vhost_combined`: a virtual host in front
     host client ident user                     the same without a port, if the client is an address
 
-Only an IP address or a host name is accepted as the client, and a line with any other columns is
+Only an IP address or a host name is accepted as the client. A line with any other columns is
 rejected, because a wrong client would merge thousands of visitors into one. Log formats may have
 any columns, so a line is rejected if a column is ambiguous. A user name with blanks must not
 contain an address, a number, a dotted name or a hyphen as a word, because such a word counts as a
@@ -87,7 +87,7 @@ def is_name(word: str) -> bool:
 
 
 def host_without_port(host: str) -> str:
-    """Return a host as written, but without its port."""
+    """Return a host as written, without its port."""
     match = _WITH_PORT.fullmatch(host)
     return match[1] if match else host
 

@@ -47,7 +47,7 @@ REASONS: Final = (
 )
 
 DIRECTIVE: Final = "directive"
-"""What `parse_line` returns for lines such as `#Version: 1.0`, neither hits nor errors."""
+"""The result of `parse_line` for lines such as `#Version: 1.0`: neither hits nor errors."""
 
 WITHOUT_AGENT: Final = ("common", "vhost_common", "haproxy")
 """Formats without an agent column."""
@@ -138,9 +138,8 @@ def request_of(text: str, unmasked: Callable[[str], str] = as_is) -> Request | N
 
 
 def checked_request(text: str, status: int) -> Request:
-    """Return the parts of a request line, all None if the server could not parse it.
-
-    A server answers an unparsable request with an error; otherwise, the log is damaged.
+    """Return the parts of a request line, all None if the server could not parse it. A server
+    answers an unparsable request with an error; if it did not, the log is damaged.
     """
     request = request_of(text)
     if request is None and status < 400:
@@ -228,7 +227,7 @@ def clf_moment(text: str) -> tuple[int, int] | None:
     try:
         clock = datetime.combine(
             date(int(year), number, int(day)),
-            # Python's times have no second 60; a leap second is added below.
+            # Python's times lack second 60; a leap second is added below.
             time(int(hour), int(minute), 59 if is_leap else int(second)),
             UTC,
         )

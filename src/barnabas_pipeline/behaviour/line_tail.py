@@ -7,8 +7,8 @@
     "agent" 42 "web@docker" "http://172.18.0.3:80" 12ms   Traefik
 
 A bare whole number may be a size, a port, microseconds (Apache's `%D`) or seconds (`%T`). It counts
-as a response time only if it has a unit. A fraction counts as one only with three digits after the
-point, as nginx writes it; a compression ratio has two.
+as a response time only if it has a unit. A fraction counts only with three digits after the point,
+as nginx writes it; a compression ratio has two.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Tail(NamedTuple):
 
 
 def tail_of(text: str) -> Tail:
-    """Identify the columns in the text after the agent's closing quote."""
+    """Identify the columns after the agent's closing quote."""
     if text in ("", " "):
         return Tail("combined")
     if _TRAEFIK.fullmatch(text):

@@ -58,7 +58,7 @@ def classify(records: pa.Table, seen: Positions, formats: Sequence[Format] = ())
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """Return each hit from `classify` once, with `time_us` instead of `time`."""
+    """Return each hit from `classify` once, with `time_us` in place of `time`."""
     is_hit = pl.col("reason").is_null() & (pl.col("format") != DIRECTIVE)
     valid = lines.filter(~pl.col("twice") & is_hit)
     return valid.select("time_us", *EVENTS.names[1:])

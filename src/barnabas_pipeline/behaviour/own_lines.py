@@ -129,7 +129,7 @@ def _texts(lines: pl.DataFrame, of: Format, pattern: AccessPattern) -> Iterator[
 
 
 def _with_columns(lines: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """Return the lines whose file has no directive with other columns."""
+    """Return the lines whose file has no directive that lists other columns."""
     columns = pl.col("columns").str.to_lowercase().str.replace_all(r"\s+", " ")
     return lines.filter(columns.is_null() | (columns == " ".join(names)))
 
@@ -160,7 +160,7 @@ def _objects(lines: pl.DataFrame, of: Format, keys: JsonKeys) -> Iterator[Parsed
         if any(value_at(found, key) is ABSENT for key in keys.required):
             continue
         values = {name: first_value(found, names) for name, names in keys.keys.items()}
-        # An object without a client, a time or a status is in another format.
+        # An object that lacks a client, a time or a status is in another format.
         if values["client"] is None or values["time"] is None or values["status"] is None:
             continue
         row = {name: json_line.text_of(value) for name, value in values.items()}

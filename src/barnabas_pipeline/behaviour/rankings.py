@@ -65,12 +65,12 @@ def read_rankings(view: View, people: pl.DataFrame, mask: Mask) -> Rankings:
 
     `people`: the sessions of people. `mask`: hides network addresses in text.
     """
-    # A session of assets alone has neither an entry page nor a source.
+    # A session of only assets has neither an entry page nor a source.
     visits = people.filter(pl.col("pages") > 0)
     views = pl.col("views") - pl.col("robot_views")
     pages = view.frame("pages").with_columns(mask_of("path", mask), views.alias("people_views"))
     agents = view.frame("agents").with_columns(mask_of("name", mask))
-    # A user agent has a row per day, always with the same names.
+    # A user agent has one row per day, always with the same names.
     names = agents.unique("agent", keep="any").select("agent", "name", "system", "device")
     visitors = people.select("client", "agent").unique()
     browsers = visitors.join(names, "agent", "left", nulls_equal=True)
@@ -119,7 +119,7 @@ def mask_of(name: str, mask: Mask) -> pl.Expr:
 def _top(
     frame: pl.DataFrame, key: str, count: str | None = None, size: str | None = None
 ) -> list[Row]:
-    """Return the keys with the largest sums of `count` (or numbers of rows, if None) above zero."""
+    """Return the keys with the largest sums of `count` (numbers of rows, if None) above zero."""
     rows = frame.select(
         pl.col(key).fill_null(UNKNOWN).alias("name"),
         (pl.col(count) if count else pl.lit(1, pl.Int64)).alias("count"),

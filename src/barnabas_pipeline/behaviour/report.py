@@ -35,7 +35,7 @@ def write_page(view: View, path: Path, options: PageOptions) -> Report:
 
 
 def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
-    """Write the files next to the page, and then the page, each atomically."""
+    """Write the files next to the page, then the page, each atomically."""
     made = sheets(figures)
     page_sheets.write(path, made, options)
     page.write(path, render(figures, options, made, page_sheets.folder_of(path).name))

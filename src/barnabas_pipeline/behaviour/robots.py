@@ -2,9 +2,9 @@
 
 Honest robots name themselves, usually with a contact address, and no browser omits its user agent.
 A list of words in this module recognises most robots. crawlerdetect, whose list many projects
-maintain, recognises the others, such as libraries, health checks and previews, by their names.
-Polars applies its patterns to whole columns, because Python's regular expressions take a
-millisecond per agent. A robot that imitates a browser is counted as human.
+maintain, recognises the rest, such as libraries, health checks and previews, by their names. Polars
+applies its patterns to whole columns, because Python's regular expressions take a millisecond per
+agent. A robot that imitates a browser is counted as human.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _List(NamedTuple):
 
     words: list[str]
     patterns: str
-    ordinary: str  # parts of browsers' agents that are removed first
+    ordinary: str  # parts of browsers' agents, removed first
 
 
 def is_robot(agent: str | None) -> bool:
@@ -114,7 +114,7 @@ def are_robots(agents: pl.Series) -> pl.Series:
 
 @cache
 def _memo() -> dict[str, bool]:
-    """Return the cache of classified agents: a service's batches contain mostly the same ones."""
+    """Return the cache of classified agents: most agents recur in every batch of a service."""
     return {}
 
 

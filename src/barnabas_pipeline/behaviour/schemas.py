@@ -10,8 +10,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas_pipeline.schemas import DEAD_LETTERS, FILES, TIME, counts
 
-# Times only resolve seconds, so offsets order a visitor's page views. Equal keys share a partition,
-# in which offsets follow the order of the log.
+# Times have a resolution of one second, so offsets order a visitor's page views. Equal keys share a
+# partition, in which offsets follow the order of the log.
 _ORDER: Final = pa.struct([("time", TIME), ("partition", pa.int32()), ("offset", pa.int64())])
 
 

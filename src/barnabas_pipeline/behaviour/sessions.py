@@ -1,16 +1,16 @@
 """Groups hits into sessions, which end when a visitor is silent for thirty minutes. Pure.
 
-A visitor is an address together with a user agent. A session is an interval of a visitor's time,
-and a single hit is the smallest session. Joining intervals less than `SILENCE_S` apart yields the
-same sessions whether the hits arrive all at once, in portions, or in any order:
+A visitor is an address plus a user agent. A session is an interval of a visitor's time, and a
+single hit is the smallest session. Joining intervals less than `SILENCE_S` apart yields the same
+sessions whether the hits arrive all at once, in portions, or in any order:
 
     join(a ∪ b) = join(join(a) ∪ b)
 
 The table of sessions is therefore the only state. It consists of parts: a batch adds the sessions
 of its own hits, and readers join the parts. No session has to be closed, no timer fires, no
-watermark drops a late line, and a line from the year 2099 does not close any session permanently.
-`open` means only that the newest hit of all visitors is less than thirty minutes later than the
-session's last hit.
+watermark drops a late line, and a line from the year 2099 closes no session for good. `open` means
+only that the newest hit of all visitors is less than thirty minutes later than the session's last
+hit.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FEWEST_BEATS: Final = 12
 """This many requests for one page at a fixed interval are unlikely to come from a person."""
 
 _SHORTEST_BEAT_S: Final = 5
-"""Log times only resolve seconds, so shorter intervals cannot be told apart."""
+"""Log times have a resolution of one second, so shorter intervals cannot be told apart."""
 
 _TOLERANCE: Final = 0.05
 _TOLERANCE_S: Final = 1.0
@@ -77,14 +77,14 @@ def join(parts: pl.DataFrame) -> pl.DataFrame:
     parts = _numbered(parts)
     whole = parts.group_by("_session").agg(
         pl.col("client", "agent").first(),
-        # This is the same in all parts, because it follows from the visitor's agent.
+        # This is the same in all parts, because it depends only on the visitor's agent.
         pl.col("robot").any(),
         pl.col("start").min(),
         pl.col("end").max(),
         pl.col("hits", "pages", "bytes").sum(),
         pl.col("utc_offset_minutes").max(),
     )
-    # Only page views count as entry or exit pages; a session of assets alone has neither.
+    # Only page views count as entry or exit pages; a session of only assets has neither.
     pages = parts.filter(pl.col("entry_order").is_not_null())
     first = _sorted(pages, "entry_order").group_by("_session")
     last = _sorted(pages, "exit_order").group_by("_session")
@@ -193,7 +193,7 @@ def _seconds(duration: pl.Expr) -> pl.Expr:
 
 
 def _first_hits(parts: pl.DataFrame, whole: pl.DataFrame) -> pl.DataFrame:
-    """Return the times of the first hits of each session in which people only view pages."""
+    """Return the times of the first hits in each session in which a person only views pages."""
     wanted = whole.filter((pl.col("hits") == pl.col("pages")) & ~pl.col("robot"))
     times = parts.select("_session", "first_hits").join(wanted, "_session", "semi")
     return (

@@ -129,7 +129,8 @@ def _step(span_s: int) -> int:
     for longest_s, step_s in _STEPS_S:
         if span_s <= longest_s:
             return step_s
-    # If the log spans many years, or any line has a wrong time, intervals are as long as needed.
+    # If the log spans many years, or any line has a wrong time, make the intervals as long as
+    # needed.
     return _WEEK_S * (span_s // (_WEEK_S * _MOST_WEEKS) + 1)
 
 

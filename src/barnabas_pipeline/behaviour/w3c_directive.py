@@ -49,7 +49,7 @@ _FIELDS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
         "bytes": ("sc-bytes",),
     }
 )
-"""The columns that contain a field; the first one that is present counts."""
+"""The columns that may contain a field; the first one present is used."""
 _WHOLE: Final = re.compile("[0-9]{1,9}")
 _KEPT_DIRECTIVES: Final = 256
 
@@ -68,7 +68,7 @@ class Columns(NamedTuple):
 
 def parse(text: str, columns: str) -> Fields | str | None:
     """Return the fields of a line of a file with such a directive, or the reason why it is invalid,
-    or `DIRECTIVE`. Return None if the directive says nothing about the line.
+    or `DIRECTIVE`. Return None if the directive does not apply to the line.
 
     `columns`: the columns that the directive names, which is the line itself or precedes it.
     """
@@ -114,7 +114,7 @@ def _decode(text: str, columns: Columns) -> Fields:
     row = {field: values[place] for field, place in columns.places.items()}
     taken = found.get("time-taken", "-")
     if columns.are_of_cloudfront:
-        # Blanks are encoded, and in older lines even twice.
+        # Blanks are encoded; in older lines, even twice.
         row["agent"] = unquote(unquote(row.get("agent", "-")).replace("%20", " "))
         row["response_time_s"] = taken
     else:

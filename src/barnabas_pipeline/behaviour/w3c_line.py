@@ -7,9 +7,9 @@
 Each line is parsed in isolation: it may be in a different partition or batch from the directive
 before it, but its fields must not depend on that. If the collector did not send this directive with
 the line (`w3c_directive.py`), only the sets of columns that a program writes by default are known.
-Each is recognised by its number of columns, and every column's value must look right. A `#Fields:`
-directive that lists any other set is rejected, so that it is noticed. A user can define a format
-with these columns.
+Each is recognised by its number of columns, and every column's value must be plausible. A
+`#Fields:` directive that lists any other set is rejected, so that it is noticed. A user can define
+a format with these columns.
 
 The last of IIS's default columns, time-taken, looks like sc-bytes and cs-bytes, which a site may
 log in its place. The response time is therefore read only if both are also present.
@@ -38,7 +38,7 @@ _DIRECTIVE: Final = re.compile(
     r"#(?:Version|Fields|Software|Date|Start-Date|End-Date|Remark|GMT-Offset): ?(.*)"
 )
 # The column after the time: an address, a request's method, IIS's name for a site, or an edge
-# location. A word like INFO belongs to a different kind of log.
+# location. A word such as INFO belongs to a different kind of log.
 _BEGIN: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ \t])[0-9]{2}:[0-9]{2}:[0-9]{2}\1"
     rf"(?:{ADDRESS}|GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|W3SVC[0-9]+|[A-Z]{{3}}[0-9]+[-A-Z0-9]*)"
@@ -146,7 +146,7 @@ def _cloudfront(columns: dict[str, str]) -> Fields:
     )
     if not is_usual:
         raise RejectedLine(UNKNOWN_COLUMNS)
-    # Blanks are encoded, and in older lines even twice.
+    # Blanks are encoded; in older lines, even twice.
     agent = unquote(unquote(columns["cs(User-Agent)"]).replace("%20", " "))
     return _hit(columns, agent, columns["cs-uri-query"], 1_000_000, "cloudfront")
 

@@ -92,10 +92,10 @@ def _bursts(figures: Figures) -> Iterator[Concern]:
     by_template: dict[str, list[Incident]] = {}
     for each in figures.incidents:
         by_template.setdefault(each.bursts[0].template, []).append(each)
-    # Several bursts of a template are a single concern.
+    # Several bursts of one template are a single concern.
     groups = [*by_template.values()]
     for group in groups[:MOST]:
-        worst = group[0]  # the one with the greatest excess
+        worst = group[0]  # the burst with the greatest excess
         lines = counted(sum(each.lines for each in group), "entry", "entries")
         when = f"{phrases.between(worst.begin, worst.end)} in {worst.format}, {usual_of(worst)}"
         yield Concern(

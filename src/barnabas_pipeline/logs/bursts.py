@@ -2,8 +2,8 @@
 
 The usual rate is the mean over a template's other minutes, including minutes without lines. Counts
 of rare events follow a Poisson distribution, so the bound is the mean plus six standard deviations
-plus one line. A burst must also have at least ten lines and five times the usual rate. Adjacent
-minutes form one burst.
+plus one line. A burst must also have at least ten lines and at least five times the usual rate.
+Adjacent minutes form one burst.
 """
 
 from __future__ import annotations
@@ -38,10 +38,9 @@ class Burst(NamedTuple):
 
 
 def bursts(template_minutes: pl.DataFrame, templates: pl.DataFrame) -> list[Burst]:
-    """Return all bursts, sorted with the greatest excess first.
-
-    They are computed from the merged tables `template_minutes` and `templates`. A format with less
-    than ten minutes of lines has no usual rate, and therefore no bursts.
+    """Return all bursts, greatest excess first, from the merged tables `template_minutes` and
+    `templates`. A format with less than ten minutes of lines has no usual rate, and therefore no
+    bursts.
     """
     counts = template_minutes.join(templates.select("template", "format"), on="template")
     span = counts.group_by("format").agg(

@@ -1,6 +1,6 @@
 """Computes tables of counts for system logs: lines by minute, component and template. Pure.
 
-`merge` combines the table before a batch with the batch's part into the table after it.
+`merge` combines the table before a batch with the batch's part, which yields the table after it.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class LogsWork(NamedTuple):
     def finish(self, found: Outcome) -> Outcome:
         if found.left is None:
             return found
-        # Restore the order of the topic, because the order decides which templates are learnt.
+        # Restore the topic's order, which decides which templates are learnt.
         left = to_frame(found.left).sort("partition", "offset", "item").drop("template")
         learnt = self._learnt(left)
         entries = left.join(
@@ -82,7 +82,7 @@ class LogsWork(NamedTuple):
 
     def _known(self, entries: pl.DataFrame) -> pl.DataFrame:
         """Return the template of each distinct masked message, or null if none is known."""
-        # A log consists of few distinct messages; look up each once.
+        # A log has few distinct messages; look up each one once.
         distinct = entries.select("format", _MASKED).unique()
         found = [self.templates.find(*row) for row in distinct.iter_rows()]
         return distinct.with_columns(pl.Series("template", found, dtype=pl.String))

@@ -28,7 +28,7 @@ from barnabas_pipeline.view import View
 
 NO_LEVEL: Final = "no level"
 NEW_SHARE: Final = 0.2
-"""A template is new if it first occurred in this last part of its log's time span."""
+"""A template is new if it first occurred in this final share of its log's time span."""
 _INTERVALS: Final = 120
 _SAMPLES: Final = 5
 _LOOKED_AT: Final = 100  # raw lines, some of which may be empty

@@ -117,7 +117,7 @@ def _auth(source: random.Random, count: int) -> Iterator[str]:
 
 
 def _orders(source: random.Random, count: int) -> Iterator[str]:
-    # About every other record during the outage has a stack trace.
+    # During the outage, about every other record has a stack trace.
     for at_s in _moments(source, int(count / 1.35), _OUTAGE_S, 12):
         moment = _at(at_s)
         stamp = f"{moment:%Y-%m-%d %H:%M:%S},{moment.microsecond // 1000:03}"

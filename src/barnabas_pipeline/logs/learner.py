@@ -2,12 +2,12 @@
 
 As in Drain (He et al., ICWS 2017), only messages with the same number of words can share a
 template. Unlike in Drain, there is no similarity threshold, because a single word often
-distinguishes two events ("VM Started", "VM Paused"). Instead, a message has an outline, in which
+distinguishes two events ("VM Started", "VM Paused"). Instead, each message has an outline, in which
 everything that looks like a value is blank: masks, words with digits, dotted names, quoted words,
 and the word after `user` and the like. Messages with the same outline share a template. If outlines
-differ in one word only, and this word has had `_MANY` values, then it is a value as well.
+differ in only one word, and that word has had `_MANY` values, it is a value too.
 
-All lookups are by key, so the time for a message does not grow with the number of templates.
+All lookups are by key, so the time per message does not grow with the number of templates.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _VALUES: Final = re.compile(
     r"|\b\w*[0-9]\w*"
     r"|\b[a-f]{8}\b"
     r"|(?<!\S)\./\S+"
-    r"|(?<!\S)\(\)(?!\S)"  # nothing, where other messages have a value
+    r"|(?<!\S)\(\)(?!\S)"  # nothing where other messages have a value
     r"|(?<==)(?:null|nil|none|None|true|false)\b"
     r"|(?<=(?:name|user|host|file|path)=)[^\s,;\"]+"
 )

@@ -54,8 +54,8 @@ _PLAIN: Final = ("host", "component", "pid", "thread")
 def parse_lines(
     values: pl.Series, is_cut: pl.Series, received_us: pl.Series, formats: Sequence[Format]
 ) -> pl.DataFrame:
-    """Return a row of `SCHEMA` for each of `values` (binary). If a row has a `reason`, all its
-    other fields are null.
+    """Return a row of `SCHEMA` for each of `values` (binary). In a row with a `reason`, all other
+    fields are null.
 
     `is_cut`: true for each truncated line. `received_us`: the record's time, in microseconds since
     the epoch.
@@ -226,10 +226,9 @@ def _with_level_below(lines: pl.DataFrame) -> pl.DataFrame:
 def unwrap(
     rows: pl.DataFrame, formats: Sequence[Format], is_timed: str | None = None
 ) -> pl.DataFrame:
-    """Return the rows with the fields from their messages, which are log lines themselves.
-
-    The time is that of the wrapping record, because it has a zone. `is_timed`: whether that record
-    has a time; if not, the line's own time is used.
+    """Return the rows with the fields from their messages, which are themselves log lines. The time
+    is that of the wrapping record, which has a zone. `is_timed`: whether that record has a time; if
+    not, the line's own time is used.
     """
     rows = rows.with_columns(pl.col("message").str.strip_chars_end("\r\n"))
     lines = rows.select(

@@ -1,7 +1,6 @@
 """Parses many records into columns.
 
-A record is a line, or contains many of OpenTelemetry's log records (OTLP), each of which becomes a
-row.
+A record is a line, or contains many OpenTelemetry log records (OTLP), each of which becomes a row.
 
 The header `otlp.encoding` identifies OTLP and its encoding. Without this header, the job's encoding
 decides.
@@ -59,8 +58,8 @@ def parse_records(
     `record`, in the order of `records`.
 
     `records`: each record's `value`, whether it was `cut` and sent `twice`, and the `encoding` in
-    its header. A record that was sent twice has one row, whatever it contains. `encoding`: one of
-    `ENCODINGS`.
+    its header. A record that was sent twice has one row, regardless of its content. `encoding`: one
+    of `ENCODINGS`.
     """
     rows = records.select(
         "value",

@@ -3,8 +3,8 @@
 Masking makes templates fast: a million lines become a few hundred distinct texts, and only these
 are processed one by one. If a variable part is not masked, every message becomes a separate
 template; if a constant part is masked, two messages are merged into one template. A mask must
-therefore match only shapes that words do not have, such as a number with a known unit, or a hash
-with letters and digits.
+therefore match only shapes that no word has, such as a number with a known unit, or a hash with
+letters and digits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _IPV4: Final = r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}"
 _IP: Final = rf"/?\b{_IPV4}(?::[0-9]+)?\b"
 _H: Final = r"[0-9a-fA-F]{1,4}"
 # The prefixes of addresses in use: global unicast (2000::/3), unique local, multicast, link-local
-# and NAT64. With any other prefix (`abc::def`), the text remains a name.
+# and NAT64. Text with any other prefix (`abc::def`) remains a name.
 _GROUP: Final = r"(?:[23][0-9a-fA-F]{3}|[fF][cdfCDF][0-9a-fA-F]{2}|[fF][eE][89abAB][0-9a-fA-F]|64)"
 _ZONE: Final = r"(?:%[0-9A-Za-z]+)?"
 
@@ -97,7 +97,7 @@ _MASKS: Final = (
     (r"""(["'`])[A-Za-z_.-]+[0-9][A-Za-z0-9_.-]*(["'`])""", "${1}<id>$2"),
 )
 LONGEST: Final = 2_000
-"""The number of characters at the beginning of a message that determine its template."""
+"""The number of characters at the start of a message that determine its template."""
 
 
 def mask_variables(message: pl.Expr) -> pl.Expr:

@@ -1,7 +1,7 @@
 """Extracts columns from log lines of keys and values, such as JSON.
 
-Each line is decoded once, however many formats are known, and the matching format is looked up once
-per set of keys in a batch.
+Each line is decoded once, regardless of the number of formats, and the matching format is looked up
+once per set of keys in a batch.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ObjectReader:
             if (each.decoder or JSON) == decoder
             for keys in each.json
         ]
-        # The user's own formats come first, and then the most specific, which require the most
+        # The user's own formats come first, then the most specific ones, which require the most
         # keys.
         self._formats = sorted(
             pairs, key=lambda pair: (pair[0].is_built_in, pair[1].is_loose, -len(pair[1].required))

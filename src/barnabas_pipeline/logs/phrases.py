@@ -10,7 +10,7 @@ _LONGEST: Final = 200  # characters of a template
 
 
 def short(text: str) -> str:
-    """Return a template for display: shortened, and with repeated masks printed once."""
+    """Return a template for display: shortened, with repeated masks printed once."""
     runs = [(word, len(list(same))) for word, same in groupby(text.split())]
     parts = (
         f"{word} ×{count}" if count > 1 and word.startswith("<") else " ".join([word] * count)

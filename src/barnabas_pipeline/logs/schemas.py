@@ -40,8 +40,8 @@ ENTRIES: Final = pa.schema(
 )
 """`more`: the lines of a record after the first, such as a stack trace.
 
-`item`: the number of an OpenTelemetry log record in its record, from 0, or null for a line. The
-columns from `service` to `resource` are also null for a line.
+`item`: the number of an OpenTelemetry log record in its record, from 0, or null for a line. For a
+line, the columns from `service` to `resource` are also null.
 
 `time` is the line's own time, or `received` if the line has none.
 """

@@ -37,7 +37,7 @@ _OF_TEMPLATE: Final = ("template", "format", "entries", "first", "last", "text")
 
 
 def sheets(figures: Figures) -> list[Sheet]:
-    """Return all figures on the page, some in longer tables."""
+    """Return all figures on the page, some as longer tables."""
     return [
         Sheet("summary", ("figure", "total"), [*numbers(figures)._asdict().items()]),
         Sheet(

@@ -1,8 +1,8 @@
 """Finds busy components that have fallen silent. Pure.
 
 A component is silent if, at its former rate, dozens of lines are missing since its last line. A
-component that logs only during system start does not count, because it was not busy for long
-enough. Time ends at the newest line of the same format, so the end of a log is not a silence.
+component that logs only during system start does not count: it was not busy for long enough. Time
+ends at the newest line of the same format, so the end of a log is not a silence.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def silences(components: pl.DataFrame) -> list[Silence]:
         .agg(pl.col("lines").sum(), pl.col("first").min(), pl.col("last").max())
         .join(ends, on="format")
     )
-    # At least a minute, in case all of a component's lines have the same time.
+    # Use at least a minute, in case all of a component's lines have the same time.
     busy_s = _seconds(pl.col("last") - pl.col("first")).clip(lower_bound=60)
     silent_s = _seconds(pl.col("end") - pl.col("last"))
     missing = pl.col("lines") / busy_s * silent_s

@@ -5,8 +5,8 @@ recognised without learning. Only the driver learns, in the order of the log, so
 has the same id in all tasks. The id is a hash of the format and the template's first message, so
 the same log always yields the same ids.
 
-Templates are stored as rows of a table, from which the learner is rebuilt. It depends only on each
-template's first message and current text.
+Templates are stored as rows of a table, from which the learner is rebuilt. The learner depends only
+on each template's first message and current text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas_pipeline.logs.token_tree import WILDCARD, TokenTree
 _log = logging.getLogger(__name__)
 
 MOST: Final = 5_000
-"""The maximum number of templates per format; once reached, other messages get no template."""
+"""The maximum number of templates per format; beyond it, new messages get no template."""
 
 
 class Template(NamedTuple):
@@ -75,7 +75,7 @@ class Templates:
 
 
 class _OfFormat:
-    """The templates of one format; the learner learns them, and the tree of words finds them."""
+    """The templates of one format, learnt by the learner and found by the tree of words."""
 
     def __init__(self, name: str) -> None:
         self._name = name

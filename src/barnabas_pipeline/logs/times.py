@@ -1,9 +1,9 @@
 """Converts the times in log lines to instants. Pure.
 
-Syslog's times have no year. The year is the latest in which the line would not be later than its
-receipt, with a tolerance of one day for clock differences: a line from 31 December received in
-January belongs to the previous year. Similarly, a time without a date means its latest occurrence
-before receipt, with a tolerance of an hour.
+Syslog's times have no year. The year is the latest that does not put the line after its receipt,
+with a tolerance of one day for clock differences: a line from 31 December received in January
+belongs to the previous year. Similarly, a time without a date means its latest occurrence before
+receipt, with a tolerance of an hour.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def instants(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> 
     """
     if form.endswith("%Z"):
         return _named(texts, received_us, form.removesuffix("%Z").rstrip(), zone)
-    # A fraction may have any length, and other separators become a decimal point.
+    # A fraction may have any length; other separators become a decimal point.
     chrono = re.sub(r"[,.:]?%f", "%.f", form).replace("%d", "%e").replace("%H", "%k")
     chrono = chrono.replace("%I", "%l")
     clean = texts.str.replace_all(" +", " ").str.replace(r",([0-9]{1,9})", ".$1")

@@ -1,7 +1,7 @@
 """Finds the template that a message matches, using a tree of words. Pure.
 
 Each word leads to one node, and a wildcard, if present, to a second. The time therefore does not
-grow with the number of templates. If several templates match, the one that shares the longest
+grow with the number of templates. Of several matching templates, the one that shares the longest
 prefix with the message is chosen.
 """
 
@@ -29,7 +29,7 @@ class TokenTree:
         node[_END] = min(stands_for, node.get(_END, stands_for))
 
     def remove(self, words: Sequence[str], stands_for: int) -> None:
-        """Remove a template. Its nodes are kept, because other templates may share them."""
+        """Remove a template. Its nodes stay, because other templates may share them."""
         node = self._root
         for word in words:
             node = node[word]

@@ -1,1 +1,1 @@
-"""Provides what all pages share: frame, pictures, words and the files next to a page."""
+"""Provides the parts common to all pages: frame, pictures, words, and the files next to a page."""

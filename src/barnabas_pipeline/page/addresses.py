@@ -3,8 +3,8 @@
     198.51.100.23                 198.51.100.x         the first 24 of 32 bits
     2001:db8:85a3::8a2e:370:7334  2001:db8:85a3::x     the first 48 of 128
 
-Malformed lines often end within an address, so partial addresses are masked as well. Text that only
-looks like an address, such as a four-part version number, also loses its end.
+Malformed lines often end within an address, so partial addresses are masked as well. The end of
+text that only looks like an address, such as a four-part version number, is also masked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _IPV6: Final = re.compile(
 _TIME: Final = re.compile(r"(?:\d{4}:)?\d{1,2}:\d\d:\d\d")
 _PREFIX_BITS: Final = 48
 _PREFIX_GROUPS: Final = 3
-# A text without a match contains no address; for whole columns.
+# A text without a match contains no address. This is used for whole columns.
 _SUSPECT: Final = r"\d[.-]\d{1,3}[.-]\d|:[0-9A-Fa-f]{0,4}:"
 
 
@@ -47,7 +47,7 @@ def _mask_ipv6(found: re.Match[str]) -> str:
     try:
         network = IPv6Network((IPv6Address(text), _PREFIX_BITS), strict=False)
     except AddressValueError:
-        # A partial address. If it has few groups, there is nothing to hide.
+        # This is a partial address. If it has few groups, there is nothing to hide.
         groups = text.split(":")
         if len(groups) <= _PREFIX_GROUPS:
             return text

@@ -10,7 +10,7 @@ MOST: Final = 3
 
 
 class Concern(NamedTuple):
-    """Something that a person should look at.
+    """A matter that needs human attention.
 
     `card`: the title of the card with the details. `reasons`: messages with their counts.
     `examples`: pairs of a place and an excerpt from the log.

@@ -22,7 +22,7 @@ _A_MONDAY = datetime.fromisoformat("2001-01-01")  # without a zone, like all tim
 
 
 def round_ticks(largest: float, most: int = 4) -> list[float]:
-    """Return 0 and up to `most` round numbers above it, the last at least `largest`."""
+    """Return 0 and up to `most` round numbers above it; the last is at least `largest`."""
     if largest <= 0:
         return [0, 1]
     size = 10.0**-6

@@ -1,8 +1,8 @@
-"""Draws the parts of a page's pictures as SVG, sharp at any size and with a tooltip on every mark.
+"""Draws the parts of a page's pictures as SVG: sharp at any size, with a tooltip on every mark.
 
 A picture fills the available width on the page, and only its shapes are stretched: x coordinates
-are shares of the width (0 to 1), y coordinates and text sizes are in pixels. A label has the same
-size on a phone as on a wide screen. Colours are CSS classes, which the page's style sheet defines
+are shares of the width (0 to 1), y coordinates and text sizes are in pixels. A label is the same
+size on a phone and on a wide screen. Colours are CSS classes, which the page's style sheet defines
 for light and dark screens.
 """
 
@@ -100,7 +100,7 @@ def time_span(times: Sequence[datetime], step: timedelta) -> tuple[datetime, dat
     """Return the time span of intervals that begin at these times, or any span if there are
     none."""
     if not times:
-        nothing = datetime.fromisoformat("2001-01-01")  # without a zone, like all times here
+        nothing = datetime.fromisoformat("2001-01-01")  # without a zone, like all times in pictures
         return nothing, nothing + step
     return times[0], times[-1] + step
 
@@ -162,7 +162,7 @@ class Intervals:
     def _steps(self, heights: Sequence[float]) -> list[tuple[float, float]]:
         if len(heights) < 40:
             return [(self._x(i + e), y) for i, y in enumerate(heights) for e in (0, 1)]
-        # For many narrow intervals, a line through their midpoints is calmer than steps.
+        # For many narrow intervals, a line through their midpoints looks calmer than steps.
         middles = [(self._x(i + 0.5), y) for i, y in enumerate(heights)]
         return [(self._x(0), heights[0]), *middles, (self._x(len(heights)), heights[-1])]
 

@@ -2,7 +2,7 @@
 tables.
 
 Text from a client (a path, a referrer, a user agent) may look like a formula, which a spreadsheet
-would evaluate. In the CSV files, such a text is prefixed with an apostrophe.
+would evaluate. In the CSV files, such text is prefixed with an apostrophe.
 """
 
 from __future__ import annotations

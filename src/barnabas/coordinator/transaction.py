@@ -89,12 +89,12 @@ class Transaction(NamedTuple):
 
     @property
     def is_decided(self) -> bool:
-        """Whether the outcome is decided, but not every marker is written."""
+        """True from the decision on the outcome until every marker is written."""
         return self.status in _DECIDED
 
     @property
     def is_completed(self) -> bool:
-        """Whether the last transaction has ended and no other has begun."""
+        """True if the last transaction has ended and no other has begun."""
         return self.status in _COMPLETED
 
     @property
@@ -103,7 +103,7 @@ class Transaction(NamedTuple):
 
     @property
     def has_last_epoch(self) -> bool:
-        """Whether the next producer gets a new id instead of the next epoch."""
+        """True if the next producer gets a new id instead of the next epoch."""
         return self.producer_epoch >= LAST_EPOCH
 
     def check(self, producer_id: int, producer_epoch: int) -> None:

@@ -181,7 +181,7 @@ class Partition:
 
     @property
     def is_changing_isr(self) -> bool:
-        """Whether a proposal is pending at the controller."""
+        """True while a proposal is pending at the controller."""
         return self._proposed is not None
 
     # --- what changes around it ------------------------------------------------------------------

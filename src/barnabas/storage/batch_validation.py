@@ -93,12 +93,12 @@ class Limits(NamedTuple):
 
     @property
     def needs_preparation(self) -> bool:
-        """Whether `prepare` must check the records before the append."""
+        """True if `prepare` must check the records before the append."""
         return self.codec != _PRODUCERS_CODEC or self.needs_walk
 
     @property
     def needs_walk(self) -> bool:
-        """Whether each record must be checked, regardless of the codec."""
+        """True if each record must be checked, regardless of the codec."""
         return (
             self.needs_key
             or self.timestamp_before_max_ms != _UNBOUNDED_MS

@@ -308,7 +308,7 @@ class Log:
 
     @property
     def has_staged(self) -> bool:
-        """Whether staged batches are waiting for `write_staged`."""
+        """True if staged batches are waiting for `write_staged`."""
         return bool(self._segments.active.staged)
 
     def write_staged(self) -> None:

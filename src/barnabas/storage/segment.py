@@ -455,7 +455,7 @@ class Segment:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the next read must open the log file."""
+        """True if the next read must open the log file."""
         return self._file is None
 
     def copy(self) -> Segment:

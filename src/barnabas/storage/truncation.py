@@ -155,7 +155,7 @@ class Cut:
 
     @property
     def is_settled(self) -> bool:
-        """Whether `settle` has nothing left to wait for."""
+        """True if `settle` has nothing left to wait for."""
         return self._is_durable and self.replay is None
 
     def on_durable(self) -> None:

@@ -60,7 +60,7 @@ class Options(NamedTuple):
     max_records_per_batch: int
     bootstrap_servers: str | None = None  # None: the run starts its own broker
     show_addresses: bool = False  # on the page
-    is_fed_by_others: bool = False  # nothing is collected here; other programs send to the topic
+    is_fed_by_others: bool = False  # nothing is collected; other programs send to the topic
     client_options: Mapping[str, str] = {}
     """Options for every client of the cluster, under Kafka's names."""
     alerts: Rules | None = None

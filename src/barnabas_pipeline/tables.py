@@ -196,7 +196,7 @@ class Tables:
             self._seen = _advanced(self._seen, _positions(found.parts["files"]))
 
     def commit_to(self, name: str, batch: int, query: str, found: Outcome) -> bool:
-        """Commit a batch to one table, and return False if it was already committed."""
+        """Commit a batch to one table; return False if it was already committed."""
         schema = self._all[name]
         # Tasks have written the rows; the driver writes the parts, which are merged first.
         if name in self.layout.growing:
@@ -216,7 +216,7 @@ class Tables:
     def conclude(
         self, batch: int, query: str, newest_s: int | None, dead_letters_end: Mapping[int, int]
     ) -> None:
-        """Make a batch that has been committed to all tables visible."""
+        """Make a batch visible once it is committed to all tables."""
         if (batch + 1) % _COMPACT_EVERY == 0:
             # Do this before the control table's commit, which must never list a version whose files
             # a vacuum removes, even if the pipeline has not run for a long time.

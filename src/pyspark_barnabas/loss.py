@@ -35,8 +35,8 @@ class Log(NamedTuple):
 
 
 class Resumed(NamedTuple):
-    """The offset at which reading a partition continues, and a description of the loss, which is
-    empty if there is none."""
+    """The offset at which reading a partition continues, and a description of any loss (otherwise
+    empty)."""
 
     position: int
     loss: str = ""
@@ -67,8 +67,8 @@ def resume(partition: TopicPartition, position: int, log: Log) -> Resumed:
 
 
 def remainder(wanted: OffsetRange, log: Log) -> tuple[OffsetRange, str]:
-    """Return the part of a range that a task can still read, and a description of the loss, which
-    is empty if nothing is lost.
+    """Return the part of a range that a task can still read, and a description of any loss
+    (otherwise empty).
 
     Nothing before the range's start is read: `resume` may go back, but rows from before the start
     would belong to another micro-batch, which the driver plans.

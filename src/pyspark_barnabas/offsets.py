@@ -12,8 +12,8 @@ ours:
 The numbers are the start of the next batch. `@ids` identifies their topics: a topic that was
 deleted and recreated has a different id, and the numbers mean nothing in it (decision 19). `@start`
 has the *start* of this batch in partitions for which the last offset has no number, or an invalid
-one: all partitions in the first batch and, later, a partition that was added, or one that lost
-records if the user chose to continue. Topic names cannot contain an `@`.
+one: all partitions in the first batch and, later, any added partition, or one that lost records if
+the user chose to continue. Topic names cannot contain an `@`.
 
 This module also pins the first offset. Spark calls `initialOffset()` more than once and does not
 store the result, so "latest" would differ between the calls and between runs. Records in the gap

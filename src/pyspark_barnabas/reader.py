@@ -42,8 +42,8 @@ class ReadTimedOut(BarnabasError):
 
 
 class TopicReader(DataSourceReader):
-    """Implements `spark.read`, which reads between two bounds that are resolved once, when the
-    query is planned."""
+    """Implements `spark.read`, which reads between two bounds, resolved once, when the query is
+    planned."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         check_read_schema(schema, options.include_headers, options.record_batches)
@@ -138,7 +138,7 @@ def _fetched(
                 continue
         except NoOffsetForPartition as lost:
             if isinstance(lost, LogTruncated):
-                # Rows before the loss have already been returned; the existing rows follow.
+                # Rows before the loss have been returned; the existing rows follow.
                 report_loss(str(lost), fail_on_data_loss=options.fail_on_data_loss)
         # Continue with the parts that still exist.
         for partition, wanted in left.items():
@@ -192,7 +192,7 @@ def _present(consumer: SyncConsumer, ranges: Iterable[OffsetRange]) -> set[Topic
             partition = wanted.topic_partition
             if partition.partition in consumer.partitions_for(partition.topic):
                 found.append(wanted)
-    # Ask for all ids at once, but last: a topic that was recreated in the meantime has another id.
+    # Ask for all ids at once, but last: a topic recreated in the meantime has another id.
     ids = ids_of(consumer, {each.topic_partition.topic for each in found if each.topic_id})
     return {
         each.topic_partition

@@ -184,8 +184,8 @@ def _log_of(partition: TopicPartition, before: StreamOffset, found: Survey) -> L
 
 
 def _is_same(topic: str, before: StreamOffset, found: Survey) -> bool | None:
-    """Return whether a topic has the same id as before; None if it lacked an id before, or lacks
-    one now."""
+    """Return whether a topic has the same id as before; None if it lacks an id, or lacked one
+    before."""
     if topic not in before.ids or topic not in found.topic_ids:
         return None
     return before.ids[topic] == found.topic_ids[topic]

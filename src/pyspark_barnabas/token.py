@@ -1,4 +1,4 @@
-"""Tracks a query's progress in its target topic, which is the last committed micro-batch.
+"""Tracks a query's progress in its target topic: the last committed micro-batch.
 
 The progress is an offset of the query's group, committed in the same transaction as the rows, so
 either both are committed or neither is. Its `offset` is the number of the next micro-batch, and its

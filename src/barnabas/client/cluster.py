@@ -113,6 +113,6 @@ class Cluster:
 async def exchange(
     channel: Channel, api: Api, request: Message, answer: type[M], at_most: int | None = None
 ) -> M:
-    """Send a request on a channel and return the response, which is of class `answer`."""
+    """Send a request on a channel and return the response, an instance of `answer`."""
     assert api.response is answer, f"{api.name} is not answered by {answer.__name__}"
     return cast(M, await channel.send(api, request, channel.version(api, at_most)))

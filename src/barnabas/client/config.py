@@ -230,7 +230,7 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
 
     Raises ConfigError, which states the option, its value and the valid values.
     """
-    # Remove the options of Kafka's clients that have no meaning for these clients: they must not be
+    # Remove the options of Kafka's clients that mean nothing to these clients: they must not be
     # reported as unknown.
     given = without_unused(_with_underscores(options))
     security = SecurityConfig._field_defaults

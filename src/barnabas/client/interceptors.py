@@ -54,7 +54,7 @@ class Interceptors:
         return self._pass_through(self._methods("on_consume"), records)
 
     def on_commit(self, offsets: object) -> None:
-        """Report the offsets that were committed."""
+        """Report the committed offsets."""
         self._notify(self._methods("on_commit"), offsets)
 
     def close(self) -> None:

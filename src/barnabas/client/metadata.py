@@ -49,7 +49,7 @@ _CREATION_VERSION = 4  # earlier versions of Metadata always create unknown topi
 # waiting max.block.ms for a mistyped name is useless.
 _UNKNOWN_TOPIC_MS = 1_000
 _UNMADE_TOPIC_MS = 5_000  # ... when the request creates it
-_LEAST_PAUSE_MS = 20  # between two lookups of a topic, whatever the backoff
+_LEAST_PAUSE_MS = 20  # between two lookups of a topic, whatever the backoff is
 
 
 class Metadata:

@@ -53,7 +53,7 @@ _ONLY: Final[Mapping[str, str]] = MappingProxyType(
         "ssl_trustmanager_algorithm": "PKIX",
     }
 )
-"""The only accepted value of each option, which is Kafka's default."""
+"""The only accepted value of each option: Kafka's default."""
 
 _TRUST: Final = "set ssl.truststore.location, and ssl.truststore.type=PEM"
 _OWN: Final = (
@@ -84,7 +84,7 @@ SECURITY_PREFIXES: Final = ("sasl_", "ssl_", "security_")
 
 
 def without_unused(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `options`, named with underscores, without those that have no meaning.
+    """Return `options`, named with underscores, without the meaningless ones.
 
     Raises ConfigError if an option requires unsupported behaviour.
     """

@@ -361,8 +361,8 @@ class Groups:
 
     def _examine(self, wall_ms: int | None) -> Iterator[StateRecord]:
         """Yield tombstones for the next groups' expired offsets and for groups left without
-        offsets. Both are written in the same step, so that an offset committed in the meantime is
-        not lost.
+        offsets. Both are written in the same step, or an offset committed in the meantime would be
+        lost.
         """
         for _ in range(min(_MOST_EXAMINED, len(self._to_examine))):
             group_id = self._to_examine.popleft()

@@ -45,8 +45,8 @@ _OWN_REBALANCE_TIMEOUT: Final = 1  # the JoinGroup version that introduced this 
 _MEMBER_ID_FIRST: Final = 4
 _SKIP_ASSIGNMENT: Final = 9
 
-# Shorten the client id: a member id, which also contains a UUID, has the same maximum length as a
-# client id, and the group's record must fit too.
+# Shorten the client id: a member id also contains a UUID, but has the same maximum length as a
+# client id, and the group's record must also fit.
 _LONGEST_PREFIX_CHARACTERS: Final = 8_000
 
 NEW_MEMBER_TIMEOUT_MS: Final = 300_000
@@ -177,7 +177,7 @@ def _admit(turn: Turn, group: Group, attempt: Attempt, member_id: str) -> None:
 
 
 def _rejoin(turn: Turn, group: Group, attempt: Attempt) -> None:
-    """Handle a JoinGroup that has a member id."""
+    """Handle a JoinGroup with a member id."""
     request = attempt.request
     error = group.check_member(request.member_id, request.group_instance_id)
     if error is not None:

@@ -64,7 +64,7 @@ class Member:
         self.joining: Parked | None = None
         self.syncing: Parked | None = None
         self.is_new = False
-        """True until its first generation: it has no member id for heartbeats yet."""
+        """True until its first generation: until then, it has no member id for heartbeats."""
 
     @classmethod
     def of_record(cls, group_id: str, protocol: str, stored: MemberMetadata) -> Member:

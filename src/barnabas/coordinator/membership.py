@@ -2,7 +2,7 @@
 
 Each is checked in Kafka's order: first the member (whether it exists and still has its instance
 id), then the generation, then the group's state. A request from an earlier generation therefore has
-no effect, however late it arrives.
+no effect, no matter how late it arrives.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def sync(turn: Turn, group: Group, parked: Parked, request: SyncGroupRequest) ->
     # This was the last member to sync, so the sync phase has ended in time.
     if not group.unsynced:
         turn.timers.cancel(group.timer)
-    # The assignment is already in the log; the response is sent once it is replicated.
+    # The assignment is in the log; the response is sent once it is replicated.
     if group.state is GroupState.STABLE:
         prolong_session(turn, member)
         turn.reply(parked.ticket, synced_answer(group, member.assignment), group.known_after)

@@ -34,7 +34,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
 )
 
 NO_OFFSET = -1
-"""The offset of a partition that has no committed offset or has an error."""
+"""The offset of a partition with an error or without a committed offset."""
 
 Error = type[KafkaError] | KafkaError
 

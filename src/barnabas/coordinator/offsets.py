@@ -197,10 +197,10 @@ class Offsets:
         As in Kafka, a commit that is not replicated yet is not visible: the response contains the
         previous offset.
 
-        The reply waits only for a commit that was loaded above the high watermark, because the
-        previous coordinator may have acknowledged it to a client. With `require_stable`, a
-        partition whose offset may change because of an open transaction or an unreplicated commit
-        gets UNSTABLE_OFFSET_COMMIT (KIP-447).
+        The reply waits only for a commit loaded above the high watermark, which the previous
+        coordinator may have acknowledged to a client. With `require_stable`, a partition whose
+        offset may change because of an open transaction or an unreplicated commit gets
+        UNSTABLE_OFFSET_COMMIT (KIP-447).
         """
         before = self.unreplicated.before(wanted.group_id, high_watermark)
         group = self.groups.get(wanted.group_id) or _NO_OFFSETS

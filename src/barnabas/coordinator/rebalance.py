@@ -166,7 +166,8 @@ def _complete(turn: Turn, group: Group) -> None:
         parked = group.take_join(member)
         if parked is not None:
             turn.reply(parked.ticket, joined_answer(group, member), AT_ONCE)
-        # The member now has its member id and sends heartbeats, so its session timeout applies.
+        # From this point, the member has its id and sends heartbeats, so its session timeout
+        # applies.
         member.is_new = False
         prolong_session(turn, member)
     group.unsynced = set(group.members)

@@ -108,7 +108,7 @@ class Transactions:
         self._transactions: dict[str, Transaction] = {}
         """The hard state, in the order of the last updates."""
         self._unmarked: dict[str, set[TopicPartition]] = {}
-        """The partitions of decided transactions that are not yet known to have their marker."""
+        """The partitions of decided transactions that may still lack their marker."""
         self._uncompleted: dict[str, None] = {}
         """The transactions that have all markers, kept until their Complete record is appended."""
         self._continued: dict[str, _Continued] = {}
@@ -188,7 +188,7 @@ class Transactions:
             # The entry is only valid while `owner` is the current owner.
             self._continued[name] = _Continued(claimed, owner)
         elif (last := self._continued.get(name)) and last.after == owner:
-            # its append was rejected, and another producer now has the epoch
+            # its append was rejected, and another producer was assigned the epoch
             del self._continued[name]
         record = new_transaction(name, owner, timeout_ms, now.wall_ms).record()
         answer = InitProducerIdResponse(
@@ -345,7 +345,7 @@ class Transactions:
             transaction is None
             or not transaction.is_decided
             # Ignore a late report about an earlier transaction: the current one has another epoch
-            # or is not decided yet.
+            # or is undecided.
             or transaction.owner != (producer_id, producer_epoch)
         ):
             return NOTHING
@@ -499,7 +499,7 @@ class Transactions:
         return self._decide(transaction.with_fenced_producer(now.wall_ms))._replace(events=(event,))
 
     def _forget(self, now: Now) -> list[Decision]:
-        """Return tombstones for the ids that have been unused for the longest time (KIP-98)."""
+        """Return tombstones for the longest-unused ids (KIP-98)."""
         until_ms = now.wall_ms - self.config.expiration_ms
         tombstones: list[StateRecord] = []
         characters = 0

@@ -1,4 +1,4 @@
-"""Keeps the previous offsets of commits that the high watermark has not passed yet.
+"""Keeps the previous offsets of commits that the high watermark has yet to pass.
 
 For decisions, a commit counts as soon as it is in the log; for clients that fetch offsets, only
 when it is replicated (Kafka's "pending" commits). Therefore, both the last replicated value and the

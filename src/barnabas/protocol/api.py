@@ -86,7 +86,7 @@ class Api:
         processed without a pause or compared pairwise.
         """
         self.oldest_served = oldest_served
-        """The lowest version that is served.
+        """The lowest served version.
 
         Lower versions may be advertised, but a request in one closes the connection.
         """

@@ -10,8 +10,8 @@ Invariant: a partition that is not in `changed` has nothing new for the reader: 
 fetch offset on, no error and no new bounds. Therefore, a response only has to check the partitions
 in `changed`. To keep it current, each session partition subscribes to its log (`Place`).
 
-Partitions are read in the order of `changed`. A partition that returned data moves to the end, so
-that it does not keep the others waiting.
+Partitions are read in the order of `changed`. A partition that returned data moves to the end,
+rather than keep the others waiting.
 """
 
 from __future__ import annotations

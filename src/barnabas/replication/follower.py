@@ -186,7 +186,7 @@ class Follower:
             return Wait(self._backoff_ms)
         if got.diverging is not None:
             return self._align(sent, got.diverging)
-        # This only happens if records have no epochs. `fetch_from` then fetches from the high
+        # This happens only with records that lack epochs. `fetch_from` then fetches from the high
         # watermark, and everything above it is removed.
         if self._log.log_end_offset > sent.offset:
             return self._cut(sent.offset)
@@ -209,7 +209,7 @@ class Follower:
         if requested is None or not self._is_current(requested):
             return Ignore()
         end = self._log.log_end_offset
-        # After an unclean election, the leader has fewer records. Like Kafka, truncate to its end.
+        # After an unclean election, the leader's log is shorter. Like Kafka, truncate to its end.
         if latest < end:
             return self._cut(latest)
         if earliest > end:

@@ -235,8 +235,7 @@ class Partition:
             self.log_end_offset = self.epoch_start_offset = log_end_offset
         else:
             assert self.is_leader, "one epoch has one leader"
-            # KIP-497: the response to a proposal may already have contained this state or a
-            # newer one.
+            # KIP-497: the response to a proposal may have contained this state or a newer one.
             if state.partition_epoch <= self.partition_epoch:
                 return []
         self._take_over(state)
@@ -284,9 +283,9 @@ class Partition:
     def on_fetch(self, fetch: FollowerFetch, now_ms: int) -> list[Effect]:
         """Process a fetch, which shows that the follower has everything below its offset (RE-5).
 
-        Call it only for a fetch that is in range and has no diverging epoch. Raises
-        NotLeaderOrFollower if the broker has no replica or has registered again since;
-        FencedLeaderEpoch or UnknownLeaderEpoch if it is in another epoch.
+        Call it only for a fetch in range and without a diverging epoch. Raises NotLeaderOrFollower
+        if the broker has no replica, or has since registered again; FencedLeaderEpoch or
+        UnknownLeaderEpoch if it is in another epoch.
         """
         if not self.is_leader:
             raise self._not_leader()

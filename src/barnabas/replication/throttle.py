@@ -63,7 +63,7 @@ class Throttle:
     def wait_ms(self, now_ms: int, more_bytes: int = 0) -> int:
         """Return the minimum delay before more may be copied, or 0.
 
-        `more_bytes` are being copied but not recorded yet.
+        `more_bytes` are being copied, but are not yet recorded.
         """
         if self.bytes_per_s == NO_LIMIT:
             return 0
@@ -71,8 +71,7 @@ class Throttle:
         began_ms = self._windows[0][0] if self._windows else now_ms
         total_bytes = more_bytes + sum(size_bytes for _, size_bytes in self._windows)
         passed_ms = now_ms - began_ms
-        # Use at least one whole window, because a burst in the first milliseconds is not a rate
-        # yet.
+        # Use at least one whole window, because a burst in the first milliseconds is no rate.
         if total_bytes * 1_000 <= self.bytes_per_s * max(passed_ms, self.window_ms):
             return 0
         # The oldest window expires, and its bytes with it.

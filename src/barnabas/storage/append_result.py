@@ -17,7 +17,7 @@ class AppendResult(NamedTuple):
     log_start_offset: int
     size_bytes: int
     is_duplicate: bool
-    """Whether the log already contained the batch (a retry), in which case nothing was written."""
+    """Whether the batch was already in the log (a retry), in which case nothing was written."""
 
 
 # One is created for each batch; positional arguments take half the time of keyword arguments.

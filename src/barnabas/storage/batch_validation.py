@@ -172,8 +172,8 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
     try:
         header = read_header(records)
     except CorruptData as cause:
-        # The error code matters: clients resend a batch that was damaged in transit, but give up on
-        # an invalid one.
+        # The error code matters: clients resend a batch damaged in transit, but give up on an
+        # invalid one.
         row = InvalidRecord if _is_cut(records) else CorruptMessage
         raise row(str(cause)) from cause
     # Unpacking all fields together takes half the time of reading ten attributes.

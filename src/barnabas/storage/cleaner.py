@@ -238,7 +238,7 @@ class Checkpoints:
         offsets = {
             log.topic_partition: log.first_dirty_offset
             for log in logs
-            # Keep the lines of logs whose offset has not been read yet; see `recall`.
+            # Keep the lines of logs whose offset has yet to be read; see `recall`.
             if log.first_dirty_offset >= 0
         }
         return None if offsets == self._written.get(directory, {}) else offsets

@@ -54,7 +54,7 @@ class Lookup:
                 copy.release()
 
     def is_of(self, log: Log) -> bool:
-        """Return whether the log is still the one that was searched, apart from appends."""
+        """Return whether the log, apart from appends, is still the one searched."""
         now = log.segments
         return (
             self._state == _state_of(log)

@@ -162,7 +162,7 @@ class LogDirectory:
                 f"log directory {self.path} was written by Kafka in KRaft mode, which this "
                 "broker cannot read; set another directory in log.dirs"
             )
-        # Without a cluster id, the directory is new, or its broker has not joined a cluster yet.
+        # Without a cluster id, the directory is new, or its broker has yet to join a cluster.
         owner = meta.get("broker.id", str(broker_id))
         if owner != str(broker_id):
             raise ConfigError(
@@ -195,8 +195,8 @@ class LogDirectory:
         # clean shutdown.
         if self.was_clean:
             self._files.remove(self.path / _CLEAN_MARKER)
-        # A killed broker may not have synced a renamed checkpoint. Sync it, so that a power failure
-        # cannot undo it.
+        # A killed broker may not have synced a renamed checkpoint. Sync it, or a power failure
+        # could undo it.
         self._files.sync(self.path)
         names = {entry.name for entry in self._files.list(self.path)}
         for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANER):

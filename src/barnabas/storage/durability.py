@@ -47,7 +47,7 @@ class Unsynced(NamedTuple):
 
 
 class Durability:
-    """A log's recovery point, and its files that are not durable yet."""
+    """A log's recovery point, and the files that are not yet durable."""
 
     __slots__ = (
         "_aging_from",
@@ -115,7 +115,7 @@ class Durability:
         self._names += 1
 
     def on_renamed(self, directory: Path) -> None:
-        """Note that the directory was renamed, which is not durable yet."""
+        """Note that the directory was renamed, so far not durably."""
         self._epochs.on_renamed(directory)
         self._names += 1
 

@@ -66,7 +66,7 @@ class LeaderEpochs:
         # synced, a power failure can undo a written file.
         self._version = 1
         self._written_version = self._saved_version = 0 if is_lost else 1
-        # held by threads that save, so that the latest version wins
+        # held by threads that save: the latest version must win
         self._writing = threading.Lock()
         self.latest = self._entries[-1].epoch if self._entries else UNKNOWN
         """The newest epoch; -1 if there is none."""
@@ -98,7 +98,7 @@ class LeaderEpochs:
         self._on_change()
 
     def on_renamed(self, directory: Path) -> None:
-        """Note that the directory has a new name."""
+        """Use the directory's new name."""
         self._path = directory / FILE_NAME
 
     def epoch_at(self, offset: int) -> int:

@@ -64,7 +64,7 @@ class Gaps:
         self.end = end
 
     def on_renamed(self, directory: Path) -> None:
-        """Note that the directory has a new name."""
+        """Use the directory's new name."""
         self._directory = directory
 
     def reach(self, end: int) -> None:

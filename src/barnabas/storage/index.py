@@ -6,7 +6,7 @@
 An offset entry means that the batch with this *last* offset begins at that position. A time entry
 means that no record before the batch that ends with that offset is younger than that timestamp. In
 both indexes, the first column is strictly increasing, so a lookup finds the greatest entry at or
-below the target (ST-3); the log is scanned from there.
+below the target (ST-3); the log is scanned from that position.
 
 In a full segment, a lookup takes about ten small reads. However, nearly every reader is at the end,
 whose entries are in memory, or continues from an earlier read. The last lookup's page of entries is

@@ -44,7 +44,7 @@ def settle(files: Files, directory: Path) -> list[Entry]:
 
 
 def discard_cleaned(files: Files, directory: Path) -> None:
-    """Remove the output of a compaction that was abandoned or whose process died."""
+    """Remove the output of an abandoned compaction, or of one whose process died."""
     for entry in files.list(directory):
         if entry.name.endswith(CLEANED):
             files.remove(directory / entry.name)

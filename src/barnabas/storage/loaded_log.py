@@ -17,7 +17,7 @@ class LoadedLog(NamedTuple):
     epochs: LeaderEpochs
     producers: Producers
     producers_end: int
-    """The offset after the last batch that may have a producer, or 0."""
+    """The offset after the last batch that may belong to a producer, or 0."""
     log_start_offset: int
     log_end_offset: int
     durable: Durable

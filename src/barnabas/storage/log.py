@@ -505,7 +505,7 @@ class Log:
             return self.swaps.finish(now_ms + self._config.file_delete_delay_ms)
 
     def on_renamed(self, directory: Path) -> None:
-        """Note that the directory has a new name."""
+        """Use the directory's new name."""
         self.directory = directory
         self._segments.on_renamed(directory)
         self._durability.on_renamed(directory)

@@ -77,7 +77,7 @@ class ProducerState:
             self._snapshot_offset = -1
 
     def on_renamed(self, directory: Path) -> None:
-        """Note that the directory has a new name. No snapshot may be due."""
+        """Use the directory's new name. No snapshot may be due."""
         self._directory = directory
 
     # --- snapshots -------------------------------------------------------------------------------

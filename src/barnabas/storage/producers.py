@@ -63,7 +63,7 @@ class Appended(NamedTuple):
     last_sequence: int
     last_offset: int
     offset_delta: int
-    """The last offset minus the first, which is also the difference between their sequences."""
+    """The last offset minus the first, and likewise for their sequences."""
     timestamp: int
 
     @property

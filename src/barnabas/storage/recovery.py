@@ -375,8 +375,8 @@ class _Opening:
         # it.
         if self.producers is None:
             found = self._from_snapshot(end_offset)
-            # Without snapshots, the log has no batches or was written by an old Kafka version, so
-            # do not scan it. Otherwise, all snapshots are damaged.
+            # A log without snapshots is empty or from an old Kafka version, so do not scan it.
+            # Otherwise, all snapshots are damaged.
             begin_offset = self.segments[0].base_offset if self.snapshots else end_offset
             self.producers, offset = found or (Producers(), begin_offset)
             replay(self.producers, self.segments, offset, end_offset)

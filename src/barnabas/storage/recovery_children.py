@@ -125,7 +125,7 @@ class _Child:
 
     def __init__(self, share: Sequence[Unscanned], config: LogConfig) -> None:
         """Start the process. Raises OSError."""
-        # imported here, because it is rarely needed
+        # not imported at the top: it is rarely needed
         from barnabas.storage.python_child import start_child
 
         self._share = share

@@ -50,7 +50,7 @@ def apply_batch(producers: Producers, segment: Segment, batch: Located) -> Abort
 
 
 def replay(producers: Producers, segments: Sequence[Segment], offset: int, end_offset: int) -> None:
-    """Apply the batches from `offset` on, up to the end of the last segment, which is `end_offset`.
+    """Apply the batches from `offset` on, up to `end_offset`, the end of the last segment.
 
     Raises CorruptData if a header is damaged.
     """

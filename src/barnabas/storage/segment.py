@@ -286,7 +286,7 @@ class Segment:
                     raise DamagedBatch(self.path(LOG_SUFFIX), position + at, cause) from cause
                 yield Located(position + at, header)
                 at += header.size_bytes
-                # The rest of the window is less than a header, so read on from there.
+                # The rest of the window is shorter than a header, so read on from that position.
                 if len(window) - at < HEADER_BYTES:
                     break
             position += at
@@ -549,7 +549,7 @@ class Segment:
         return paths
 
     def on_renamed(self, directory: Path) -> None:
-        """Note that the directory has a new name."""
+        """Use the directory's new name."""
         self.directory = directory
         self.offset_index.path = self.path(OFFSET_INDEX_SUFFIX)
         self.time_index.path = self.path(TIME_INDEX_SUFFIX)

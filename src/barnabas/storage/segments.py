@@ -247,7 +247,7 @@ class Segments(Sequence[Segment]):
         self._close(some)
 
     def on_renamed(self, directory: Path) -> None:
-        """Note that the directory has a new name."""
+        """Use the directory's new name."""
         self.directory = directory
         for segment in self._all:
             segment.on_renamed(directory)

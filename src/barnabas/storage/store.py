@@ -297,7 +297,7 @@ class LogStore:
         """Create an empty log.
 
         Raises OSError if no directory is online. Unless the partition `is_new`, its log may be in
-        an offline directory. This also raises OSError, so that the log is not created twice. Raises
+        an offline directory. This also raises OSError, or the log might be created twice. Raises
         DirectoryError if the disk fails.
         """
         log = self.make(topic_partition, topic_id, config, is_new=is_new)
@@ -368,8 +368,7 @@ class LogStore:
         directory = self._homes.pop(topic_partition)
         self._places.hosted[directory] -= 1
         self.high_watermarks.pop(topic_partition, None)
-        # Tasks that still use the log get LogAbandoned, because another log may soon have its
-        # name.
+        # Tasks that still use the log get LogAbandoned: another log may soon take its name.
         log.abandon()
         suffix = STRAY_SUFFIX if is_stray else DELETED_SUFFIX
         try:

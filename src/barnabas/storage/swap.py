@@ -129,7 +129,7 @@ class Swaps:
         return True
 
     def on_renamed(self, directory: Path) -> None:
-        """Note that the directory has a new name. No swap may be in progress."""
+        """Use the directory's new name. No swap may be in progress."""
         self._directory = directory
 
     def undo(self) -> None:

@@ -126,7 +126,7 @@ class Cut:
                 finally:
                     file.release()
                 self._files.sync(path)
-            # Later records have no gaps, so a hole among them would be a loss.
+            # There are no gaps among later records, so a hole would be a loss.
             if self.gaps is not None:
                 self.gaps.note(self.gaps.end)
             # Save only the epochs of a log that was emptied. Other epochs are saved with the next
@@ -177,7 +177,7 @@ class Cut:
 
 
 class Truncation:
-    """A log's truncations, including any part of the last one that is not on disk yet."""
+    """A log's truncations, including any unwritten part of the last one."""
 
     __slots__ = (
         "_durability",

@@ -8,8 +8,8 @@ Each line is parsed in isolation: it may be in a different partition or batch fr
 before it, but its fields must not depend on that. If the collector did not send this directive with
 the line (`w3c_directive.py`), only the sets of columns that a program writes by default are known.
 Each is recognised by its number of columns, and every column's value must be plausible. A
-`#Fields:` directive that lists any other set is rejected, so that it is noticed. A user can define
-a format with these columns.
+`#Fields:` directive that lists any other set is rejected, to make it noticed. A user can define a
+format with these columns.
 
 The last of IIS's default columns, time-taken, looks like sc-bytes and cs-bytes, which a site may
 log in its place. The response time is therefore read only if both are also present.

@@ -26,8 +26,8 @@ def system_logs(
     the zone of times without an offset, in formats that define no zone. `encoding`: the encoding of
     records whose headers do not specify one, from `log_records.ENCODINGS`.
 
-    Raises `ConfigError` or `OSError` if that file or the zone is invalid, or if a package that is
-    needed to decode this encoding is not installed.
+    Raises `ConfigError` or `OSError` if that file or the zone is invalid, or if a package needed to
+    decode this encoding is not installed.
     """
     if encoding in (AUTO, OTLP_PROTO):
         check_protobuf()  # before starting a broker and Spark for nothing

@@ -95,7 +95,7 @@ class Table:
         """Add the files in one commit, or return False if they were committed before.
 
         `query`: the query of a stream, whose progress is checked strictly; None for a batch job,
-        which is skipped if its version is not newer, as with Delta's own writer.
+        which is skipped unless its version is newer, as with Delta's own writer.
 
         Raises `NotExactlyOnce`, `CommitLost`, or `ConfigError` if a schema does not match.
         """

@@ -41,7 +41,7 @@ async def replay(
 
     Reads `read_bytes` at a time from the disk, in a thread of the `pool`.
 
-    When this returns, the machine is at the log end; nothing is awaited after it gets there. Raises
+    When this returns, the machine is at the log end; nothing is awaited after that point. Raises
     CorruptData with the offset if a record cannot be read, or OSError.
     """
     loop = asyncio.get_running_loop()

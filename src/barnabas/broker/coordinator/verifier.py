@@ -131,7 +131,7 @@ class Verifier(ReplicaListener):
                 _VERSION,
             )
         except (Unreachable, UnsupportedVersion, CorruptData):
-            return {}  # unknown for now: the producer retries
+            return {}  # not known: the producer retries
         response = cast(AddPartitionsToTxnResponse, answer)
         return {
             (topic.name, each.partition_index): each.partition_error_code

@@ -1,4 +1,4 @@
-"""Queues the fetched chunks that no poll has taken yet, and counts their bytes. Pure.
+"""Queues the fetched chunks until a poll takes them, and counts their bytes. Pure.
 
 Invariant: the chunks of a partition are taken in the order of arrival, though not necessarily
 consecutively. A chunk is valid as long as its partition is in the generation in which the chunk was

@@ -415,7 +415,8 @@ class Fetcher:
     def _out_of_range(self, state: AssignedPartition, offset: int) -> None:
         """Handle an out-of-range position after new metadata has confirmed the leader (CO-5).
 
-        A deposed leader that has not heard of its successor rejects offsets written there.
+        A deposed leader that has not heard of its successor rejects offsets written at its
+        successor.
         """
         reset = self._config.auto_offset_reset
         metadata = self._cluster.metadata

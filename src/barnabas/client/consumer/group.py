@@ -67,7 +67,7 @@ class Group:
         self._may_create = False
         self._joining: asyncio.Task[list[TopicPartition]] | None = None
         self._looking: asyncio.Task[None] | None = None
-        # a cooperative assignment that has not been applied yet
+        # a cooperative assignment still to be applied
         self._moving_to: list[TopicPartition] | None = None
         self.is_revoking = False  # committing before a revocation; no records are returned
         self._clock = cluster.seams.clock
@@ -99,7 +99,7 @@ class Group:
         return self._read_as
 
     def reads_alone(self) -> None:
-        """Record that partitions are assigned by hand from now on."""
+        """Record that partitions are assigned by hand."""
         self._read_as = self._membership.metadata
 
     async def leave(self, reason: str) -> None:
@@ -126,8 +126,8 @@ class Group:
     async def poll(self, deadline_ms: int) -> bool:
         """Join the group if needed and wait for an assignment; return False if time runs out.
 
-        Raises whatever keeps this consumer out of its group, such as FencedInstanceId, and the
-        listener's exceptions.
+        Raises any error that keeps this consumer out of its group, such as FencedInstanceId, and
+        the listener's exceptions.
         """
         membership = self._membership
         # Each iteration takes one step, depending on the state: give up, exchange or join.

@@ -209,7 +209,7 @@ class _Shelf:
     def __init__(self, place: int) -> None:
         self.place = place
         self.topics: dict[str, dict[int | None, dict[TopicPartition, None]]] = {}
-        self.moved: dict[str, None] = {}  # topics of which the member has a new partition
+        self.moved: dict[str, None] = {}  # topics in which the member has a new partition
 
     def put(self, partition: TopicPartition, before: int | None) -> None:
         origins = self.topics.setdefault(partition.topic, {})

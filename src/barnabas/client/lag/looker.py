@@ -177,7 +177,7 @@ class LagLooker:
             for key, (at_ms, reason) in self._given_up.items()
             if key in ends and now_ms - at_ms < _GIVE_UP_MS
         }
-        # Unread ranges come first, so that each has its turn.
+        # Unread ranges come first, which gives each its turn.
         waiting = sorted(ends.keys() - self._given_up, key=lambda key: (key in self._read, key))
         waiting = waiting[:_MOST_RANGES]
         deadline_ms = now_ms + int(_READ_S * 1000)

@@ -79,7 +79,7 @@ class Statistics:
         self.retries = 0
 
     def on_answer(self, took_ms: int) -> None:
-        """Count a Produce request that has been answered."""
+        """Count an answered Produce request."""
         self.requests += 1
         self.request_ms += took_ms
         self.longest_request_ms = max(self.longest_request_ms, took_ms)

@@ -194,7 +194,7 @@ class ProducerBatch:
         """
         assert self.encoded is not None, "the batch was never sent"
         # The original records were dropped when the batch was encoded, so decode them. Split in
-        # halves, because the broker's limit is unknown; a part that is rejected is split in turn.
+        # halves, because the broker's limit is unknown; a rejected part is split in turn.
         header = read_header(self.encoded)
         records = list(records_of(self.encoded, 0, header))
         sizes = [record_size_bound(each.key, each.value, each.headers) for each in records]
@@ -291,7 +291,7 @@ class ProducerBatch:
         )
 
     def _close(self) -> None:
-        """Drop the records, which have been encoded or are no longer needed."""
+        """Drop the records, once encoded or no longer needed."""
         self.sealed_count = self.record_count
         self.records = None
         self.limit_bytes = 0

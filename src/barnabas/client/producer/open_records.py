@@ -118,7 +118,7 @@ class OpenRecords:
 
 
 class SealedRecords:
-    """Encoded records, with a batch header that has no identity."""
+    """Encoded records, with a batch header without an identity."""
 
     __slots__ = ("body", "header")
 

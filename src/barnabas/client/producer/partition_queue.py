@@ -8,7 +8,7 @@ Pure. Invariants, which together give order without duplicates (PR-5, PR-6):
   producer, so a batch behind a rejected one would be stored under a sequence that moves up.
 - After any failure no batch is taken until every batch in flight has been answered ("settling");
   then the failed batches are retried first, in their order and with the same bytes. A batch never
-  overtakes an earlier one that is retried.
+  overtakes an earlier one being retried.
 - A batch that the broker rejected for good was not appended, and neither was any batch behind it
   (the broker rejects gaps): the batches behind it move up in the sequence.
 - A batch given up in doubt leaves the partition unresolved (KIP-360): the batches behind it, under

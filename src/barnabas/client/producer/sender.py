@@ -143,7 +143,7 @@ class Sender:
                 self.on_cancelled(max(0, owed - accumulator.statistics.acknowledged_records))
 
     async def _send_all(self, *, is_last: bool = False) -> None:
-        """Send batches as they become ready; with `is_last`, until each has its outcome."""
+        """Send batches as they become ready; with `is_last`, until each is done."""
         loop = asyncio.get_running_loop()
         while not is_last or self._accumulator.unfinished_batches:
             self._wake.clear()

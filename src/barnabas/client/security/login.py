@@ -197,7 +197,7 @@ async def _token(provider: Callable[[], Any]) -> str:
             token = await provider()
         else:
             token = await asyncio.get_running_loop().run_in_executor(None, provider)
-    except SaslAuthenticationFailed:  # raised by a provider that was rejected
+    except SaslAuthenticationFailed:  # raised by a rejected provider
         raise
     except TokenUnavailable as error:
         raise ConnectionLost(f"there is no token: {error}") from error

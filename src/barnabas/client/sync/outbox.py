@@ -5,8 +5,8 @@
                                              (or without the record's partition, as far as is known)
 
 Records are passed on in bulk: only the first record put into an empty outbox wakes the loop. The
-order within each topic is preserved. An unknown topic has a separate line, so that it does not
-delay other records. Every queued record has an outcome: a Delivery or an error.
+order within each topic is preserved. An unknown topic has a separate line, where it does not delay
+other records. Every queued record has an outcome: a Delivery or an error.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Outbox:
         intake.tasks.add_failure_listener(self.fail)
         # The following are used only on the loop.
         self._drain: asyncio.Task[None] | None = None
-        self._passing: deque[SyncDelivery] = deque()  # taken by the drain, but not passed on yet
+        self._passing: deque[SyncDelivery] = deque()  # taken by the drain, but still to be passed on
         self._passed: asyncio.Future[None]  # set when a drain has passed on all taken records
         self._serving: dict[str, asyncio.Task[None]] = {}  # the task of each line, by topic
 

@@ -19,8 +19,7 @@ class PartitionData(Message):
     partition_index: int = field(INT32)
     leader_epoch: int = field(INT32)
     new_isr: list[int] = field(Array(INT32), versions="0-2")
-    # KIP-903: each member is sent with its broker epoch, so that a member that has restarted is
-    # rejected.
+    # KIP-903: each member is sent with its broker epoch; the controller rejects a restarted member.
     new_isr_with_epochs: list[BrokerState] = field(Array(BrokerState), versions="3+")
     leader_recovery_state: int = field(INT8, versions="1+")  # 1: recovering
     partition_epoch: int = field(INT32)

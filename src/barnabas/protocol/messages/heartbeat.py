@@ -13,7 +13,7 @@ class HeartbeatRequest(Message, flexible="4+"):
     group_id: str = field(STRING)
     generation_id: int = field(INT32)
     member_id: str = field(STRING)
-    # KIP-345: a static member that has been replaced is fenced at its next heartbeat.
+    # KIP-345: a replaced static member is fenced at its next heartbeat.
     group_instance_id: str | None = field(STRING, versions="3+", nullable="3+", default=None)
 
 

@@ -56,8 +56,8 @@ UNKNOWN = -(2**63)
 def fold(key: bytes) -> tuple[int, int]:
     """Return the two hashes that represent a key.
 
-    The first hash covers only the key. The second also covers the preceding byte of the record,
-    which is the key's length, or a fixed byte if the length takes more than one byte.
+    The first hash covers only the key. The second also covers the preceding byte of the record: the
+    key's length, or a fixed byte if the length takes more than one byte.
     """
     return hash(key), hash((_SHORT[len(key)] if len(key) <= _SHORT_KEY_BYTES else _LONG) + key)
 

@@ -27,7 +27,7 @@ _RECORDS_AT_ONCE = 4096  # keys looked up together, because a batch may have mil
 
 
 class Section(NamedTuple):
-    """The decompressed records of a batch, which are `data[begin:end]`."""
+    """The decompressed records of a batch: `data[begin:end]`."""
 
     header: BatchHeader
     data: bytes

@@ -11,7 +11,7 @@ from barnabas.storage.segment import LOG_SUFFIX, Segment
 
 
 class Stored(NamedTuple):
-    """A whole batch, which is `data[at:at + header.size_bytes]`."""
+    """A whole batch: `data[at:at + header.size_bytes]`."""
 
     header: BatchHeader
     data: bytes

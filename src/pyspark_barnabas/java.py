@@ -62,7 +62,7 @@ def missing_java(environment: Mapping[str, str]) -> str | None:
 
 
 def _usable(environment: Mapping[str, str]) -> tuple[Path | None, list[str]]:
-    """Return the home of the first Java that is new enough, and descriptions of the others
+    """Return the home of the first Java that is new enough, and descriptions of any others
     found."""
     refused: list[str] = []
     for java in _installed(environment):

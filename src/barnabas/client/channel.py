@@ -248,7 +248,7 @@ class Channel:
         return answer
 
     def send_unanswered(self, api: Api, message: Message, version: int) -> None:
-        """Send a request that gets no response (Produce with acks=0)."""
+        """Send a request without a response (Produce with acks=0)."""
         if self._error is not None:
             raise again(self._error)
         if self._log_in_at_ms is not None and self._clock.monotonic_ms() >= self._log_in_at_ms:

@@ -7,7 +7,7 @@ waiting for it fail too. The refresh is retried with backoff, and the old view r
 
 A Metadata request may create topics. That is allowed only for a topic that a send or a subscription
 is waiting for (`create`), in a separate request, until the topic has been described for the first
-time. Topics being read are kept (`hold`); others are dropped after `metadata.max.idle.ms`
+time. Topics being read are kept (`hold`); the rest are dropped after `metadata.max.idle.ms`
 (KIP-526). A topic that is read before it exists is requested again after each retry backoff.
 """
 

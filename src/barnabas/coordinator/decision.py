@@ -4,8 +4,8 @@ The machine's driver appends the records in one batch, and applies them in order
 the log. (A very large number of tombstones takes several batches, so an early batch may be in the
 log when a later one is rejected.) Once the high watermark has passed the records, the driver sends
 the replies that depend on them (`Reply.after`) and starts writing the markers. If the append is
-rejected, the decision has no effect, and every ticket among the replies gets the error instead. A
-request that its own decision does not answer stays parked in the machine, and a later decision
+rejected, the decision has no effect, and every ticket among the replies receives the error instead.
+A request that its own decision does not answer stays parked in the machine, and a later decision
 answers its ticket.
 """
 

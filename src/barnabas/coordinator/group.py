@@ -143,8 +143,8 @@ class Group:
     def rename(self, member: Member, member_id: str) -> None:
         """Give a static member a new member id, without changing the order of members."""
         old_id = member.member_id
-        # Rebuild the dict instead of removing and adding, so that the member keeps its place in
-        # joining order.
+        # Rebuild the dict instead of removing and adding, to preserve the member's place in joining
+        # order.
         self.members = {
             member_id if key == old_id else key: value for key, value in self.members.items()
         }

@@ -2,13 +2,13 @@
 
 The machine returns a `Decision` for each request and deadline. Hard state (the groups as last
 recorded, and all offsets) changes only in `apply` and `end_transaction`. A decision must be carried
-out or rejected before the machine gets the next event.
+out or rejected before the machine receives the next event.
 
 Invariants: each ticket is answered exactly once, by the decision on it or by a later one. Replaying
 the records restores the machine to its state after the last record was applied.
 
-A rebalance does not survive a change of coordinator: members in the middle of a rebalance get an
-error for their generation and have to rejoin.
+A rebalance does not survive a change of coordinator: members in the middle of a rebalance receive
+an error for their generation and have to rejoin.
 """
 
 from __future__ import annotations
@@ -308,7 +308,7 @@ class Groups:
     # --- time ------------------------------------------------------------------------------------
 
     def on_loaded(self, now: Now) -> Decision:
-        """Finish the replay, and give every member a full session to send a heartbeat."""
+        """Finish the replay, and allow every member a full session to send a heartbeat."""
         turn = self._turn(now)
         for group in self.groups.values():
             # KIP-389: group.max.size was lowered, so rebalance; the first members to rejoin stay.

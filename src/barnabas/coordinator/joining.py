@@ -1,4 +1,4 @@
-"""Handles JoinGroup: admits members, gives them ids and decides whether the group rebalances.
+"""Handles JoinGroup: admits members, assigns their ids and decides whether the group rebalances.
 
 no member id, no instance id    version 4+ gets an id and has to rejoin with it (KIP-394)
 no member id, instance id       a static member, new, or returning to its old place (KIP-345)
@@ -216,7 +216,7 @@ def _take_over(turn: Turn, group: Group, attempt: Attempt, member: Member, membe
     prolong_session(turn, member)
     if group.state is GroupState.STABLE:
         group.change_protocols(member, attempt.protocols)
-        # KIP-345: in a stable group with the same protocol, the member gets its previous
+        # KIP-345: in a stable group with the same protocol, the member receives its previous
         # assignment, so a rolling restart causes no rebalance. Otherwise, its new subscription
         # requires one.
         if group.choose_protocol() == group.protocol:

@@ -1,7 +1,7 @@
 """Holds one member of a classic-protocol group.
 
 A member consists of the settings from its JoinGroup, an assignment, and any requests that wait for
-the rest of the group. A static member (KIP-345) has an instance id: it keeps its place and its
+the rest of the group. A static member (KIP-345) has an instance id: it retains its place and its
 assignment when it returns under a new member id.
 """
 

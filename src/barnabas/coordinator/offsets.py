@@ -299,8 +299,8 @@ class Offsets:
     ) -> tuple[StateRecord, ...]:
         """Return tombstones for expired offsets (KIP-211).
 
-        An offset is kept for `offsets.retention.minutes` after its commit, or after the group
-        became empty (`empty_since_ms`); an offset with its own expiry time is kept until then.
+        An offset is retained for `offsets.retention.minutes` after its commit, or after the group
+        became empty (`empty_since_ms`); an offset with its own expiry time, until that time.
         Offsets of `subscribed` topics, and offsets with a pending transactional commit, are kept.
         """
         group = self.groups.get(group_id)

@@ -184,11 +184,11 @@ def _become_empty(turn: Turn, group: Group) -> None:
 
 
 def settle(turn: Turn, group: Group, assignments: dict[str, bytes]) -> None:
-    """Record the leader's assignments, by member id; a member that it omits gets nothing. The
+    """Record the leader's assignments, by member id; a member that it omits receives nothing. The
     record changes the group's state once it is in the log.
     """
-    # As in Kafka, the assignment is in the log before any member gets it, so that the next
-    # coordinator knows which partitions the members read.
+    # As in Kafka, the assignment is logged before any member receives it, which tells the next
+    # coordinator which partitions the members read.
     turn.records.append(group.record(assignments))
     for member in group.members.values():
         parked, member.syncing = member.syncing, None

@@ -8,8 +8,8 @@ part 1 of KIP-890).
 Invariants: an outcome that is in the log never changes; only its Complete record ends the writing
 of a decided transaction's markers; the epoch of a producer id never decreases.
 
-The machine does not know which partitions exist or who leads them. It decides which markers to
-write; the shell writes them and calls `markers_written`.
+The machine cannot tell which partitions exist or who leads them. It decides which markers to write;
+the shell writes them and calls `markers_written`.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class Transactions:
         return Owner(spare_id, 0)
 
     def _fence(self, ticket: int, transaction: Transaction, now: Now) -> Decision:
-        """Abort the transaction; the producer gets an epoch only after it has ended."""
+        """Abort the transaction; the producer receives an epoch only after it has ended."""
         answer = answers.init_failed(ConcurrentTransactions(), version=0)
         decision = self._decide(transaction.with_fenced_producer(now.wall_ms))
         lasted_ms = self._lasted_ms(transaction, now)
@@ -428,8 +428,8 @@ class Transactions:
     def on_loaded(self, now: Now) -> Decision:
         """Finish the replay.
 
-        Decided transactions get all their markers again, because it is unknown which were written.
-        Ongoing transactions are timed from the start time in their record.
+        All markers of decided transactions are written again, because it is unknown which ones
+        were. Ongoing transactions are timed from the start time in their record.
         """
         now_ms = now.monotonic_ms
         self._abort_from_ms = now_ms + self.config.abort_interval_ms

@@ -5,7 +5,7 @@ when it is replicated (Kafka's "pending" commits). Therefore, both the last repl
 newest one are kept as long as they differ.
 
 Invariant: a place is in `_before` exactly while `_records` has a record of it at or above the last
-given high watermark, so the number of unreplicated records bounds its size.
+reported high watermark, so the number of unreplicated records bounds its size.
 """
 
 from __future__ import annotations

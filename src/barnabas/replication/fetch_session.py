@@ -288,7 +288,7 @@ class FetchSessions:
             self.close(session.session_id)
             return None
         if session.waiter is not None:
-            # the reader has sent another request, so the waiting one only gets an error
+            # the reader has sent another request, so the waiting one only receives an error
             session.waiter.wake()
         session.epoch = next_epoch(session.epoch)
         session.used_ms = now_ms

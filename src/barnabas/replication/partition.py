@@ -315,8 +315,8 @@ class Partition:
 
         `requested_at_ms` returns the time of the last request in a follower's fetch session, if
         any. Such requests omit idle partitions, but as in Kafka, each one counts for every
-        partition in the session. A follower that has sent no request since gets no additional time
-        to lag.
+        partition in the session. A follower that has sent no request since then may not lag any
+        longer.
         """
         effects: list[Effect] = []
         for replica, follower in self._followers.items():
@@ -336,8 +336,7 @@ class Partition:
 
     def on_isr_answer(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> list[Effect]:
         """Process the controller's response to a proposal; an outdated response changes nothing."""
-        # If a LeaderAndIsr has overtaken a proposal, the response says nothing about the current
-        # one.
+        # If a LeaderAndIsr has overtaken a proposal, the response does not concern the current one.
         if proposal != self._proposed:
             return []
         self._now_ms = max(self._now_ms, now_ms)

@@ -13,7 +13,7 @@ class AppendResult(NamedTuple):
     base_offset: int
     last_offset: int
     log_append_time_ms: int
-    """The append time; -1 if the batch keeps its producer's timestamps."""
+    """The append time; -1 if the batch retains its producer's timestamps."""
     log_start_offset: int
     size_bytes: int
     is_duplicate: bool

@@ -1,8 +1,8 @@
 """Tracks logs that could not be opened at startup because their files are damaged.
 
 A damaged log does not affect the other logs in its directory. It is not served, and its files stay
-unchanged. Its checkpoint entries are kept, because without a recovery point the next start would
-scan the whole log and truncate it at the damage. So are its topic id and high watermark.
+unchanged. Its checkpoint entries are kept: without a recovery point, the next start would scan the
+whole log and truncate it at the damage. So are its topic id and high watermark.
 
 If another broker has its records, the directory is set aside and the log is copied from that
 broker. Otherwise, an operator has to repair the file or have it deleted.

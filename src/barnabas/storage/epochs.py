@@ -107,8 +107,7 @@ class LeaderEpochs:
         return self._entries[i - 1].epoch if i else UNKNOWN
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry:
-        """Return the greatest epoch at or below the given one, and the offset after its last
-        record.
+        """Return the greatest epoch at or below this one, and the offset after its last record.
 
         Returns (-1, -1) for an epoch newer than all in the log. An epoch older than all in the log
         ends where the oldest begins.

@@ -106,7 +106,7 @@ class Loading:
 
 
 class Start(NamedTuple):
-    """What is known about a log before it is opened."""
+    """The known facts about a log before it is opened."""
 
     is_clean: bool
     """Whether the broker stopped cleanly."""

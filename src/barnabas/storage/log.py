@@ -6,7 +6,7 @@ until `write_staged`, so that all appends in one turn of the event loop take one
 writes them first. If a write fails, memory and disk differ. The log has then failed, and all calls
 raise errors until it is reopened. The staged batches have not been acknowledged.
 
-A log does not know whether it is led or followed: the caller passes the leader epoch and the offset
+A log cannot tell whether it is led or followed: the caller passes the leader epoch and the offset
 up to which to read. Before `flush`, nothing is guaranteed to be on disk.
 """
 

@@ -170,7 +170,7 @@ class NewTopicIds:
             # Leave logs created while this thread waits to the next call.
             made, self._made = self._made, {}
             for directory, ids in made.items():
-                # A damaged log keeps its id in the file, because its own files are not reliable.
+                # A damaged log's id stays in the file, because its own files are not reliable.
                 known = self._damaged.topic_ids_in(directory) | {
                     name: log.topic_id
                     for name in self._checkpoints.names_in(directory)

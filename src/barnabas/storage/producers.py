@@ -210,7 +210,8 @@ class Producers:
             return None
         epoch, last_sequence, began = _TO_CHECK(state)
         sequence = header.base_sequence
-        # As in Kafka, compare epochs first: a fenced producer must get that error before any other.
+        # As in Kafka, compare epochs first: a fenced producer must receive that error before any
+        # other.
         if header.producer_epoch == epoch:
             expected = (last_sequence + 1) % _SEQUENCES
             # A batch that continues the sequence cannot be a duplicate.

@@ -260,8 +260,8 @@ class _Opening:
         if position != segment.size_bytes:
             return None
         if not is_sound and self.start.is_clean and self.start.recovery_point >= sound_end:
-            # Compaction or a damaged offset caused a gap. No checksum covers an offset, and readers
-            # of a damaged one get an error. The clean stop recorded where the log ended.
+            # Compaction or a damaged offset caused a gap. No checksum covers an offset, and a
+            # damaged one causes an error for readers. The clean stop recorded where the log ended.
             return self.start.recovery_point or end_offset
         return end_offset
 

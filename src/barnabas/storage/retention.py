@@ -27,7 +27,7 @@ class Bounds(NamedTuple):
 
 
 class Removal(NamedTuple):
-    """The oldest segments that a log no longer keeps, by the limit that each exceeds.
+    """The oldest segments, no longer retained, by the limit that each exceeds.
 
     The limits are tried in this order: the log start offset, the size, the age.
     """

@@ -53,7 +53,7 @@ _NEXT_BYTES = 8
 
 
 class Scan:
-    """A scan of the segments of a log, one after the other."""
+    """A scan of a log's segments, one after another."""
 
     __slots__ = (
         "_claimed",

@@ -1,7 +1,7 @@
 """Sends markers for partitions led by other brokers, with one WriteTxnMarkers in flight per broker.
 
 Markers that arrive while a request is in flight go into the next one, so many small transactions
-need few requests. A transaction with very many partitions is split, lest a request be too large for
+need few requests. A transaction with very many partitions is split: no request may be too large for
 a broker or block its event loop. Each marker's sender receives the responses by partition. If a
 broker does not respond, all its markers fail and are resent.
 """

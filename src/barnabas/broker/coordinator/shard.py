@@ -3,8 +3,8 @@
     decide -> append -> apply -> await the high watermark -> reply, send markers, log
 
 A decision is appended before it is applied, so a failed append changes nothing. If leadership or
-the disk is lost, the whole shard is dropped: every waiting request gets NOT_COORDINATOR, and the
-next leader reads the partition from its start.
+the disk is lost, the whole shard is dropped: every waiting request is answered with
+NOT_COORDINATOR, and the next leader reads the partition from its start.
 """
 
 from __future__ import annotations

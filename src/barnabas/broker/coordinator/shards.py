@@ -2,8 +2,8 @@
 
 A shard is created when the broker becomes the partition's leader, and dropped when it stops being
 the leader. The partition is first loaded: it is read from the start, in slices. Until then,
-requests get COORDINATOR_LOAD_IN_PROGRESS. There are no snapshots; compaction limits how much is
-read.
+requests are answered with COORDINATOR_LOAD_IN_PROGRESS. There are no snapshots; compaction limits
+how much is read.
 """
 
 from __future__ import annotations

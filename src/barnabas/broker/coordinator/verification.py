@@ -2,9 +2,9 @@
 
 A batch that arrives after its transaction has ended would start a hanging transaction, which no
 client ever ends, and read_committed consumers would wait indefinitely. Therefore, a transaction's
-first batch in a partition is appended only if the transaction coordinator knows of the partition;
-for later batches, the open transaction in the log is sufficient. Nothing is awaited between the
-check and the append, so no marker can come between the two.
+first batch in a partition is appended only if the transaction coordinator has recorded the
+partition; for later batches, the open transaction in the log is sufficient. Nothing is awaited
+between the check and the append, so no marker can come between the two.
 
 `transaction.partition.verification.enable=false` disables verification.
 """

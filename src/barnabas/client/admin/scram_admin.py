@@ -100,7 +100,7 @@ class ScramAdmin(AdminCalls):
         """Set and remove credentials; each user's changes are made all together or not at all.
 
         Raises the first KafkaError (UnacceptableCredential, ResourceNotFound or DuplicateResource);
-        the credentials of the other users of the call are still altered.
+        the credentials of the call's other users are still altered.
 
             await admin.alter_user_scram_credentials(
                 UserScramCredentialUpsertion("alice", "secret", "SCRAM-SHA-512")

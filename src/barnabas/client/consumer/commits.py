@@ -70,7 +70,7 @@ class Commits:
         self._assignment = assignment
         self._clock = cluster.seams.clock
         self._commits_itself = config.enable_auto_commit
-        # keeps background commits in the order in which they were requested
+        # holds background commits in the order in which they were requested
         self._line = asyncio.Lock()
         self._running: dict[asyncio.Task[None], None] = {}
         self._settling: asyncio.Task[None] | None = None

@@ -263,7 +263,7 @@ class Fetcher:
             return  # a follower has failed since the request
         if broker_id not in self._cluster.metadata.view.nodes:
             self._cluster.metadata.request_refresh()
-            self._pause(state)  # another request would get the same response
+            self._pause(state)  # another request would have the same response
             return
         until_ms = now_ms + self._cluster.config.metadata_max_age_ms
         self._preferred[state.topic_partition] = _Preferred(broker_id, until_ms)
@@ -415,8 +415,7 @@ class Fetcher:
     def _out_of_range(self, state: AssignedPartition, offset: int) -> None:
         """Handle an out-of-range position after new metadata has confirmed the leader (CO-5).
 
-        A deposed leader that has not heard of its successor rejects offsets written at its
-        successor.
+        A deposed leader unaware of its successor rejects offsets written at that successor.
         """
         reset = self._config.auto_offset_reset
         metadata = self._cluster.metadata

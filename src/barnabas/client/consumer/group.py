@@ -275,7 +275,7 @@ class Group:
     async def _exchange(self, assigned: Sequence[TopicPartition], until_ms: int) -> bool:
         """Revoke the partitions that this member has lost, and add the new ones (KIP-429).
 
-        The new owner gets a revoked partition only after this member has rejoined without it.
+        The new owner receives a revoked partition only after this member has rejoined without it.
         Returns False if time is up before the commit is done; the caller tries again.
         """
         kept, new = changes(self._assignment.names(), assigned)

@@ -277,7 +277,7 @@ class Membership:
         self._joins_at.check(config.group_id, joined.error_code)
         self._member_id = joined.member_id
         self._generation = joined.generation_id
-        # The leader computes all assignments; each member gets its own in SyncGroup (GC-2).
+        # The leader computes all assignments; each member receives its own in SyncGroup (GC-2).
         is_leader = joined.leader == joined.member_id
         assignments: dict[str, list[TopicPartition]] = {}
         self.counts = None

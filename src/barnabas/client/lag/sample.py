@@ -1,6 +1,6 @@
 """Defines a sample of a group's lag in one partition: everything that one observation shows. Pure.
 
-An offset is not a record: transaction markers take offsets, compaction removes records without
+An offset is not a record: transaction markers occupy offsets, compaction removes records without
 renumbering the others, and aborted records are invisible to a read_committed consumer. Only the
 batches themselves show how many records a range contains. An observation reads a limited number of
 them, so the number of unread records has a lower and an upper bound, which are equal once

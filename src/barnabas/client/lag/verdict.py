@@ -3,8 +3,8 @@
     verdict = judge(history, patience_ms=30_000)
     print(verdict.state, verdict.records, verdict.age, verdict.catch_up_s, verdict.reason)
 
-The verdict contains only what the samples show. A number that cannot be known is None, and a bound
-is marked as a bound.
+The verdict contains only what the samples show. An unknowable number is None, and a bound is marked
+as a bound.
 """
 
 from __future__ import annotations

@@ -262,7 +262,7 @@ class ProducerBatch:
         """Return the bytes to send, with the current identity and sequence.
 
         Records are encoded (and compressed) once. A retry sends the same bytes; only a renumbered
-        batch gets a new header.
+        batch is sent with a new header.
         """
         if self.records is not None:
             header, body = self.records.build()
@@ -316,7 +316,7 @@ class ProducerBatch:
         assert not self.done, "a batch has one outcome"
         self.done = True
         self._close()
-        # A Delivery kept by the user must not keep the bytes or the producer alive.
+        # A Delivery held by the user must not keep the bytes or the producer alive.
         self.encoded = None
         self.check_loop = _on_any_loop
         callbacks, self._callbacks = self._callbacks, []

@@ -36,7 +36,7 @@ class RecordMetadata(NamedTuple):
 
     topic: str
     partition: int
-    offset: int  # -1 with acks=0, or if the broker no longer knows it
+    offset: int  # -1 with acks=0, or if the broker has forgotten it
     timestamp_ms: int
 
 

@@ -1,6 +1,6 @@
 """Queues the batches of one partition in order, with their idempotent sequences.
 
-Pure. Invariants, which together give order without duplicates (PR-5, PR-6):
+Pure. Invariants, which together guarantee order without duplicates (PR-5, PR-6):
 
 - A batch gets its sequence when it is first taken, and sequences are assigned in order.
 - At most five batches are in flight, the number that a broker remembers for a producer.
@@ -12,7 +12,7 @@ Pure. Invariants, which together give order without duplicates (PR-5, PR-6):
 - A batch that the broker rejected for good was not appended, and neither was any batch behind it
   (the broker rejects gaps): the batches behind it move up in the sequence.
 - A batch given up in doubt leaves the partition unresolved (KIP-360): the batches behind it, under
-  their present sequences, show whether the leader has it. If one of them is stored, so is the
+their current sequences, show whether the leader has it. If one of them is stored, so is the
   doubtful batch. If all are rejected, or none is left, the sequences are lost. Until then, no batch
   is assigned a sequence. (If the batches behind it were sent immediately under another identity,
   those that lost only their responses would be stored twice.)

@@ -74,7 +74,7 @@ Flight = list[ProducerBatch]
 
 
 class Sender:
-    """Runs the only task that sends, which keeps each partition's batches in order."""
+    """Runs the only task that sends, which preserves the order of each partition's batches."""
 
     def __init__(
         self,

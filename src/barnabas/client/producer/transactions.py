@@ -87,7 +87,7 @@ from barnabas.types import TopicPartition, by_topic
 _log = logging.getLogger(__name__)
 
 _HIGHEST_ADD_PARTITIONS = 3  # higher versions are used between brokers
-# from this version, InitProducerId can raise the epoch of a given producer (KIP-360)
+# from this version, InitProducerId can raise a producer's existing epoch (KIP-360)
 _BUMP_FROM = 3
 # The previous transaction's markers are written within a few milliseconds. Retry quickly: many
 # small transactions should not lose a hundred milliseconds each.

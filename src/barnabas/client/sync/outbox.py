@@ -68,7 +68,7 @@ class Outbox:
         intake.tasks.add_failure_listener(self.fail)
         # The following are used only on the loop.
         self._drain: asyncio.Task[None] | None = None
-        self._passing: deque[SyncDelivery] = deque()  # taken by the drain, but still to be passed on
+        self._passing: deque[SyncDelivery] = deque()  # taken by the drain, but not passed on
         self._passed: asyncio.Future[None]  # set when a drain has passed on all taken records
         self._serving: dict[str, asyncio.Task[None]] = {}  # the task of each line, by topic
 

@@ -49,7 +49,7 @@ class JoinGroupResponse(Message, flexible="6+"):
     )
     protocol_name: str | None = field(STRING, nullable="7+")
     leader: str = field(STRING)
-    # KIP-814: a static leader that has returned keeps the existing assignment.
+    # KIP-814: a returning static leader keeps the existing assignment.
     skip_assignment: bool = field(BOOLEAN, versions="9+")
     member_id: str = field(STRING)
     members: list[JoinGroupResponseMember] = field(Array(JoinGroupResponseMember))

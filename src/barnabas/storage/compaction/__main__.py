@@ -60,7 +60,7 @@ def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:
     """Yield the events of one job, throttled as the job requires."""
     began_ms, moved_bytes = clock.monotonic_ms(), 0
     try:
-        # Use relative paths: deleting a topic renames its directory, and another log may get the
+        # Use relative paths: deleting a topic renames its directory, and another log may take the
         # name.
         os.chdir(job.directory)
         for event in Compaction(OsFiles(), Path(), job, producers).run():

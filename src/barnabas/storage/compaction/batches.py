@@ -1,7 +1,7 @@
 """Rewrites a batch without its obsolete records, byte for byte as Kafka 3.9 does (KIP-534).
 
-A batch always keeps its codec, and its first and last offset, on which sequence numbers depend. Its
-base timestamp becomes that of the first record kept, or the delete horizon. If it changes, the
+A batch always retains its codec, and its first and last offsets, on which sequence numbers depend.
+Its base timestamp becomes that of the first record kept, or the delete horizon. If it changes, the
 timestamp deltas are recomputed; otherwise the records are copied unchanged.
 
     attributes bit 6    the base timestamp is a delete horizon: the time from which tombstones, or

@@ -13,7 +13,7 @@ The hashes are Python's own hashes of bytes (SipHash with a per-process secret).
 cannot construct two keys with the same hashes, and so delete another key's record, as it can with
 Kafka's MD5.
 
-When all keys are in the map, each offset is given a one-byte mark (`marks`). With the marks, a
+When all keys are in the map, each offset is assigned a one-byte mark (`marks`). With the marks, a
 batch need not be read again if all of its records are kept, or none:
 
     bit 0    the newest of its key            bit 1    a tombstone

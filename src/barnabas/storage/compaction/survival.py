@@ -1,4 +1,4 @@
-"""Decides which records of a batch compaction keeps, by the rules of Kafka 3.9's cleaner.
+"""Decides which of a batch's records compaction keeps, by the rules of Kafka 3.9's cleaner.
 
 aborted data            is removed
 a marker                is removed once its horizon has passed; the horizon is set by the first

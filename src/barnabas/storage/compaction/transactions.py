@@ -2,8 +2,8 @@
 
 The `.txnindex` shows whether a transaction was aborted before the pass reaches its marker. An
 aborted transaction's data is removed immediately. Its marker is kept as long as a reader may need
-it: until a pass has found no more batches of the transaction and the delete horizon that this pass
-wrote into the marker has passed.
+it: until a pass has found no more batches of the transaction, and the delete horizon that it wrote
+into the marker has passed.
 """
 
 from __future__ import annotations

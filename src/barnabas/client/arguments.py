@@ -77,7 +77,7 @@ def checked_record(record: object, known_topics: Collection[str]) -> CheckedReco
         partition = whole_number(partition, "partition", most=INT32_MAX)
     if timestamp_ms is not None:
         timestamp_ms = whole_number(timestamp_ms, "timestamp_ms")
-    # An empty tuple is a constant, so this default costs nothing.
+    # This default costs nothing: an empty tuple is a constant.
     pairs = () if type(given) is tuple and not given else headers(given)
     size_bytes = record_size_bound(key, value, pairs)
     checked: CheckedRecord = _new_tuple(

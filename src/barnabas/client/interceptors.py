@@ -59,7 +59,7 @@ class Interceptors:
 
     def close(self) -> None:
         """Close each interceptor that has a `close` method; further calls do nothing."""
-        # The interceptors are closed, so no further record failures are reported.
+        # Closed interceptors receive no further record failures.
         methods = self._methods("close")
         self._all = ()
         self._notify(methods)

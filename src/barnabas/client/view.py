@@ -112,7 +112,7 @@ def _topic_view(
             offline=tuple(partition.offline_replicas),
         )
         older = before.get(number)
-        # A broker that predates KIP-320 sends -1, which is no epoch, so use the later response.
+        # Use the later response if a broker that predates KIP-320 has sent -1, which is no epoch.
         stale = older is not None and 0 <= view.leader_epoch < older.leader_epoch
         partitions[number] = older if older is not None and stale else view
     available = tuple(number for number, view in partitions.items() if view.leader >= 0)

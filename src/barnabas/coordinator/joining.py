@@ -195,7 +195,7 @@ def _rejoin(turn: Turn, group: Group, attempt: Attempt) -> None:
         _park(turn, group, attempt, member)
         begin(turn, group, cause(member, "rejoined as leader", request.reason))
     else:
-        # The response to the member's last JoinGroup was lost, so resend it.
+        # Resend the response to the member's last JoinGroup, which was lost.
         turn.reply(attempt.parked.ticket, joined_answer(group, member), AT_ONCE)
 
 

@@ -39,7 +39,7 @@ class Movement(NamedTuple):
     moves: tuple[tuple[TopicPartition, str, str], ...]
     """The moved partitions as (partition, from, to), by topic and number."""
     is_harmless: bool
-    """True if no member lost a partition, so none had to stop working."""
+    """True if no member lost a partition and had to stop working."""
 
 
 def movement(is_consumers: bool, before: Assignments, after: Assignments) -> Movement:

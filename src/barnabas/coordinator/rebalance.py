@@ -75,7 +75,7 @@ def expel(turn: Turn, group: Group, member: Member, why: Cause) -> None:
 def _drop(turn: Turn, group: Group, member: Member) -> None:
     """Remove the member.
 
-    Answer its waiting requests with UNKNOWN_MEMBER_ID, so that it joins as new.
+    Answer its waiting requests with UNKNOWN_MEMBER_ID, which makes it join as new.
     """
     refuse_join(turn, group, member, UnknownMemberId)
     refuse_sync(turn, member, UnknownMemberId)
@@ -97,7 +97,7 @@ def on_phase_expired(turn: Turn, group: Group) -> None:
     """Handle the expiry of the group's timer."""
     if group.state is GroupState.PREPARING:
         until_ms = group.initial_until_ms
-        # KIP-134: a member joined during the delay, so run the delay again, up to the rebalance
+        # KIP-134: a member joined during the delay: run the delay again, up to the rebalance
         # timeout.
         if until_ms is not None and group.has_newcomer and turn.now_ms < until_ms:
             group.has_newcomer = False
@@ -105,8 +105,7 @@ def on_phase_expired(turn: Turn, group: Group) -> None:
             turn.timers.set(group.timer, min(delayed_ms, until_ms))
         else:
             _complete(turn, group)
-    # Kafka 3.x removes members that do not sync in time, so that the group does not wait for a dead
-    # leader.
+    # Kafka 3.x removes members that do not sync in time, rather than wait for a dead leader.
     elif group.unsynced:
         for member_id in sorted(group.unsynced):
             member = group.members[member_id]
@@ -151,7 +150,7 @@ def _complete(turn: Turn, group: Group) -> None:
         _become_empty(turn, group)
         return
     leader = group.members[group.leader_id or ""]
-    # The leader is a static member that did not rejoin, so choose one that did.
+    # The leader is a static member that did not rejoin. Choose one that did.
     if leader.joining is None:
         joined = next((one for one in group.members.values() if one.joining), None)
         if joined is None:

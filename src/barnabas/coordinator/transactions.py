@@ -259,7 +259,7 @@ class Transactions:
     ) -> tuple[StateRecord, ...]:
         if not transaction.is_ongoing:
             self._begin(transaction, now.monotonic_ms)
-        # Every partition is known, perhaps from a repeated request, so no record is needed.
+        # No record is needed: every partition is known, perhaps from a repeated request.
         elif partitions <= transaction.partitions:
             return ()
         return (transaction.with_partitions(partitions, now.wall_ms).record(),)

@@ -86,16 +86,16 @@ class Unreplicated:
             record = records.popleft()
             group_id, place = record.name
             before = self._before[group_id]
-            # A later record of this place is still above the high watermark, so this record is now
-            # the value before it.
+            # A later record of this place is still above the high watermark. This one becomes the
+            # value before it.
             if self._newest[record.name] != record.offset:
                 known = before[place]
                 # otherwise, a transaction's offset is newer
                 if known is None or known[LOG_OFFSET] < record.offset:
                     before[place] = record.stored
                 continue
-            # The newest record of the place is replicated, so the committed and replicated values
-            # are equal.
+            # The newest record of the place is replicated: the committed and replicated values are
+            # equal.
             del self._newest[record.name], before[place]
             if not before:
                 del self._before[group_id]

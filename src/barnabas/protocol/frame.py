@@ -61,7 +61,7 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
         if api is not None and version >= api.flexible_from:
             position = _after_tagged_fields(frame, position)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
-        # A frame may have a length of 0, so the connection passes it on.
+        # The connection passes on even a frame of length 0.
         if not frame:
             raise CorruptData(
                 "it sent an empty frame (length 0): it is not a Kafka client, or it mixed up the "

@@ -269,7 +269,7 @@ class FetchSessions:
         session = self._sessions.get(request.session_id)
         if session is None:
             raise FetchSessionIdNotFound(f"fetch session {request.session_id} not found")
-        # A request was repeated or lost, so it is unknown what the reader has received.
+        # A request was repeated or lost: there is no telling what the reader has received.
         if session.epoch != request.session_epoch:
             raise InvalidFetchSessionEpoch(
                 f"fetch session {session.session_id} is at epoch {session.epoch}, "

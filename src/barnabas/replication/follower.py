@@ -44,7 +44,7 @@ class OwnLog(Protocol):
     def latest_epoch(self) -> int: ...
 
     def epoch_end_offset(self, epoch: int, /) -> tuple[int, int]:
-        """Return the largest known epoch up to this one and its end; (-1, -1) if there is none."""
+        """Return the largest epoch up to this one and its end; (-1, -1) if there is none."""
         ...
 
 
@@ -165,8 +165,7 @@ class Follower:
             partition.on_truncated(end)  # truncation inside a batch removes the whole batch
         epoch = log.latest_epoch
         if epoch == NO_EPOCH:
-            # Records in a format without leader epochs cannot be aligned, so keep the committed
-            # ones.
+            # Keep the committed records: a format without leader epochs cannot be aligned.
             end = max(log.log_start_offset, min(end, partition.high_watermark))
         return FetchFrom(end, epoch, partition.leader_epoch, log.log_start_offset)
 

@@ -74,8 +74,8 @@ class FollowerState:
         # It has every record that exists.
         if offset >= leader_end:
             self.caught_up_at_ms = max(self.caught_up_at_ms, now_ms)
-        # The follower has every record that existed at its previous fetch, so it was caught up then
-        # (RE-8). With steady appends, it never reaches the log end.
+        # The follower has every record that existed at its previous fetch: it was caught up at that
+        # time (RE-8). With steady appends, it never reaches the log end.
         elif offset >= self.leader_end_at_fetch:
             self.caught_up_at_ms = max(self.caught_up_at_ms, self.fetched_at_ms)
         self.log_end_offset = offset

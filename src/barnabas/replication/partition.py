@@ -51,7 +51,7 @@ from barnabas.types import TopicPartition
 
 NO_EPOCH = -1
 
-# The controller has permanently rejected the proposal, so keep the ISR. A later fetch or check can
+# The controller has permanently rejected the proposal: keep the ISR. A later fetch or check can
 # propose again.
 _DROPPED = frozenset({IneligibleReplica.code, OperationNotAttempted.code})
 

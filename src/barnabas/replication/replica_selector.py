@@ -37,8 +37,7 @@ def select_replica(
         if racks.get(each.broker_id) == rack
         and each.log_start_offset <= offset <= each.log_end_offset
     ]
-    # A follower without the offset would return OFFSET_OUT_OF_RANGE, so the consumer reads from the
-    # leader.
+    # Read from the leader: a follower without the offset would return OFFSET_OUT_OF_RANGE.
     if not near:
         return None
     best = max(near, key=lambda each: (each.log_end_offset, each.caught_up_at_ms, each.broker_id))

@@ -210,7 +210,7 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
         span_ms = max_timestamp - base_timestamp
         if attributes & CODEC_MASK:
             matches_header = is_plausible(records, unseen_at_ms)
-        # There is only one record, so its length is known.
+        # The length of a single record is known.
         elif count == 1:
             matches_header = span_ms == 0 and is_one_record(records)
         else:

@@ -105,7 +105,7 @@ def _first_dirty_offset(log: Log) -> int:
     offset = log.first_dirty_offset
     if log.log_start_offset <= offset <= log.log_end_offset:
         return offset
-    # Records were deleted, or a crash cut off the end of the log, so clean the whole log.
+    # Clean the whole log: records were deleted, or a crash cut off its end.
     return log.log_start_offset
 
 

@@ -218,8 +218,7 @@ class LogDirectory:
         if self.was_clean:
             return False
         try:
-            # The machine has not rebooted, so the page cache still contains what the dead broker
-            # wrote.
+            # Without a reboot, the page cache still contains everything that the dead broker wrote.
             return not boot_id or self._files.read(self.path / _BOOT) != boot_id
         except FileNotFoundError:
             return True

@@ -156,8 +156,8 @@ class Durability:
         recovery_point = self.recovery_point
         if end_offset <= recovery_point:
             return False
-        # A flush has moved the recovery point, or this is the first call, so the records above it
-        # are new.
+        # The records above the recovery point are new: a flush has moved it, or this is the first
+        # call.
         if self._aging_from != recovery_point:
             self._aging_from, self._aging_since_ms = recovery_point, now_ms
         return (
@@ -232,7 +232,7 @@ class Durability:
             try:
                 self._files.sync(path)
             except FileNotFoundError:
-                # The file was removed from the log during the sync, so it is not needed.
+                # The file was removed from the log during the sync and is not needed.
                 was_replaced = self._replacements != unsynced.replacements
                 if not (
                     base_offset < self._begin_offset or was_replaced or self._was_cut(unsynced)

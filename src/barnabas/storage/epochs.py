@@ -113,7 +113,7 @@ class LeaderEpochs:
         ends where the oldest begins.
         """
         entries = self._entries
-        # The epoch is not in this log, so its end is unknown.
+        # The end of an epoch that is not in this log is unknown.
         if epoch == UNKNOWN or not entries or epoch > entries[-1].epoch:
             return EpochEntry(UNKNOWN, UNKNOWN)
         # The latest epoch ends where the log ends.

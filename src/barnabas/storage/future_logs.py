@@ -209,7 +209,7 @@ class FutureLogs:
         """
         for name, future in list(self._logs.items()):
             log = logs.get(name)
-            # The current replica could not be opened, so leave this copy unchanged.
+            # Leave this copy unchanged: the current replica could not be opened.
             if log is None:
                 self._forget(name)
             elif None not in (log.topic_id, future.topic_id) and log.topic_id != future.topic_id:

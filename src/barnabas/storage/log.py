@@ -236,7 +236,7 @@ class Log:
         last_offset = base_offset + header.last_offset_delta
         if leader_epoch > self.epochs.latest:
             self.assign_leader_epoch(leader_epoch)
-        # The checksum does not cover these fields, so it stays valid.
+        # The checksum stays valid: it does not cover these fields.
         PREFIX.pack_into(records, 0, base_offset, header.batch_length, leader_epoch)
         timestamp = header.max_timestamp
         log_append_time_ms = NO_TIMESTAMP
@@ -437,7 +437,7 @@ class Log:
             if count == len(self._segments):
                 self.roll()  # the active segment is removed too, and a log always has one
             self.raise_log_start(self._segments[count].base_offset)
-            # This needs no descriptor, so it cannot fail half-way.
+            # This needs no descriptor, and cannot fail half-way.
             self._retention.remove(count, now_ms + self._config.file_delete_delay_ms)
         return removal
 

@@ -60,7 +60,7 @@ def settle_topic_id(
         if noted is None and not is_empty:
             raise
         found = None
-    # The file was never durable, or it is torn, so use the id stored when the log was created.
+    # Use the id stored when the log was created: the file was never durable, or is torn.
     if found is None and noted is not None:
         write_topic_id(files, directory, noted)
         return noted

@@ -73,7 +73,7 @@ class ProducerState:
         """Adopt the producers of a log with the same batches, which this log replaces."""
         self.producers, self.batches_end = other.producers, other.batches_end
         if len(self.producers):
-            # the last snapshot may lack producers, so do not skip the next one
+            # do not skip the next snapshot: the last one may lack producers
             self._snapshot_offset = -1
 
     def on_renamed(self, directory: Path) -> None:
@@ -91,7 +91,7 @@ class ProducerState:
         if self._snapshot_offset >= offset and (may_wait or not is_unwritten):
             return
         self.void_snapshot()
-        # A snapshot only speeds up recovery, so a large one can be written later.
+        # A large snapshot can be written later: it only speeds up recovery.
         if may_wait and len(self.producers) > WRITTEN_AT_ONCE:
             path = snapshot_path(self._directory, offset)
             self._due = _Due(path, offset, self.producers.states())

@@ -229,7 +229,7 @@ class Producers:
         else:
             # A new epoch starts its sequences at 0.
             expected = 0
-        # With epoch -1, the producer has not written data, so any sequence number is valid.
+        # Any sequence number is valid with epoch -1: the producer has not written data.
         if sequence != expected and epoch != NO_PRODUCER_EPOCH:
             raise OutOfOrderSequenceNumber(
                 f"producer {header.producer_id} sent sequence {sequence} in epoch "

@@ -105,7 +105,7 @@ class _Opening:
         start_offset = self.start.log_start_offset
         if self.segments:
             start_offset = max(start_offset, self.segments[0].base_offset)
-        # All remaining records are below the log start, so none of them is needed.
+        # None of the remaining records is needed: all are below the log start.
         if end_offset < start_offset:
             self._remove_from(0)
             self.producers = Producers()
@@ -240,7 +240,7 @@ class _Opening:
         position = entry[1] if entry else 0
         end_offset = sound_end = segment.base_offset
         is_sound = True
-        # The index extends beyond its log, so this file does not date from the clean stop.
+        # The index extends beyond its log: this file does not date from the clean stop.
         if position > 0 and position >= segment.size_bytes:
             return None
         try:
@@ -326,7 +326,7 @@ class _Opening:
 
     def _is_hole(self, end_offset: int, i: int) -> bool:
         """Return whether records were lost between this offset and the i-th segment."""
-        # A log that Kafka wrote may have gaps anywhere, so no gap proves a loss.
+        # No gap proves a loss in a log that Kafka wrote, which may have gaps anywhere.
         if i == len(self.segments) or self.gaps_end == UNKNOWN:
             return False
         return self.segments[i].base_offset > max(end_offset, self.gaps_end)
@@ -371,11 +371,10 @@ class _Opening:
     def _settle_producers(self, start_offset: int, end_offset: int) -> int:
         """Find the producers at the log end, and return the offset of their newest snapshot."""
         self._prune_snapshots(end_offset)
-        # Nothing was scanned, so the producers come from the newest snapshot and the batches after
-        # it.
+        # Without a scan, the producers come from the newest snapshot and the batches after it.
         if self.producers is None:
             found = self._from_snapshot(end_offset)
-            # A log without snapshots is empty or from an old Kafka version, so do not scan it.
+            # Do not scan a log without snapshots: it is empty or from an old Kafka version.
             # Otherwise, all snapshots are damaged.
             begin_offset = self.segments[0].base_offset if self.snapshots else end_offset
             self.producers, offset = found or (Producers(), begin_offset)

@@ -102,7 +102,7 @@ def _answer(line: str) -> None:
 
 
 def _exit_with_input() -> None:
-    """Exit if the input is readable: the broker sends nothing more, so its end has come."""
+    """Exit if the input is readable: it has ended, because the broker sends nothing more."""
     if select.select([sys.stdin.fileno()], [], [], 0)[0]:
         sys.exit()
 

@@ -78,8 +78,8 @@ class Retention:
                 break
             # As in Kafka, remove a segment by size only if at least `retention.bytes` remain.
             excess_bytes -= segment.size_bytes
-            # DeleteRecords has raised the log start above the segment, so remove it regardless
-            # of the policy.
+            # Remove the segment regardless of the policy: DeleteRecords has raised the log start
+            # above it.
             if following is not None and end_offset <= bounds.log_start_offset:
                 by_start += 1
             elif excess_bytes >= 0:

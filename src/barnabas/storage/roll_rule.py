@@ -34,7 +34,7 @@ class RollRule(NamedTuple):
     def of(cls, config: LogConfig) -> RollRule:
         segment_ms = config.segment_ms
         if config.is_compacted:
-            # The cleaner does not clean the active segment, so it must not grow older than the lag.
+            # The active segment, which is never cleaned, must not grow older than the lag.
             segment_ms = min(segment_ms, config.max_compaction_lag_ms)
         return cls(
             config.segment_bytes,

@@ -115,7 +115,7 @@ class Scan:
         the file may describe records that have since been truncated.
         """
         epochs = self._epochs
-        # Epochs never decrease along a log, so this epoch is known.
+        # This epoch is known: epochs never decrease along a log.
         if epoch <= epochs.latest:
             return epochs.latest
         # The file may contain epochs between the two, whose batches compaction has removed.
@@ -234,7 +234,7 @@ class _Found:
         for batch in _whole_batches(self._segment, begin):
             position, header = batch
             last_offset = header.last_offset
-            # The batch does not continue the log, so distrust the bytes after it.
+            # Distrust the bytes after a batch that does not continue the log.
             if header.base_offset < self.next_offset or last_offset < header.base_offset:
                 break
             if last_offset > self._highest or not self._is_followed(batch):

@@ -517,7 +517,7 @@ class Segment:
             self._marks.clear()
         self._first_timestamp = self._max_timestamp = self.untimed_since_ms = None
         self.bytes_since_index = 0
-        # The batch with the largest timestamp is kept, so no search is needed.
+        # No search is needed: the batch with the largest timestamp is kept.
         if newest_at < offset:
             self.learn_max_timestamp(newest, newest_at)
             return position is not None

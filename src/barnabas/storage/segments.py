@@ -100,7 +100,7 @@ class Segments(Sequence[Segment]):
                     end = damaged.position
                 start = end if start is None else start
                 size = end - start
-                # The rest of this segment exceeds the limit, so end at the last batch that fits.
+                # End at the last batch that fits: the rest of this segment exceeds the limit.
                 if size > max_bytes:
                     end = start
                     if max_bytes > 0:
@@ -282,8 +282,8 @@ class Discards:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        # The loop uses one end of the queue, the thread the other. Most logs discard no files, so
-        # the queue is created for the first one.
+        # The loop uses one end of the queue, the thread the other. The queue is created for the
+        # first file, because most logs discard none.
         self._waiting: deque[tuple[int, Path]] | None = None
 
     def __len__(self) -> int:

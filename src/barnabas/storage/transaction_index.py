@@ -85,7 +85,7 @@ class AbortedIndex(EntryFile):
         try:
             for first in range(0, self.count, _READ_AT_ONCE):
                 for entry in self.entries(first, _READ_AT_ONCE):
-                    # Marker offsets increase, so an entry out of order is damaged.
+                    # An entry out of order is damaged: marker offsets increase.
                     if entry.last_offset <= last_offset:
                         return False
                     last_offset = entry.last_offset
@@ -144,7 +144,7 @@ class OpenTransactions:
     def stable_below(self, high_watermark: int) -> int:
         """Return the last stable offset: the first one that read_committed consumers cannot see."""
         ended = self._ended
-        # Their markers are committed, so they no longer limit the last stable offset.
+        # Once their markers are committed, they no longer limit the last stable offset.
         if ended and ended[0][0] < high_watermark:
             del ended[: bisect_left(ended, (high_watermark, -1))]
         stable = next(iter(self._open.values()), high_watermark)

@@ -112,7 +112,7 @@ class Coordinators(ReplicaListener):
                 for shard in self._transactions.ready
                 for transaction in shard.machine
             )
-            # Kafka has no such metric, so this name is Barnabas's own.
+            # Kafka has no such metric; the name is Barnabas's own.
             yield gauge(
                 "barnabas_transactional_ids",
                 "Transactional ids coordinated by this broker, by the state of their transaction",

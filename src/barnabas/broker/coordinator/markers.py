@@ -107,8 +107,8 @@ class _Sending:
                 else:
                     placed.append(self._place(topic_partition))
             except InvalidProducerEpoch as error:
-                # A later producer epoch has written to this partition, so no transaction of this
-                # epoch is open.
+                # A later producer epoch has written to this partition: no transaction of this epoch
+                # is open.
                 _log.warning("%s: %s", topic_partition, error)
                 done.append(topic_partition)
             except TransactionCoordinatorFenced as error:

@@ -113,7 +113,7 @@ class PendingReply(Staged):
         if self._offset <= self._replica.high_watermark:
             return message
         try:
-            # offsets.commit.timeout.ms: the records stay in the log, so the outcome is open.
+            # offsets.commit.timeout.ms: the outcome is open, because the records stay in the log.
             async with asyncio.timeout(self._timeout_ms / 1000):
                 await self._replica.wait_for(self._offset)
         except TimeoutError:

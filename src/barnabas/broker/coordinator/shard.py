@@ -185,7 +185,7 @@ class Shard(Generic[M]):
             try:
                 self._append(decision, now.wall_ms)
             # There are too few in-sync replicas, or the batch is too large. The machine is
-            # unchanged, so there is nothing to undo.
+            # unchanged; there is nothing to undo.
             except KafkaError as error:
                 self._refuse(decision, error)
                 self._set_timer(now.monotonic_ms)
@@ -244,7 +244,7 @@ class Shard(Generic[M]):
         result = self.replica.append_own(memoryview(bytearray(builder.build())), wall_ms)
         self._visible_from = result.last_offset + 1
         high_watermark = self.replica.high_watermark
-        # Apply in the same step as the append, so that memory and log always agree.
+        # Apply in the same step as the append: memory and log must always agree.
         for offset, record in enumerate(records, result.base_offset):
             self.machine.apply(record, offset, producer_id, high_watermark)
 

@@ -147,7 +147,7 @@ class Verifier(ReplicaListener):
         after its response.
         """
         guard = self._guards.get((topic_partition, batch.producer_id))
-        # There is no valid response, so the producer has to retry.
+        # Without a valid response, the producer has to retry.
         if guard is None or guard.code == _UNASKED or guard.batch != batch:
             return CoordinatorNotAvailable.code
         del self._guards[topic_partition, batch.producer_id]

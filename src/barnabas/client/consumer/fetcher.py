@@ -129,7 +129,7 @@ class Fetcher:
                 continue
             source = self._source(state, now_ms)
             if source is None:
-                # Idle or deleted topics may have been forgotten, so track them again.
+                # Track the topics again: idle or deleted ones may have been forgotten.
                 metadata.track([state.topic_partition.topic])
                 metadata.request_refresh()
                 self._pause(state)

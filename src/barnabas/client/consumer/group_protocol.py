@@ -110,8 +110,8 @@ def decode_member(assignor: str, member: JoinGroupResponseMember) -> GroupMember
 
 def _decode_user_data(data: bytes | None) -> StickyUserData:
     """Decode the user data; unreadable data means no former partitions, as in Kafka."""
-    # Version 1 added the generation (KIP-341). The data carries no version, so try the longer form
-    # first.
+    # Version 1 added the generation (KIP-341). Try the longer form first, because the data carries
+    # no version.
     for version in (1, 0):
         try:
             return decode_prefix(StickyUserData, data or b"", version)

@@ -379,7 +379,7 @@ class Polls(Lookups):
 
     def _take_raw(self) -> dict[TopicPartition, FetchedBytes]:
         """Take one fetched chunk of each partition; if there are none, raise a pending error."""
-        # The rest of a partly read chunk cannot be returned as bytes, so refetch it.
+        # Refetch the rest of a partly read chunk: it cannot be returned as bytes.
         for reading in (*self._set_aside, *filter(None, [self._reading])):
             reading.give_back()
         self._reading = None

@@ -178,7 +178,7 @@ def _age(history: History) -> Age | None:
     if sample.most == 0:
         return NOTHING_UNREAD
     unread = sample.unread
-    # A timestamp in the future is wrong, so ignore it.
+    # Ignore a timestamp in the future, which must be wrong.
     if unread is not None and 0 <= unread.first_ms <= sample.wall_ms:
         return Age((sample.wall_ms - unread.first_ms) / 1000, Basis.RECORD)
     arrived_ms = history.arrived_ms(sample.position)

@@ -336,8 +336,8 @@ class Accumulator:
         if batch.base_sequence >= 0 and isinstance(error, SEQUENCE_ERRORS):
             # This error is expected for a batch behind one that was rejected or must be retried,
             # and if the broker remembers only younger batches. Otherwise, its state and ours
-            # differ, and a new identity is needed. A transaction cannot change its identity
-            # halfway, so the error ends it.
+            # differ, and a new identity is needed. The error ends a transaction, which cannot
+            # change its identity halfway.
             if self._is_out_of_step(batch, queue, error):
                 self._lose_sequences(queue)
                 return not self.is_transactional

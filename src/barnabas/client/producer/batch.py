@@ -193,7 +193,7 @@ class ProducerBatch:
         It then shares the outcome of its parts.
         """
         assert self.encoded is not None, "the batch was never sent"
-        # The original records were dropped when the batch was encoded, so decode them. Split in
+        # Decode the records: the originals were dropped when the batch was encoded. Split in
         # halves, because the broker's limit is unknown; a rejected part is split in turn.
         header = read_header(self.encoded)
         records = list(records_of(self.encoded, 0, header))

@@ -73,7 +73,7 @@ def partitions_for_keys(keys: ByteColumn, partition_count: int) -> Integers:
     rest = lengths & 3
     rows = np.flatnonzero(rest)
     if len(rows):
-        # Bytes after the end belong to the next key, so mask them out.
+        # Mask out the bytes after the end, which belong to the next key.
         tail = _word(data, starts[rows] + (lengths[rows] & ~3))
         kept = (np.uint32(1) << (8 * rest[rows]).astype(np.uint32)) - np.uint32(1)
         hashed[rows] = (hashed[rows] ^ (tail & kept)) * _M

@@ -76,7 +76,7 @@ class OpenRecords:
             return None
         if len(set(times)) * _FEWEST > len(times) + _FEWEST:
             return None  # each distinct timestamp costs as much as several records
-        # There are few powers of two, so cached values are reused.
+        # Rounding to a power of two makes cached values likely to be reused.
         offsets = _offsets(1 << (len(values) - 1).bit_length())
         parts: list[bytes] = []
         for time_ms, same in groupby(times):

@@ -54,8 +54,7 @@ class SecurityConfig(NamedTuple):
         given: dict[str, Any] = {}
         for name in cls._fields:
             if name.startswith("ssl_"):
-                # Kafka has no option for revoked certificates, so the broker's option has our
-                # prefix.
+                # The broker's option has our prefix: Kafka has none for revoked certificates.
                 own = name == "ssl_crl_location"
                 value = value_of(_BROKERS_CRL if own else name.replace("_", "."))
                 text = ",".join(value) if isinstance(value, list) else value

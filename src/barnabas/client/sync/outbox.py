@@ -86,7 +86,7 @@ class Outbox:
             self._waiting.append(delivery)
             self._waiting_bytes += record.size_bytes
             is_first, self._is_drained = self._is_drained, False
-        # Waking the loop is a system call, so do it once per drain.
+        # Wake the loop, which is a system call, once per drain.
         if is_first:
             self._thread.call_soon(self._start_drain)
 

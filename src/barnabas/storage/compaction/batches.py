@@ -50,7 +50,7 @@ def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
         if horizon_ms == NO_HORIZON:
             base_timestamp = header.base_timestamp + sifted.first_delta
         shift = header.base_timestamp - base_timestamp
-        # The base timestamp has changed, so recompute every delta.
+        # Recompute every delta: the base timestamp has changed.
         if shift:
             pieces = _retime(section, sifted, shift, 0)
         else:

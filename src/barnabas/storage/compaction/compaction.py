@@ -179,7 +179,7 @@ class Compaction:
             try:
                 for stored in self._batches(segment, source):
                     kept = self._look(stored, survival)
-                    # This is the first change, so copy the bytes before it in this segment.
+                    # At the first change, copy the bytes before it in this segment.
                     if rewritten is None and kept != stored.raw:
                         rewritten = self._begin(source)
                         yield from self._copy(rewritten, source, stored.header.base_offset)
@@ -224,7 +224,7 @@ class Compaction:
 
     def _append(self, cleaned: CleanedSegment, segment: Segment, kept: bytes) -> None:
         written = read_header(kept)
-        # Groups are formed so that offsets fit, so a segment must be damaged.
+        # Offsets fit within any group formed from intact segments: a segment must be damaged.
         if not cleaned.fits(written.last_offset):
             raise CorruptData(
                 f"{segment.path(LOG_SUFFIX)} reaches to offset {written.last_offset}, which its "

@@ -109,7 +109,7 @@ class KeyMap:
         indefinitely.
         """
         most = self._most_entries - header.record_count
-        # Thinning may make room, but it is slow, so do it rarely.
+        # Thinning may make room, but is slow and should be rare.
         if self._entries > most and self._added > self._most_entries // _MARKS_SHARE:
             self._thin()
         return not self._entries or self._entries <= most
@@ -197,7 +197,7 @@ class KeyMap:
             region = regions[first & mask]
             at = region.find(tag)
             while at >= 0 and at % BYTES_PER_KEY:
-                at = region.find(tag, at + 1)  # the match spans two entries, so search on
+                at = region.find(tag, at + 1)  # the match spans two entries: search on
             if at >= 0:
                 found.append(_OFFSET.unpack_from(region, at + _TAG_BYTES)[0])
             else:

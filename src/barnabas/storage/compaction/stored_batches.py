@@ -40,7 +40,7 @@ def stored_batches(
         wanted = max(read_bytes, HEADER_BYTES)
         at = 0
         while at < len(data):
-            # The header spans two reads, so start the next read with it.
+            # Start the next read with the header, which spans two reads.
             if len(data) - at < HEADER_BYTES and position + len(data) < end:
                 break
             try:
@@ -51,7 +51,7 @@ def stored_batches(
             if size > end - position - at:
                 raise CorruptData(f"{_place(segment, position + at)}: the batch is truncated")
             if size > len(data) - at:
-                # The batch is larger than one read, so read the whole batch next.
+                # Read the whole batch next: it is larger than one read.
                 wanted = max(wanted, size)
                 break
             if not verify_crc(data, at, header):

@@ -124,7 +124,7 @@ class Survival:
         marks = None if header.has_delete_horizon else self._key_map.marks_of(header)
         if marks is not None:
             newest = marks.count(NEWEST)
-            # Every record is the latest of its key, so do not decompress the batch.
+            # Do not decompress the batch: every record is the latest of its key.
             if newest == header.record_count:
                 self.records_kept += newest
                 return stored.raw

@@ -75,8 +75,8 @@ class Job(NamedTuple):
         """Return the id of the checkpoint's query, or None until it has committed a batch."""
         metadata = self.checkpoint / "metadata"
         # Spark assigns a query its id before the first batch. The checkpoint of a run that stopped
-        # before that batch was done does not count, unless the tables have a state: Spark may have
-        # been killed before it marked the batch as done.
+        # before the end of that batch does not count, unless the tables have a state: Spark may
+        # have been killed before it marked the batch as done.
         has_committed = any((self.checkpoint / "commits").glob("[0-9]*"))
         if not metadata.exists() or not (has_committed or tables.control()):
             return None

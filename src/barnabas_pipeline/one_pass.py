@@ -1,4 +1,4 @@
-"""Makes the single pass over a batch: each Spark task processes its own records.
+"""Makes the single pass over a batch: each Spark task processes its share of the records.
 
     records ─▶ work ─┬▶ files of the growing tables, which the driver commits
                      └▶ parts of all other tables, which the driver merges first
@@ -41,8 +41,7 @@ class OnePass(NamedTuple):
     seen: Positions
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # The source packs rows (option `recordBatches`), so a row here is an Arrow stream of
-        # records.
+        # The source packs rows (option `recordBatches`): each row is an Arrow stream of records.
         packed = [stream for batch in batches for stream in batch.column("batch")]
         if packed:
             records = pa.concat_tables(from_bytes(stream.as_buffer()) for stream in packed)

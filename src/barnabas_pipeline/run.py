@@ -49,7 +49,7 @@ _PATIENCE_S = 15.0
 
 
 class Options(NamedTuple):
-    """The options of the command line."""
+    """The command-line options."""
 
     input: Path | None  # None: the input is generated
     lines: int

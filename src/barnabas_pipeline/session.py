@@ -90,8 +90,8 @@ def start_session(
 def _launch(conf: SparkConf, log: Path | None, keep_open: tuple[int, ...]) -> Any:
     launch: Callable[[SparkConf, dict[str, Any]], Any] = launch_gateway
     # Start the Java process in a separate session: Ctrl-C then reaches only us, and we can stop
-    # Spark cleanly. Java exits on its own when our end of its standard input closes, even after
-    # kill -9.
+    # Spark cleanly. Java exits by itself when our end of its standard input closes, even after kill
+    # -9.
     options: dict[str, Any] = {"pass_fds": keep_open, "start_new_session": True}
     try:
         if log is None:

@@ -8,7 +8,7 @@ A Delta commit cannot span tables. A batch is therefore committed to all tables 
 control table, and readers use the versions that the control table lists. Each commit records its
 query and micro-batch. A batch interrupted between two commits is repeated: it starts from the state
 in the control table, and its earlier commits are recognised. The cost of a batch depends only on
-its own size. At intervals, small files and the parts in them are merged.
+its size. At intervals, small files and the parts in them are merged.
 """
 
 from __future__ import annotations

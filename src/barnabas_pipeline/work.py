@@ -61,7 +61,7 @@ class Work(Protocol):
 
 
 class Definition(Protocol):
-    """The definition of a pipeline."""
+    """A pipeline's definition."""
 
     @property
     def name(self) -> str: ...

@@ -47,9 +47,10 @@ def resume(partition: TopicPartition, position: int, log: Log) -> Resumed:
 
     A log that ends below that position was truncated. If the topic is known to be the same, the
     query has read what is left and continues at the end, as with Spark's connector. Otherwise, the
-    log more likely belongs to another topic of the same name, and the query continues at its start.
+    log more likely belongs to another topic with the same name, and the query continues at its
+    start.
     """
-    # With another id (KIP-516), this is another topic, in which old offsets mean nothing.
+    # With another id (KIP-516), this is another topic, where old offsets mean nothing.
     if log.is_same is False:
         text = f"{partition.topic}: deleted and created again, with records still to read"
         return Resumed(log.start, text)

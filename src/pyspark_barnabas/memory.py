@@ -6,8 +6,8 @@ measurement, this took a third of a reading task's CPU time. With `keep_freed_me
 the blocks as long as the worker lives, which costs at most the memory of one fetch.
 
 Spark collects Python's garbage after each task. With PySpark, Arrow, NumPy and Polars loaded, a
-collection took 75 ms in a measurement, more than a small task, and meanwhile the process cannot
-begin another task. `settle_objects` leaves only newer objects to the collector.
+collection took 75 ms in a measurement, longer than a small task, and the process cannot begin
+another task until it is done. `settle_objects` leaves only newer objects to the collector.
 """
 
 from __future__ import annotations

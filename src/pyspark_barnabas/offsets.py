@@ -16,10 +16,10 @@ one: all partitions in the first batch and, later, any added partition, or one t
 the user chose to continue. Topic names cannot contain an `@`.
 
 This module also pins the first offset. Spark calls `initialOffset()` more than once and does not
-store the result, so "latest" would differ between the calls and between runs. Records in the gap
-would be lost, or a batch would end before its start. `initialOffset()` therefore returns the
-constant `{}`, and `latestOffset` resolves the user's option once, into the *end* of the first
-batch, which Spark writes to its offset log before anything runs.
+store the result, so "latest" would differ between calls and between runs. Records in the gap would
+be lost, or a batch would end before its start. `initialOffset()` therefore returns the constant
+`{}`, and `latestOffset` resolves the user's option once, into the *end* of the first batch, which
+Spark writes to its offset log before anything runs.
 """
 
 from __future__ import annotations

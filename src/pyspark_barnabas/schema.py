@@ -80,7 +80,7 @@ def arrow_schema(include_headers: bool) -> pa.Schema:
 def check_write_schema(given: StructType, topic: str | None) -> None:
     """Raise `ConfigError` if a column is missing or has the wrong type.
 
-    Other columns are ignored, as with the connector, so a table that was read can be written.
+    As with the connector, other columns are ignored: a table that was read can be written.
     """
     columns = {field.name.lower(): field.dataType.simpleString() for field in given.fields}
     if "value" not in columns:

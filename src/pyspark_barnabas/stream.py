@@ -65,7 +65,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the end of the next batch, or `start` itself if no batch is needed."""
-        # A run that ends on its own reads only the records that existed at its start.
+        # A run that ends by itself reads only the records that existed at its start.
         found = self._survey() if self._target is None else self._target
         self._latest = found.ends
         before = StreamOffset.from_json(start)
@@ -155,7 +155,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return whether to wait for more records (`minOffsetsPerTrigger`), for at most
         `maxTriggerDelay`.
 
-        A run that ends on its own does not wait: the remaining records would never be read.
+        A run that ends by itself does not wait: the remaining records would never be read.
         """
         if not isinstance(limit, ReadMinRows) or self._target is not None:
             return False

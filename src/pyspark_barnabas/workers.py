@@ -50,7 +50,7 @@ def python_for_workers() -> str:
     The value is for workers on this machine. It is this interpreter itself if the archive is not
     the installed version (another `SPARK_HOME`), on Windows, or if no script can be written.
 
-    If a session would fail for lack of Java, issues a warning that explains what helps.
+    If a session would fail for lack of Java, issues a warning that explains what would help.
     """
     if (problem := missing_java(os.environ)) is not None:
         warnings.warn(problem, stacklevel=2)

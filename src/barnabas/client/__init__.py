@@ -287,7 +287,7 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
         "PatternType": "barnabas.security.acl_binding",
         "PermissionType": "barnabas.security.acl_binding",
         "ResourceType": "barnabas.security.acl",
-        # An error of the test kit, listed to make the API reference complete.
+        # A test kit error, listed to complete the API reference.
         "RuleNotHit": "barnabas.testing.faults.rule",
         "WaitTimeout": "barnabas.testing.embedded.waiting",
     }

@@ -441,7 +441,7 @@ def _answer_version(pending: _Pending, frame: memoryview) -> int:
 
 
 def _reason(error: Exception) -> str:
-    """Return the operating system's message, or the error number if there is none."""
+    """Return the operating system's message, or else the error number."""
     if isinstance(error, OSError) and error.strerror:
         # The text of a failed connect depends on the event loop; asyncio's omits the system's
         # reason.

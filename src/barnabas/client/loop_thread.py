@@ -35,7 +35,7 @@ class LoopThread:
     def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
         """Run `work` on the loop and wait for it.
 
-        An interrupt of the wait cancels the work.
+        Interrupting the wait cancels the work.
         """
         return self.result(self.submit(work), timeout_s)
 

@@ -2,8 +2,8 @@
 
 One task refreshes the view for all callers: every `metadata.max.age.ms`, and as soon as
 `request_refresh` is called (a leader moved, a connection was lost, a topic is new). One broker's
-response suffices; the servers in `bootstrap.servers` are tried last. If a refresh fails, the calls
-waiting for it fail too. The refresh is retried with backoff, and the old view remains in use.
+response suffices; the servers in `bootstrap.servers` are tried last. If a refresh fails, so do the
+calls waiting for it. The refresh is retried with backoff, and the old view remains in use.
 
 A Metadata request may create topics. That is allowed only for a topic that a send or a subscription
 is waiting for (`create`), in a separate request, until the topic has been described for the first
@@ -106,7 +106,7 @@ class Metadata:
         self._fail_waiters(ClientClosed("the client is closed"))
 
     def take_loop(self) -> None:
-        """Bind to the running event loop. Raises ClientClosed if there is none."""
+        """Bind to the running event loop. Raises ClientClosed if no loop is running."""
         self._loop = _running_loop()
 
     def check_loop(self) -> None:
@@ -279,7 +279,7 @@ class Metadata:
                 self._config.retry_backoff_max_ms,
                 self._random,
             )
-            # Refreshes on demand back off, too: a leaderless topic would cause a storm of requests.
+            # Refreshes on demand also back off: a leaderless topic would cause a storm of requests.
             wait_ms = self._refreshed_at_ms + pause_ms - self._clock.monotonic_ms()
             if wait_ms > 0:
                 await self._back_off(wait_ms)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class OptionDoc(NamedTuple):
-    """The documentation of an option."""
+    """An option's documentation."""
 
     unit: str  # "ms", "bytes"; "": none
     sentence: str

@@ -24,7 +24,7 @@ _SLOW_S = 1.0
 
 
 class Tasks:
-    """The tasks of a client, and the first unexpected error from any of them."""
+    """A client's tasks, and the first unexpected error from any of them."""
 
     def __init__(self, client_id: str) -> None:
         self._client_id = client_id

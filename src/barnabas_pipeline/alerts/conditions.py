@@ -1,8 +1,8 @@
 """Finds the incidents that match alert rules in a pipeline's tables. Pure.
 
-Times are those in the lines, and `now` is the time of the newest line. A run over old logs
-therefore finds the same incidents as a service that ran while they were being written. An incident
-lasts as long as its condition holds; interruptions shorter than the rule's window do not end it.
+Times come from the lines, and `now` is the time of the newest line. A run over old logs therefore
+finds the same incidents as a service that ran while they were being written. An incident lasts as
+long as its condition holds; interruptions shorter than the rule's window do not end it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class _Counts(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """Consecutive minutes in which a condition holds; `end` is exclusive."""
+    """Consecutive minutes during which a condition holds; `end` is exclusive."""
 
     start: int
     end: int

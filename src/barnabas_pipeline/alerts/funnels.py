@@ -30,9 +30,9 @@ _ERROR: Final = 400
 def hits(events: Any, steps: Sequence[str], times: tuple[datetime, datetime]) -> pl.DataFrame:
     """Return people's hits on any step, sorted by visitor and by time.
 
-    `events`: the table as an Arrow dataset, or None if there is no such table. `steps`: paths, or
-    path prefixes followed by `*`. `times`: the first and the last time. A hit answered with an
-    error is not a step, because the visitor never saw the page.
+    `events`: the table as an Arrow dataset, or None without the table. `steps`: paths, or path
+    prefixes followed by `*`. `times`: the first and the last time. A hit answered with an error is
+    not a step, because the visitor never saw the page.
     """
     import pyarrow.compute as pc  # type: ignore[import-untyped]
 

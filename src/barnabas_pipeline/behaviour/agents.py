@@ -1,7 +1,7 @@
 """Parses user agents into browser, system and device, or into the name of a robot. Pure.
 
 The names come from ua-parser, whose patterns many projects maintain. It recognises device models
-but not device types; this module determines those. An unknown robot is listed under the name that
+but not device types, which this module determines. An unknown robot is listed under the name that
 it calls itself.
 """
 

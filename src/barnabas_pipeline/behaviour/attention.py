@@ -121,7 +121,7 @@ def error_bursts(timeline: Timeline) -> list[ErrorBurst]:
 
 
 def gaps(timeline: Timeline) -> list[Gap]:
-    """Return the silences, those with the most missing hits first."""
+    """Return the silences, most missing hits first."""
     hits = [each.human_hits + each.robot_hits for each in timeline.moments]
     found, begin = [], None
     for at, count in enumerate(hits):

@@ -1,4 +1,4 @@
-"""Compares the latest days with those before them, usually one week with the previous week.
+"""Compares the latest days with the days before them, usually one week with the previous one.
 
 For a log shorter than a fortnight, each side gets half of the whole days; for one shorter than two
 days, half of the time.

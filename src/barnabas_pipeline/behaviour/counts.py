@@ -1,8 +1,8 @@
 """Computes count tables: traffic per minute, pages, referrers, user agents and others. Pure.
 
 Each table contains sums by its keys. The table after a batch is the `add_up` of the previous table
-and the batch's counts. All times are UTC; `utc_offset_minutes` is the offset of the log's clock,
-with which pictures show days in the log's local time.
+and the batch's counts. All times are UTC; `utc_offset_minutes` is the offset of the log's clock;
+with it, pictures show days in the log's local time.
 """
 
 from __future__ import annotations

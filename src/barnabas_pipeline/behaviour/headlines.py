@@ -50,7 +50,7 @@ _DEFINITIONS: Final = {
     "error_share": ("Responses with a status of 400 or above, of all responses.", "traffic.csv"),
     "bytes_sent": ("The sizes of all responses, to people and to robots.", "traffic.csv"),
 }
-"""The definition of each figure, and the file from which it can be recomputed."""
+"""Each figure's definition, and the file that it can be recomputed from."""
 
 
 class Headline(NamedTuple):
@@ -71,7 +71,7 @@ class Headline(NamedTuple):
 
     @property
     def file(self) -> str:
-        """Return the name of the file from which the total can be recomputed."""
+        """Return the name of the file that the total can be recomputed from."""
         return _DEFINITIONS[self.name][1]
 
     @property

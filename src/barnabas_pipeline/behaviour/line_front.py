@@ -6,9 +6,9 @@
 
 Only an IP address or a host name is accepted as the client. A line with any other columns is
 rejected, because a wrong client would merge thousands of visitors into one. Log formats may have
-any columns, so a line is rejected if a column is ambiguous. A user name with blanks must not
-contain an address, a number, a dotted name or a hyphen as a word, because such a word counts as a
-separate column.
+any columns; a line with an ambiguous column is rejected. A user name with blanks must not contain
+an address, a number, a dotted name or a hyphen as a word, because such a word counts as a separate
+column.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _host_and_port(word: str) -> tuple[str, str]:
 
 
 def _is_other_column(word: str, *, hyphen: bool = False) -> bool:
-    """Return whether a word in the place of an ident, or of part of a user name, is a separate
+    """Return whether a word in the position of an ident, or of part of a user name, is a separate
     column.
 
     `hyphen`: whether a hyphen is an ident.

@@ -203,8 +203,8 @@ def given(text: str | None) -> str | None:
 
 
 def duration_us(text: str, unit_us: int) -> int | None:
-    """Convert a number of units to microseconds, or return None if it is not a number, is negative
-    or is too large."""
+    """Convert a number of units to microseconds, or return None if it is not a number, negative or
+    too large."""
     if not _DECIMAL.fullmatch(text):
         return None
     found = round(float(text) * unit_us)

@@ -40,7 +40,7 @@ class Missing(NamedTuple):
     path: str
     people_hits: int
     robot_hits: int
-    referrers: list[tuple[str, int]]  # including those of robots
+    referrers: list[tuple[str, int]]  # including robots' requests
 
 
 class Rankings(NamedTuple):
@@ -91,7 +91,7 @@ def read_rankings(view: View, people: pl.DataFrame, mask: Mask) -> Rankings:
 
 
 def read_missing(view: View, mask: Mask) -> list[Missing]:
-    """Return the missing paths, starting with those that people requested most."""
+    """Return the missing paths, starting with the ones that people requested most."""
     rows = view.frame("missing").with_columns(
         (pl.col("hits") - pl.col("robot_hits")).alias("people_hits"),
         mask_of("path", mask),
@@ -156,7 +156,7 @@ def _named_methods(view: View) -> pl.DataFrame:
 
 
 def site_of(view: View, rankings: Rankings) -> str | None:
-    """Return the site's name, which is its virtual host or the referrer of its own assets.
+    """Return the site's name: its virtual host, or the referrer of its assets.
 
     Returns None if the lines have neither.
     """

@@ -7,10 +7,9 @@ sessions whether the hits arrive all at once, in portions, or in any order:
     join(a ∪ b) = join(join(a) ∪ b)
 
 The table of sessions is therefore the only state. It consists of parts: a batch adds the sessions
-of its own hits, and readers join the parts. No session has to be closed, no timer fires, no
-watermark drops a late line, and a line from the year 2099 closes no session for good. `open` means
-only that the newest hit of all visitors is less than thirty minutes later than the session's last
-hit.
+of its hits, and readers join the parts. No session has to be closed, no timer fires, no watermark
+drops a late line, and a line from the year 2099 closes no session for good. `open` means only that
+the newest hit of all visitors is less than thirty minutes later than the session's last hit.
 """
 
 from __future__ import annotations
@@ -125,8 +124,8 @@ def _views_many() -> pl.Expr:
     assets.
 
     The rule applies only if most sessions with more than one page load assets; otherwise, another
-    host probably serves the assets. The result depends only on sums, so it does not depend on how
-    sessions were joined.
+    host probably serves the assets. The result depends only on sums, not on how sessions were
+    joined.
     """
     pages, hits = pl.col("pages").sum().over(_VISITOR), pl.col("hits").sum().over(_VISITOR)
     has_more = (pages > 1) & ~pl.col("robot")
@@ -138,8 +137,7 @@ def _steady_visitors(sessions: pl.DataFrame) -> pl.DataFrame:
     """Return the visitors that view a single page at a fixed interval and load nothing else.
 
     The interval is either within a session, or longer than the silence that ends a session. The
-    result depends only on sums and on the first hits, so it does not depend on how sessions were
-    joined.
+    result depends only on sums and on the first hits, not on how sessions were joined.
     """
     people = sessions.filter(~pl.col("robot")).sort(*_VISITOR, "start")
     is_next = pl.all_horizontal(pl.col(each).eq_missing(pl.col(each).shift(1)) for each in _VISITOR)

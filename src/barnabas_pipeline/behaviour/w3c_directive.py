@@ -67,8 +67,8 @@ class Columns(NamedTuple):
 
 
 def parse(text: str, columns: str) -> Fields | str | None:
-    """Return the fields of a line of a file with such a directive, or the reason why it is invalid,
-    or `DIRECTIVE`. Return None if the directive does not apply to the line.
+    """Return the fields of a line from a file with such a directive, or the reason why it is
+    invalid, or `DIRECTIVE`. Return None if the directive does not apply to the line.
 
     `columns`: the columns that the directive names, which is the line itself or precedes it.
     """
@@ -91,7 +91,7 @@ def parse(text: str, columns: str) -> Fields | str | None:
 def _columns_of(text: str) -> Columns | str:
     """Return the columns in a directive, or the reason why it cannot be used."""
     names = tuple(text.lower().split())
-    # The collector sends an empty text in place of a directive that is too long.
+    # The collector replaces an overlong directive with an empty text.
     if len(names) > _MOST or not names:
         return MANY
     if len({*names}) < len(names):

@@ -60,7 +60,7 @@ class Files:
             shipping.result()
 
     def sent_lines(self) -> None:
-        """Return None: a record may have several lines, so their number is unknown."""
+        """Return None: a record may have several lines, which makes their number unknown."""
         return
 
     def close(self) -> None:
@@ -81,6 +81,6 @@ def collecting(source: Source) -> Iterator[Files]:
 
 
 def check_input(path: Path) -> None:
-    """Raise `ConfigError` if there is no such file or directory, and no file matches."""
+    """Raise `ConfigError` if no such file or directory exists, and no file matches."""
     if not path.is_dir() and not any(each.exists() for each in LogPaths([str(path)]).paths()):
         raise ConfigError(f"{path}: there is no such file or directory")

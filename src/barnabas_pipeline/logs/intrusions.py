@@ -25,7 +25,7 @@ class Logins(NamedTuple):
 
 
 class Intruder(NamedTuple):
-    """An address from which passwords were guessed."""
+    """An address that guessed passwords."""
 
     address: str
     failures: int

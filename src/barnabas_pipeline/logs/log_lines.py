@@ -1,7 +1,7 @@
 """Parses log lines into columns, with Polars.
 
-Each line gets the first format that it matches. If it matches none, it is `raw`, and its whole text
-is the message. Malformed lines, and lines with impossible times, get a `reason`.
+Each line is assigned the first format that it matches. If it matches none, it is `raw`, and its
+whole text is the message. Malformed lines, and lines with impossible times, get a `reason`.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _texts(lines: pl.DataFrame, patterns: Sequence[tuple[Format, Pattern]]) -> p
 def _busiest_first(
     texts: pl.Series, patterns: Sequence[tuple[Format, Pattern]]
 ) -> Sequence[tuple[Format, Pattern]]:
-    """Return the patterns, starting with those of the most frequent formats.
+    """Return the patterns, those of the most frequent formats first.
 
     No line matches two formats in the catalogue, so their order affects only speed. The order does
     matter among a format's patterns, among loose patterns and among a user's formats.

@@ -84,7 +84,7 @@ class _OfFormat:
         self._learner: Learner | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        # Tasks only look templates up, so the larger learner is not sent to them.
+        # Tasks only look templates up; the larger learner is not sent to them.
         return {**self.__dict__, "_learner": None}
 
     def __len__(self) -> int:

@@ -19,7 +19,7 @@ from barnabas_pipeline.page import attention, words
 
 
 class PageOptions(NamedTuple):
-    """The options of a page."""
+    """A page's options."""
 
     made_at: datetime
     """The time at which the page was created, with the time zone."""

@@ -97,8 +97,8 @@ def time_axis(frame: Frame, begin: datetime, end: datetime) -> Iterator[Markup]:
 
 
 def time_span(times: Sequence[datetime], step: timedelta) -> tuple[datetime, datetime]:
-    """Return the time span of intervals that begin at these times, or any span if there are
-    none."""
+    """Return the time span of intervals that begin at these times; without any, an arbitrary
+    span."""
     if not times:
         nothing = datetime.fromisoformat("2001-01-01")  # without a zone, like all times in pictures
         return nothing, nothing + step

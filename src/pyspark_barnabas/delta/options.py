@@ -25,7 +25,7 @@ _NAMES = (
 
 
 class DeltaOptions(NamedTuple):
-    """The place of a table, and the options for writing it."""
+    """A table's location, and the options for writing it."""
 
     path: str
     partition_by: tuple[str, ...]

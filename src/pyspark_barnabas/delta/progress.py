@@ -14,7 +14,7 @@ from pyspark_barnabas.token import NotExactlyOnce
 
 
 class Progress(NamedTuple):
-    """The versions of an application, and of one of its queries, in a table; None if there is
+    """An application's version in a table, and that of one of its queries; None if there is
     none."""
 
     application: int | None = None

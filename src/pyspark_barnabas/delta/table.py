@@ -53,7 +53,7 @@ class CommitLost(BarnabasError):
 
 
 class Layout(NamedTuple):
-    """The layout of a table, for tasks."""
+    """A table's layout, for tasks."""
 
     partition_by: tuple[str, ...]  # partition columns
     required: frozenset[str] = frozenset()  # columns that may not be null

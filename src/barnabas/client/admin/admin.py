@@ -169,9 +169,9 @@ class Admin(
 ):
     """Reads and changes topics, partitions, configs, groups, transactions and credentials.
 
-    It takes the options common to all clients (see `ClientOptions`). Wherever names or partitions
-    are expected, a single one is accepted too. Every method raises TypeError or ValueError if an
-    argument is invalid, Unreachable if no response arrives within `default.api.timeout.ms`, and any
+    It takes the options common to all clients (see `ClientOptions`). Methods that take names or
+    partitions also accept a single one. Every method raises TypeError or ValueError if an argument
+    is invalid, Unreachable if no response arrives within `default.api.timeout.ms`, and any
     KafkaError that the broker returns, such as ClusterAuthorizationFailed; each method lists only
     its most likely errors. Transient errors are retried for `default.api.timeout.ms`.
 
@@ -450,7 +450,7 @@ class Admin(
                 print(entry.name, entry.value)
         """
         wanted = None if names is None else admin_arguments.names(names, "names")
-        # Send each broker its own request: no other broker can report its configs.
+        # Send each broker a separate request: no other broker can report its configs.
         described = {
             each: await self._configs.describe(
                 admin_arguments.resource(each), wanted, include_synonyms, include_documentation

@@ -26,7 +26,7 @@ _EXACT, _DEFAULT, _ANY = 0, 1, 2
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Pairs of a type (`user`, `client-id` or `ip`) and a name.
 
-The name None stands for all names without an entry of their own.
+The name None stands for all names without a separate entry.
 """
 
 

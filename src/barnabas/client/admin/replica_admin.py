@@ -1,8 +1,8 @@
 """Implements the part of `Admin` that asks brokers about their replicas and log directories.
 
-Replica ends are read with a debugging consumer's Fetch (replica id -2), which followers answer too.
-The Fetch starts at an offset that no log has, in an epoch that no log has seen, so the response
-contains the end of the log and no records.
+Replica ends are read with a debugging consumer's Fetch (replica id -2), which even followers
+answer. The Fetch starts at an offset that no log has, in an epoch that no log has seen, so the
+response contains the end of the log and no records.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class ReplicaAdmin(AdminCalls):
         try:
             answer = await self._cluster.call(node, FETCH, _request(names), FetchResponse, _VERSION)
         except Unreachable:
-            # The replicas of a broker that is down are omitted.
+            # Omit the replicas of a broker that is down.
             self._cluster.metadata.request_refresh()
             return node.node_id, {}
         return node.node_id, {

@@ -68,7 +68,7 @@ def deal(partitions: Sequence[TopicPartition], members: Sequence[GroupMember]) -
     turn = 0
     for partition in partitions:
         # The next turn goes to the member after the one that took the last partition. A member
-        # skipped for lack of a subscription does not lose its later turns (AS-3).
+        # skipped because it is not subscribed does not lose its later turns (AS-3).
         for step in range(len(members)):
             place = (turn + step) % len(members)
             if partition.topic in subscribed[place]:

@@ -167,7 +167,7 @@ class Commits:
                 return await self._attempt(offsets), None
         except BarnabasError as failure:
             return [], failure
-        except Exception as failure:  # a bug in Barnabas; reported to the callback as well
+        except Exception as failure:  # a bug in Barnabas; also reported to the callback
             self._cluster.tasks.fail("a commit", failure)
             return [], self._cluster.tasks.error
 

@@ -77,7 +77,7 @@ class _Taken(NamedTuple):
 
 
 class Chunk:
-    """The part of a fetch response that contains one partition's records."""
+    """One partition's records in a fetch response."""
 
     __slots__ = (
         "aborted",

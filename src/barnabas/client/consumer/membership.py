@@ -410,7 +410,7 @@ class Membership:
         self._coordinators.check(group_id, answer.error_code)
 
     async def _leave_overdue(self) -> None:
-        """Leave the group, because the user has taken too long between two polls (KIP-62)."""
+        """Leave the group, because the user has taken too long between polls (KIP-62)."""
         limit_ms = self._config.max_poll_interval_ms
         reason = (
             f"no poll within {limit_ms} ms (max.poll.interval.ms): process faster, raise it, or "

@@ -94,9 +94,9 @@ class Polls(Lookups):
                 read).
             UnknownPartition: the topic has no partition with that number. Later polls read the
                 other partitions and keep looking for it.
-            FencedInstanceId: another consumer now has its `group.instance.id`. Later polls raise it
-                too, so that the two do not keep taking the name from each other.
-            KafkaError: a permanent error of a partition, or one that keeps this consumer out of
+            FencedInstanceId: another consumer now has its `group.instance.id`. Later polls also
+            raise it; otherwise, the two would keep taking the name from each other. KafkaError: a
+            permanent error of a partition, or one that keeps this consumer out of
                 its group.
             ClientClosed: the consumer was closed, earlier or by another task.
             ValueError: nothing was ever subscribed to or assigned.

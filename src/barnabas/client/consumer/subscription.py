@@ -34,7 +34,7 @@ class RebalanceListener:
         return None
 
     def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
-        """Called with partitions that other members have taken, too late to commit.
+        """Called with partitions that other members have taken; it is too late to commit.
 
         By default, it calls `on_partitions_revoked`.
         """

@@ -1,4 +1,4 @@
-"""Stores the samples on which a group's verdict in one partition is based. Pure.
+"""Stores the samples that a group's verdict in one partition is based on. Pure.
 
 Consumers commit in steps, by default every five seconds. Between two commits, the lag only grows: a
 trend over arbitrary samples would depend on where in a step it starts and ends. Trends are
@@ -42,7 +42,7 @@ class Pace(NamedTuple):
 
 
 class History:
-    """The samples of the last minute, and a few older facts."""
+    """The last minute's samples, and a few older facts."""
 
     __slots__ = (
         "_ends",

@@ -383,7 +383,7 @@ class Accumulator:
         limit_ms = self._config.delivery_timeout_ms
         missing = "producer id yet" if self.needs_producer_id else "leader, no broker"
         # Only waiting batches expire. A batch in flight is handed back with its response, or after
-        # request.timeout.ms, when it is too old to be retried.
+        # request.timeout.ms; by then, it is too old to be retried.
         for queue in list(self._active.values()):
             while queue.waiting and queue.waiting[0].created_ms + limit_ms <= now_ms:
                 expired.append(queue.waiting[0])

@@ -482,7 +482,7 @@ class Intake:
 
 
 def _preparation(config: ProducerConfig) -> Preparation | None:
-    """Return the interceptors and serializers; None if there are none, as in most producers."""
+    """Return the interceptors and serializers; None without any, as in most producers."""
     given = (config.key_serializer, config.value_serializer, config.interceptor_classes)
     if all(each is None for each in given):
         return None

@@ -4,9 +4,9 @@
                `--> None: to `Intake`, which decides, and may open the batch for those that follow
 
 A decision that appends a record to a batch opens it, for as long as the same decision would be made
-again: for records without a key, until the partitioner leaves the partition; for those with a key,
-until `batch.size` is reached. New metadata, a new transaction state, a full buffer or a failure
-closes all open batches, which forces new decisions. Open batches accept only bytes, without
+again: for records without a key, until the partitioner leaves the partition; for records with a
+key, until `batch.size` is reached. New metadata, a new transaction state, a full buffer or a
+failure closes all open batches, which forces new decisions. Open batches accept only bytes, without
 headers, timestamps or explicit partitions; everything else takes the slow path.
 
 Invariant: a batch closes (`limit_bytes` becomes 0) before anything else for its partition is queued

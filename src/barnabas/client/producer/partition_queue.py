@@ -184,8 +184,8 @@ class PartitionQueue:
         self.settling = True
         if batch.base_sequence >= 0:
             # Its sequences become free. The batches in flight behind it also move up: the broker
-            # rejects them under the sequences with which they were sent, and they are retried with
-            # the new ones.
+            # rejects them under the sequences they were sent with, and they are retried with the
+            # new ones.
             for later in (*self.in_flight, *self.waiting):
                 if later.base_sequence >= 0 and later.number > batch.number:
                     moved_up = (later.base_sequence - batch.record_count) % SEQUENCE_LIMIT

@@ -127,7 +127,7 @@ class Sender:
             raise
 
     async def _send_last(self) -> None:
-        """Send the remaining batches as the loop ends; fail and count those left over."""
+        """Send the remaining batches as the loop ends; fail and count any left over."""
         accumulator = self._accumulator
         acknowledged = accumulator.statistics.acknowledged_records
         owed = acknowledged + sum(batch.record_count for batch in accumulator.unfinished_batches)
@@ -150,8 +150,8 @@ class Sender:
             now_ms = self._clock.monotonic_ms()
             expired = self._accumulator.expire(now_ms)
             if expired:
-                # Log a single line, however many records expire together: each record's error
-                # describes its own batch.
+                # Log a single line, no matter how many records expire together: each record's error
+                # describes its batch.
                 _log.warning("%s", expired[0].error)
             if self._accumulator.needs_producer_id and not await self._identify():
                 continue

@@ -24,7 +24,7 @@ T = TypeVar("T", bound=type)
 
 
 def documented_by(core: type) -> Callable[[T], T]:
-    """Decorate a class: methods without a docstring inherit that of the same method of `core`.
+    """Decorate a class: a method without a docstring inherits that of the same method in `core`.
 
     Only the `await` in examples is removed.
     """

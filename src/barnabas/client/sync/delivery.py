@@ -58,9 +58,9 @@ class SyncDelivery:
 
         In that thread, the callback may send, wait for results and flush. Its exceptions are only
         logged; SystemExit and the like are raised by the next `flush`, `close` or other waiting
-        call. The callbacks of a partition's records are called in the order of the records; `flush`
-        and `close` wait for them. Raises BufferFull if ten thousand callbacks have been due for
-        `max.block.ms`.
+        call. The callbacks for a partition's records are called in the order of the records;
+        `flush` and `close` wait for them. Raises BufferFull if ten thousand callbacks have been due
+        for `max.block.ms`.
         """
         self._producer.call_when_done(self, arguments.callback(callback, "callback"))
 

@@ -5,7 +5,7 @@
 
 A forked child of `multiprocessing` ends with `os._exit`, which skips atexit; for it,
 multiprocessing's own finalizers are used. Accepted records are flushed within a time limit; a line
-on stderr counts those not acknowledged.
+on stderr counts the unacknowledged ones.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ class SyncProducer(BlockingClient[Producer]):
         return None if together is not None else deliveries
 
     def _chunks(self, records: Iterator[ProducerRecord]) -> Iterator[list[CheckedRecord]]:
-        """Yield the checked records, a megabyte at a time, including those before an error."""
+        """Yield the checked records, a megabyte at a time, including the ones before an error."""
         checked: list[CheckedRecord] = []
         size_bytes = 0
         for record in records:
@@ -208,7 +208,7 @@ class SyncProducer(BlockingClient[Producer]):
         return self._thread.run(self._client.available_partitions_for(topic))
 
     def flush(self, timeout_ms: float | None = None) -> None:
-        """Wait for the outcomes of everything sent so far, and for its callbacks.
+        """Wait for the outcomes of all records sent so far, and for their callbacks.
 
         Arguments and errors are as for `Producer.flush`; the time limit excludes the callbacks. A
         callback may call this, but then it waits for no callbacks.

@@ -311,7 +311,7 @@ class _Others:
 
 
 def _end(query: StreamingQuery) -> None:
-    """Stop the query. This interrupts the current batch; the next run repeats it."""
+    """Stop the query, interrupting the current batch; the next run repeats it."""
     # Py4J would log the intended interruption as an error, with a stack trace.
     logging.getLogger("py4j").disabled = True
     query.stop()

@@ -20,7 +20,7 @@ from barnabas_pipeline.texts import text_of, texts
 
 
 class Tried(NamedTuple):
-    """A record's number in the file, and its content as `values` returns it."""
+    """A record's number in the file, and its content, as returned by `values`."""
 
     number: int
     values: dict[str, object]

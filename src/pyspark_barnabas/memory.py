@@ -25,7 +25,7 @@ _MMAP_BYTES = 32 * 1024 * 1024  # the most that glibc accepts
 
 
 def keep_freed_memory() -> None:
-    """Configure this process's allocator, provided that it is glibc's."""
+    """Configure this process's allocator if it is glibc's."""
     if sys.platform == "linux":
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
         if mallopt is not None:

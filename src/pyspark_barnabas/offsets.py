@@ -139,8 +139,8 @@ def split(
         parts = 1
         if max_records:
             parts = -(-each.size // max_records)
-        # As in Spark's connector, split ranges only if there are fewer than requested, in
-        # proportion to their sizes.
+        # As in Spark's connector, split ranges in proportion to their sizes, and only if there are
+        # fewer than requested.
         if min_partitions and len(ranges) < min_partitions:
             parts = max(parts, round(min_partitions * each.size / total))
         pieces.extend(_cut(each, min(parts, each.size)))

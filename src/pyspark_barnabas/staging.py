@@ -116,8 +116,7 @@ async def copy(
             await _copy(producer, place, found, wanted[place])
             if not wanted[place]:
                 del wanted[place]
-                # Nothing more is wanted from this partition; further fetches would delay the
-                # others.
+                # This partition is finished; fetching more from it would delay the others.
                 consumer.pause(place)
 
 

@@ -31,7 +31,7 @@ class Token(NamedTuple):
 
     @classmethod
     def of(cls, offset: int, metadata: str) -> Token:
-        """Return the token of a committed offset. Raises `CorruptData` if no query committed it."""
+        """Return the token in a committed offset. Raises `CorruptData` if no query committed it."""
         try:
             fields: dict[str, Any] = json.loads(metadata)
             return cls(str(fields["query"]), offset - 1, int(fields["rows"]))

@@ -176,7 +176,7 @@ def partitions(given: Iterable[object], argument: str = "topic_partitions") -> l
 
 
 def by_partition(value: object, argument: str) -> dict[TopicPartition, object]:
-    """Return the mapping with its keys checked; its values are not."""
+    """Return the mapping after checking its keys, but not its values."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{argument}: must be a mapping of TopicPartition, not {_kind(value)}")
     return {topic_partition(name, argument): each for name, each in value.items()}

@@ -48,9 +48,9 @@ class OffsetFinder:
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
         """Return each partition's first offset with a record at or after the timestamp.
 
-        `timestamps`: ms since the epoch, or LATEST, EARLIEST or MAX_TIMESTAMP. If any partition
-        remains without an offset, its KafkaError or Unreachable is raised, after `timeout_ms` at
-        most.
+        `timestamps`: ms since the epoch, or LATEST, EARLIEST or MAX_TIMESTAMP. Raises the
+        KafkaError or Unreachable of any partition left without an offset, after at most
+        `timeout_ms`.
         """
         found: dict[TopicPartition, OffsetAndTimestamp] = {}
 

@@ -213,7 +213,7 @@ class Group:
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
         """Return whether a client with these protocols can join.
 
-        All members must have one in common.
+        All members must have a protocol in common.
         """
         # The first member determines the protocol type.
         if self.state is GroupState.EMPTY:

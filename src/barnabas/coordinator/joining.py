@@ -2,7 +2,7 @@
 
 no member id, no instance id    version 4+ gets an id and has to rejoin with it (KIP-394)
 no member id, instance id       a static member, new, or returning to its old place (KIP-345)
-a pending member id             rejoins, and is now a member
+a pending member id             rejoins, and becomes a member
 a known member id               rejoins, possibly with another subscription
 """
 

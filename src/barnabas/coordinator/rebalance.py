@@ -154,7 +154,7 @@ def _complete(turn: Turn, group: Group) -> None:
     if leader.joining is None:
         joined = next((one for one in group.members.values() if one.joining), None)
         if joined is None:
-            # Only absent static members are left; the expiry of their sessions ends the rebalance.
+            # Only absent static members are left; the rebalance ends when their sessions expire.
             turn.timers.set(group.timer, turn.now_ms + group.rebalance_timeout_ms)
             return
         group.leader_id = joined.member_id

@@ -398,7 +398,7 @@ class Transactions:
         producer_id: int = NO_PRODUCER_ID,
         high_watermark: int = ALL_REPLICATED,
     ) -> None:
-        """Apply a record from the log. Only this changes hard state. Raises CorruptData."""
+        """Apply a record from the log; nothing else changes hard state. Raises CorruptData."""
         key, value = record
         assert isinstance(key, TransactionKey)
         name = key.transactional_id

@@ -65,7 +65,7 @@ _NEWEST_MAGIC = 2
 _UNBOUNDED_MS = 9223372036854775807
 _PRODUCERS_CODEC = -1
 
-_WALKED_AT_ONCE = 4096  # records, about two milliseconds
+_WALKED_AT_ONCE = 4096  # records: about two milliseconds' work
 _INLINE_BYTES = 64 * 1024  # compressed on the event loop: two thread switches cost more
 _INLINE_PLAIN_BYTES = 1024 * 1024  # decompressed on the event loop, which is ten times faster
 
@@ -253,7 +253,7 @@ def _refuse(records: memoryview, header: BatchHeader) -> None:
 def _is_cut(records: memoryview) -> bool:
     """Return whether the batch is truncated, checking in Kafka's order.
 
-    Clients get INVALID_RECORD for such a batch, but CORRUPT_MESSAGE for an impossible length.
+    The error is INVALID_RECORD for such a batch, but CORRUPT_MESSAGE for an impossible length.
     """
     if len(records) < LOG_OVERHEAD_BYTES:
         return True

@@ -479,7 +479,8 @@ class Log:
     def settle(self) -> None:
         """Before a write, complete the last truncation on disk and find the producers.
 
-        An OSError fails the log, unless no descriptor was left: the next write then tries again.
+        An OSError fails the log, unless no descriptor was left; in that case, the next write tries
+        again.
         """
         self.health.check(self.directory)
         if self.truncation.unsettled is not None:

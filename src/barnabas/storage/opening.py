@@ -145,8 +145,8 @@ class Opening:
         path = self._directory.path_of(name)
         log = open_log(self._files, path, name, self._config, start)
         if not 0 <= log.gaps.end <= log.log_end_offset:
-            # Kafka has written to this log: there may be gaps up to its end. Later records have
-            # none.
+            # Kafka has written to this log: there may be gaps up to its end, but not among later
+            # records.
             log.flush()
             log.gaps.note(log.log_end_offset)
         return log

@@ -70,7 +70,7 @@ class ProducerState:
         return True
 
     def take_over(self, other: ProducerState) -> None:
-        """Adopt the producers of a log with the same batches, which this log replaces."""
+        """Adopt the producers of a log with the same batches, replaced by this log."""
         self.producers, self.batches_end = other.producers, other.batches_end
         if len(self.producers):
             # do not skip the next snapshot: the last one may lack producers

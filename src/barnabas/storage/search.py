@@ -112,7 +112,7 @@ def _found(record: Record, batch: Located) -> Found:
 
 
 def _records(segment: Segment, batch: Located) -> list[Record]:
-    """Return the batch's records, including control records, which have offsets and times too."""
+    """Return the batch's records, including control records, which also have offsets and times."""
     raw = segment.read_batch(batch.position, batch.header.size_bytes)
     if len(raw) < batch.header.size_bytes:
         raise CorruptData(f"{segment.path('.log')} ends inside the batch at {batch.position}")

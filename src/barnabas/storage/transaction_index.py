@@ -70,7 +70,7 @@ class AbortedIndex(EntryFile):
         self.add(_ENTRY.pack(_VERSION, *aborted))
 
     def entries(self, first: int, count: int) -> list[Aborted]:
-        """Return up to `count` entries from `first` on. Raises CorruptData if one is damaged."""
+        """Return up to `count` entries from `first` on. Raises CorruptData if any is damaged."""
         found = []
         for version, *fields in _ENTRY.iter_unpack(self.raw(first, min(count, self.count - first))):
             # Kafka has never written another version.

@@ -1,7 +1,7 @@
 """Parses access log lines in a user's own formats, which are tried before the catalogue.
 
 A line that matches one of these formats, but has impossible values, is left to the catalogue. If no
-format in the catalogue fits it either, it is rejected for these values.
+format in the catalogue fits it either, the line is rejected for these values.
 """
 
 from __future__ import annotations

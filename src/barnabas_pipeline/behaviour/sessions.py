@@ -102,7 +102,7 @@ def join(parts: pl.DataFrame) -> pl.DataFrame:
 def derive(sessions: pl.DataFrame, newest_s: int) -> pl.DataFrame:
     """Add the columns in `DERIVED` to sessions that `join` returned.
 
-    `newest_s`: the time of the newest hit of all, in seconds since the epoch, which decides `open`.
+    `newest_s`: the time of the newest hit overall, in seconds since the epoch; it decides `open`.
     """
     end_s = pl.col("end").dt.epoch("s")
     steady = _steady_visitors(sessions).with_columns(pl.lit(True).alias("_steady"))

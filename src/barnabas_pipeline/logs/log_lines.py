@@ -123,7 +123,7 @@ def _texts(lines: pl.DataFrame, patterns: Sequence[tuple[Format, Pattern]]) -> p
     for each, pattern in _busiest_first(left["head"], patterns):
         if not left.height:
             break
-        # A search for a match is several times as fast as the extraction of its groups.
+        # Searching for a match is several times as fast as extracting its groups.
         is_ours = left["head"].str.contains(pattern.regex)
         if is_ours.any():
             found.append(_fitting(left.filter(is_ours), each, pattern))

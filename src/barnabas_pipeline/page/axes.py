@@ -1,4 +1,4 @@
-"""Computes axes for the pictures: round numbers, and round times of day."""
+"""Computes axes for the pictures, at round numbers and round times of day."""
 
 from __future__ import annotations
 

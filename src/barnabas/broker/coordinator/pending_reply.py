@@ -50,8 +50,8 @@ _TOO_LARGE = (MessageTooLarge, RecordListTooLarge, InvalidFetchSize)
 def as_coordinator(error: KafkaError, *, is_of_offsets: bool = False) -> KafkaError:
     """Translate an error of the internal topic's partition to a coordinator error.
 
-    `is_of_offsets` is True for an offset commit, the only request for which "too large" makes sense
-    to a client.
+    `is_of_offsets` is True for an offset commit, the only request whose client can act on "too
+    large".
     """
     # The client backs off and retries at the same coordinator.
     if isinstance(error, _UNAVAILABLE):

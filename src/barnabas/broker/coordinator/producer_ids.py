@@ -29,7 +29,7 @@ class ProducerIds:
         self._taking: asyncio.Task[None] | None = None
 
     def next(self) -> int | None:
-        """Return the next id of the current block, or None if a new block is needed."""
+        """Return the next id in the current block, or None if a new block is needed."""
         if self._next >= self._end:
             return None
         producer_id = self._next

@@ -86,7 +86,7 @@ class ShardContext(NamedTuple):
     codec: int
     """The compression codec of the records that shards write."""
     timeout_ms: int
-    """The longest time that a response waits for the high watermark."""
+    """How long a response may wait for the high watermark."""
     load_bytes: int
     """The bytes per read when a partition is loaded."""
     send_markers: Callable[[Shard[Any], Markers], None]

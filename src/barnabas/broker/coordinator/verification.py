@@ -114,7 +114,7 @@ class Verification:
         return machine.verify(*batch, [topic_partition])[topic_partition]
 
     async def verify(self, batches: Iterable[Unverified]) -> None:
-        """Ask the coordinator about these batches; `check_open` uses the response later."""
+        """Ask the coordinator about these batches, and store the response for `check_open`."""
         wanted = self.unverified_batches(batches)
         if wanted and self._verifier is not None:
             await self._verifier.verify(wanted)

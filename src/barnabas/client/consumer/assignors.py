@@ -52,7 +52,7 @@ def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> G
 
 
 def assign_roundrobin(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
-    """Deal all partitions of all topics in turn, skipping unsubscribed members (AS-3)."""
+    """Deal out all partitions of all topics, skipping unsubscribed members (AS-3)."""
     partitions = [
         partition
         for topic in sorted(topics)

@@ -78,7 +78,7 @@ async def fetch_committed(
     *,
     require_stable: bool = False,
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return the group's offsets for these partitions, or all, omitting those without one.
+    """Return the group's offsets for these partitions, or for all; omit partitions without one.
 
     Makes one attempt. Raises Unreachable or the first KafkaError, such as the retriable
     UnstableOffsetCommit.

@@ -109,7 +109,7 @@ class Fetcher:
                 self._follow(state)
 
     def send_fetches(self, *, ahead: bool = False) -> None:
-        """Send a fetch to each broker whose partitions need data and that has none in flight.
+        """Send a fetch to each broker without one in flight whose partitions need data.
 
         With `ahead`, only records known to exist are fetched. A broker holds requests for future
         records, which would delay the partitions that the user reads next.

@@ -258,7 +258,7 @@ class Group:
         return True
 
     async def _take(self, assigned: Sequence[TopicPartition]) -> None:
-        """Read the partitions of an eager assignment; all others were revoked before the join."""
+        """Read the partitions of an eager assignment; the rest were revoked before the join."""
         self._read_as = self._membership.metadata
         self._assignment.replace(assigned)
         self._cluster.metadata.track(name.topic for name in assigned)

@@ -33,7 +33,7 @@ COMMITTED: Final = "committed"  # start at the group's offset, otherwise by auto
 
 
 class _Sought(NamedTuple):
-    """A partition being looked up; its response is valid only if the generation has not changed."""
+    """A partition being looked up; its response is valid only while the generation is unchanged."""
 
     state: AssignedPartition
     generation: int
@@ -224,8 +224,8 @@ class Positions:
     async def find(self, states: Sequence[AssignedPartition]) -> None:
         """Set the positions to the group's offsets, or by each partition's rule.
 
-        If any partition remains without a position, its error is raised, after
-        `default.api.timeout.ms` at most.
+        Raises the error of any partition left without a position, after at most
+        `default.api.timeout.ms`.
         """
         await self._go_to_committed([state for state in states if state.reset == COMMITTED])
         # Partitions without a committed offset follow auto.offset.reset.

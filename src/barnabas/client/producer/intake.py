@@ -249,7 +249,7 @@ class Intake:
         """Return the record to send, with copies of mutable fields (PR-1); callable in any thread.
 
         Calls interceptors and serializers. Raises the errors of `send` if the record cannot be
-        sent, now or ever.
+        sent, now or later.
         """
         self.check_open()
         if self.preparation is not None and isinstance(record, ProducerRecord):

@@ -176,7 +176,8 @@ class Sender:
             await self._wake.wait()
             return False
         if accumulator.in_flight_count or not accumulator.unfinished_batches:
-            # Responses in transit belong to the old identity; without records, none is needed.
+            # Responses in transit belong to the old identity; without records, no new one is
+            # needed.
             await self._wake.wait()
             return False
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)

@@ -3,8 +3,8 @@
     user's thread: poll() -> waits ---- listener ---- waits -> records
     loop thread:            work -> call, await it ^ -> work
 
-A listener may therefore use its consumer, as in Kafka's client; on the loop's own thread, it would
-wait for itself forever.
+A listener may therefore use its consumer, as in Kafka's client; on the loop's thread, it would wait
+for itself forever.
 """
 
 from __future__ import annotations

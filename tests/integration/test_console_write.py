@@ -25,8 +25,8 @@ from barnabas.security.acl_binding import (
 )
 from barnabas.testing import Broker
 from barnabas.types import TopicPartition
-from tests.kit.processes.web_console import Answer, WebConsole, web_console
-from tests.kit.shapes import misfits
+from tests.kit.console_actions import apply, error_of, make, preview
+from tests.kit.processes.web_console import WebConsole, web_console
 
 CREATE = {"topic": "wanted", "partitions": 2, "replication_factor": 1}
 
@@ -53,33 +53,6 @@ def admin(broker: Broker) -> Iterator[SyncAdmin]:
 def console(broker: Broker) -> Iterator[WebConsole]:
     with web_console(broker.bootstrap_servers, "--write") as running:
         yield running
-
-
-def preview(console: WebConsole, name: str, **fields: Any) -> shapes.ActionPreview:
-    answer = console.post(f"/api/actions/{name}/preview", fields)
-    assert answer.status == 200, answer
-    assert list(misfits(answer.json, shapes.ActionPreview)) == []
-    found: shapes.ActionPreview = answer.json
-    return found
-
-
-def apply(console: WebConsole, name: str, token: str) -> Answer:
-    return console.post(f"/api/actions/{name}/apply", {"token": token})
-
-
-def make(console: WebConsole, name: str, **fields: Any) -> list[tuple[Any, ...]]:
-    """Preview and apply; return the changes."""
-    found = preview(console, name, **fields)
-    answer = apply(console, name, found["token"])
-    assert answer.status == 200, answer
-    assert list(misfits(answer.json, shapes.ActionResult)) == []
-    return [(each["what"], each["before"], each["after"]) for each in found["changes"]]
-
-
-def error_of(answer: Answer, status: int) -> str:
-    assert (answer.status, list(misfits(answer.json, shapes.Problem))) == (status, [])
-    text: str = answer.json["error"]
-    return text
 
 
 def test_a_topic_is_created_grows_and_is_deleted(console: WebConsole, admin: SyncAdmin) -> None:

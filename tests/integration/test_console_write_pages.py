@@ -32,7 +32,9 @@ DARK_CARD = "rgb(28, 33, 41)"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with barnabas.Cluster(3, config={"auto.leader.rebalance.enable": "false"}) as running:
+    # A follower fetches one large record at a time, so a throttle applies from the second one.
+    config = {"auto.leader.rebalance.enable": "false", "replica.fetch.max.bytes": "10000"}
+    with barnabas.Cluster(3, config=config) as running:
         with SyncAdmin(running.bootstrap_servers) as admin:
             orders = NewTopic("orders", assignment={0: [1, 2, 3], 1: [2, 3, 1]})
             admin.create_topics([orders, NewTopic("doomed", 1)])
@@ -165,6 +167,42 @@ def test_preferred_leaders_are_elected(
     assert leaders() == [1, 2]
 
 
+def test_a_reassignment_is_started_shown_and_cancelled(
+    browser: Browser, address: str, admin: SyncAdmin, cluster: Cluster
+) -> None:
+    admin.create_topics([NewTopic("moving", assignment={0: [1], 1: [1]})])
+    with SyncProducer(cluster.bootstrap_servers) as producer:
+        for _ in range(4):
+            producer.send("moving", b"x" * 50_000, partition=0)
+    with opened(browser, is_refused=True) as page:  # the console may not have seen the topic yet
+        page.goto(address + "#/topics/moving")
+        dialog = open_dialog(page, "Reassign partitions")
+        dialog.get_by_label("Brokers", exact=True).fill("2,2")
+        page.keyboard.press("Enter")
+        dialog.get_by_role("alert").filter(has_text="Duplicate broker ids").wait_for()
+        dialog.get_by_label("Brokers", exact=True).fill("2")
+        dialog.get_by_label("Partition", exact=True).fill("0")
+        dialog.get_by_label("Throttle").fill("1")
+        ((what, before, after), throttle) = preview(dialog)
+        assert (what, before) == ("moving-0", "1")
+        assert re.fullmatch(r"2\s+adds 2, removes 1; copies 20[\d,]+ bytes", after)
+        assert throttle == ["throttle of brokers 1,2", "none", "1 byte/s"]
+        apply(dialog, "The reassignment of 1 partition was started.")
+        moves = page.get_by_role("table", name="Partitions that are being reassigned")
+        row = moves.get_by_role("row").nth(1)
+        row.wait_for()
+        assert row.inner_text().split() == ["0", "2", "1", "2"]
+        dialog = open_dialog(page, "Cancel a reassignment")
+        assert preview(dialog) == [["moving-0", "2,1 (adds 2, removes 1)", "1"]]
+        apply(dialog, "The reassignment of 1 partition was cancelled.")
+        moves.wait_for(state="detached")
+        dialog = open_dialog(page, "Clear throttles")
+        rows = preview(dialog)
+        assert ["leader.replication.throttled.rate of broker 1", "1", "deleted"] in rows
+        apply(dialog, "The throttles were cleared.")
+    assert admin.describe_topics(["moving"])[0].partitions[0].replicas == (1,)
+
+
 def test_a_record_is_produced(browser: Browser, address: str, cluster: Cluster) -> None:
     with opened(browser) as page:
         page.goto(address + "#/topics/orders")
@@ -272,8 +310,15 @@ def _is_focused(element: Locator) -> bool:
     return found
 
 
+def _list_replicas(page: Page, text: str) -> None:
+    page.get_by_label("New replicas").select_option("typed")
+    page.get_by_label("Replicas", exact=True).fill(text)
+    page.get_by_label("Throttle").fill("1000000")
+
+
 OPENERS: dict[str, Callable[[Page], Any]] = {
     "Create a topic": lambda page: page.get_by_label("Name").fill("n" * 200),
+    "Reassign partitions": lambda page: _list_replicas(page, "0: 3,2,1\n1: 1,3,2"),
     "Produce a record": lambda page: page.get_by_label("Value", exact=True).fill("v" * 500),
 }
 

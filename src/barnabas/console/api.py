@@ -153,13 +153,16 @@ class Api:
             TopicPartition(topic.name, each.partition): each.replicas
             for each in topic.partitions[:_MOST_ENDS]
         }
-        configs, ends = await asyncio.gather(
-            self._details.topic_configs(topic.name), self._details.replica_ends(asked)
+        configs, ends, moves = await asyncio.gather(
+            self._details.topic_configs(topic.name),
+            self._details.replica_ends(asked),
+            self._details.moves(topic.name),
         )
         return json_response(
             TopicPage(
                 topic=topic_row(topic, self._sources),
                 partitions=partition_rows(topic, self._sources, ends),
+                moves=moves,
                 configs=configs,
                 groups=readers_of(topic.name, known.groups.lags.values()),
                 events=known.events.latest(EventFilter(topic=topic.name), _PAGE_EVENTS),

@@ -19,14 +19,16 @@ from barnabas.client.admin.configs import (
     ConfigEntry,
     ConfigResource,
 )
+from barnabas.client.admin.partition_admin import Reassignment
 from barnabas.console.problem import FAILURES, reason_of
-from barnabas.console.shapes import AclRow, ConfigRow, Security, UserRow
+from barnabas.console.shapes import AclRow, ConfigRow, Move, Security, UserRow
 from barnabas.console.topics import Ends
 from barnabas.errors import ClusterAuthorizationFailed
 from barnabas.security.acl_binding import AclBinding, PermissionType, pascal_name
 from barnabas.types import TopicPartition
 
 _KEPT_S: Final = 10.0
+_MOVES_KEPT_S: Final = 1.0
 _MOST_KEPT: Final = 50
 _PATIENCE_S: Final = 2.0
 
@@ -73,6 +75,19 @@ class Details:
         except FAILURES:
             return {}
 
+    async def moves(self, topic: str) -> list[Move] | None:
+        """Return a topic's reassignments, or None if the controller does not answer in time."""
+
+        async def ask() -> Mapping[TopicPartition, Reassignment]:
+            return await self._admin.list_partition_reassignments()
+
+        try:
+            # One answer serves the pages of all topics.
+            found = await self._kept("moves", ask, _MOVES_KEPT_S)
+        except FAILURES:
+            return None
+        return [move_row(name, each) for name, each in found.items() if name.topic == topic]
+
     async def security(self) -> Security:
         """Return the access rules and the users, or why they cannot be shown."""
         acls: list[AclRow] = []
@@ -94,11 +109,13 @@ class Details:
     async def _users(self) -> list[UserRow]:
         return user_rows(await self._admin.describe_user_scram_credentials())
 
-    async def _kept(self, key: object, ask: Callable[[], Awaitable[Any]]) -> Any:
+    async def _kept(
+        self, key: object, ask: Callable[[], Awaitable[Any]], kept_s: float = _KEPT_S
+    ) -> Any:
         """Return the cached answer, or query again if it is more than a few seconds old."""
         now_s = time.monotonic()
         kept = self._answers.get(key)
-        if kept is not None and now_s - kept.at_s < _KEPT_S:
+        if kept is not None and now_s - kept.at_s < kept_s:
             return kept.value
         async with asyncio.timeout(_PATIENCE_S):
             value = await ask()
@@ -107,6 +124,16 @@ class Details:
         while len(self._answers) > _MOST_KEPT:
             del self._answers[next(iter(self._answers))]
         return value
+
+
+def move_row(name: TopicPartition, moving: Reassignment) -> Move:
+    """Return the row of a partition that is being reassigned."""
+    return Move(
+        partition=name.partition,
+        adding=list(moving.adding),
+        removing=list(moving.removing),
+        replicas=[each for each in moving.replicas if each not in moving.removing],
+    )
 
 
 def _reason(error: Exception) -> str:

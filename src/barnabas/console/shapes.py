@@ -198,11 +198,23 @@ class PartitionRow(TypedDict):
     records_in: float | None
 
 
+class Move(TypedDict):
+    """A partition that is being reassigned."""
+
+    partition: int
+    adding: list[int]
+    removing: list[int]
+    replicas: list[int]
+    """Those that it will have."""
+
+
 class TopicPage(TypedDict):
     """`/api/topics/{name}`."""
 
     topic: TopicRow
     partitions: list[PartitionRow]
+    moves: list[Move] | None
+    """None: the controller has not answered in time, or it denied the request."""
     configs: list[ConfigRow] | None
     """None: no broker has answered in time, or it denied the request."""
     groups: list[str]
@@ -424,6 +436,8 @@ class ActionChange(TypedDict):
     """None if it does not exist yet."""
     after: str | None
     """None if it will no longer exist."""
+    about: str
+    """Further facts, such as how many bytes are copied; "" if there are none."""
 
 
 class ActionPreview(TypedDict):

@@ -10,7 +10,9 @@ from barnabas.console.writing.form import Form
 from barnabas.console.writing.group_actions import ResetOffsets
 from barnabas.console.writing.leader_actions import ElectLeaders
 from barnabas.console.writing.plan import Action
+from barnabas.console.writing.reassign_actions import CancelReassignment, ReassignPartitions
 from barnabas.console.writing.record_actions import DeleteRecords, ProduceRecord
+from barnabas.console.writing.throttle_actions import ClearThrottles
 from barnabas.console.writing.topic_actions import AddPartitions, CreateTopic, DeleteTopic
 
 ACTIONS: Final[Mapping[str, Callable[[Form], Action]]] = {
@@ -20,6 +22,9 @@ ACTIONS: Final[Mapping[str, Callable[[Form], Action]]] = {
     AlterConfigs.name: AlterConfigs.parse,
     ResetOffsets.name: ResetOffsets.parse,
     ElectLeaders.name: ElectLeaders.parse,
+    ReassignPartitions.name: ReassignPartitions.parse,
+    CancelReassignment.name: CancelReassignment.parse,
+    ClearThrottles.name: ClearThrottles.parse,
     ProduceRecord.name: ProduceRecord.parse,
     DeleteRecords.name: DeleteRecords.parse,
 }

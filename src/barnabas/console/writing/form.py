@@ -78,6 +78,10 @@ class Form:
             found.append(_text(each, where, 4 * MOST_CHARACTERS))
         return list(dict.fromkeys(found))
 
+    def wholes(self, name: str, *, least: int, most: int) -> list[int]:
+        """Return a list of whole numbers; empty if the field is missing."""
+        return [_whole(each, self._where + name, least, most) for each in self._items(name)]
+
     def form(self, name: str) -> Form:
         """Return an object as a form of its own."""
         value = self._take(name, None)

@@ -19,6 +19,13 @@ class Change(NamedTuple):
     what: str
     before: str | None
     after: str | None
+    about: str = ""
+    """Further facts; they may differ between the preview and the change."""
+
+    @property
+    def effect(self) -> tuple[str, str | None, str | None]:
+        """Everything but the further facts."""
+        return self.what, self.before, self.after
 
 
 class Plan(NamedTuple):
@@ -35,7 +42,7 @@ class Plan(NamedTuple):
 
     def canonical(self) -> bytes:
         """Return the bytes that are the same for two plans with the same effect."""
-        value = [self.title, [list(change) for change in self.changes], self.basis]
+        value = [self.title, [list(change.effect) for change in self.changes], self.basis]
         return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 

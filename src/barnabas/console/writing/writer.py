@@ -224,7 +224,8 @@ def _failure(action: Action, error: Exception, *, began: bool) -> WebProblem:
 
 def _rows(plan: Plan) -> list[ActionChange]:
     return [
-        ActionChange(what=each.what, before=each.before, after=each.after) for each in plan.changes
+        ActionChange(what=each.what, before=each.before, after=each.after, about=each.about)
+        for each in plan.changes
     ]
 
 
@@ -235,10 +236,10 @@ def _difference(before: Plan, now: Plan) -> str:
     parts = []
     for what in dict.fromkeys([*old, *new]):
         was, is_now = old.get(what), new.get(what)
-        if was == is_now:
-            continue
         if was is None or is_now is None:
             parts.append(f"{what} {'was not' if was is None else 'is no longer'} to be changed")
+        elif was.effect == is_now.effect:
+            continue
         elif was.before != is_now.before:
             parts.append(f"{what} was {_value(was.before)} and is now {_value(is_now.before)}")
         else:

@@ -33,6 +33,9 @@ const changes = (topic) => [
   ["add-partitions", { topic }],
   ["alter-configs", { of: "topic", topic }],
   ["elect-leaders", { of: "topic", topic }],
+  ["reassign-partitions", { topic }],
+  ["cancel-reassignment", { topic }],
+  ["clear-throttles", { topic }],
   ["delete-records", { topic }],
   ["delete-topic", { topic }],
 ];
@@ -41,6 +44,10 @@ function Details({ name, data }) {
   return html`
     <${Keys} figures=${figures(data.topic)} />
     <div class="cards">
+      ${data.moves?.length > 0 &&
+      html`<${Card} title="Reassignment" note="The new replicas copy the log; when all of them are in sync, the old ones are removed">
+        <${Table} caption="Partitions that are being reassigned" columns=${MOVES} rows=${data.moves} keyOf=${(row) => row.partition} />
+      <//>`}
       <${Card} title="Partitions" note=${ABOUT}>
         <${Table} caption="Partitions" columns=${columns(name)} rows=${data.partitions} keyOf=${(row) => row.partition} />
       <//>
@@ -86,6 +93,15 @@ function figures(topic) {
     { value: html`<${Known} value=${topic.records_in} as=${format.rate} unknown="Not measured yet" />`, what: "records in" },
   ];
 }
+
+const brokersText = (ids) => (ids.length ? ids.join(", ") : "none");
+
+const MOVES = [
+  { title: "Partition", cell: (row) => row.partition },
+  { title: "Adding", cell: (row) => brokersText(row.adding) },
+  { title: "Removing", cell: (row) => brokersText(row.removing) },
+  { title: "New replicas", about: "In the order of the assignment: the first is the preferred leader", cell: (row) => brokersText(row.replicas) },
+];
 
 function columns(name) {
   const leaderOf = (row) => row.replicas.find((replica) => replica.is_leader);

@@ -105,7 +105,11 @@ function Sentences({ sentences, className = "" }) {
 const COLUMNS = [
   { title: "What", cell: ({ what }) => html`<bdi>${what}</bdi>` },
   { title: "Before", cell: ({ before }) => (before == null ? html`<${Mark}>not there<//>` : html`<code>${before}</code>`) },
-  { title: "After", cell: ({ after }) => (after == null ? html`<${Mark} tone="bad">deleted<//>` : html`<code>${after}</code>`) },
+  {
+    title: "After",
+    cell: ({ after, about }) => html`${after == null ? html`<${Mark} tone="bad">deleted<//>` : html`<code>${after}</code>`}
+      ${about && html`<div class="where">${about}</div>`}`,
+  },
 ];
 
 const FOCUSABLE = "input:enabled, textarea:enabled, select:enabled, button:enabled";

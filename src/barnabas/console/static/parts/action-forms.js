@@ -45,6 +45,24 @@ function configs(text, label) {
   return Object.fromEntries(found);
 }
 
+/** @param {string} text such as "1, 2" @param {string} label @returns {number[]} */
+function brokerIds(text, label) {
+  if (!text.trim()) return [];
+  return text.split(",").map((each) => {
+    const id = whole(each, label);
+    if (id == null) throw new BadField(`${label}: “${text.trim()}” is not a list of broker ids, such as 1,2.`);
+    return id;
+  });
+}
+
+/** @param {string} text lines such as "0: 1,2" @param {string} label */
+function replicasOf(text, label) {
+  return pairs(text, ":", label).map(([partition, brokers]) => ({
+    partition: whole(partition, `${label}, partition`),
+    brokers: brokerIds(brokers, `${label} of partition ${partition}`),
+  }));
+}
+
 const content = (form, text) => (form === "null" ? { form } : { form, text });
 
 const CONTENT_FORMS = [
@@ -124,6 +142,52 @@ export const FORMS = {
   "elect-leaders": {
     button: "Elect preferred leaders",
     title: ({ of, topic }) => `Elect preferred leaders of ${of === "topic" ? topic : of}`,
+    fields: [],
+    body: (values, given) => given,
+  },
+  "reassign-partitions": {
+    button: "Reassign partitions",
+    title: ({ topic }) => `Reassign partitions of ${topic}`,
+    start: { how: "spread" },
+    fields: [
+      {
+        name: "how",
+        label: "New replicas",
+        kind: "choice",
+        choices: [
+          ["spread", "spread over these brokers"],
+          ["typed", "as listed for each partition"],
+        ],
+      },
+      { name: "brokers", label: "Brokers", kind: "text", help: "Their ids, such as 1,2,3", isNeeded: true, isShown: ({ how }) => how === "spread" },
+      { name: "partition", label: "Partition", kind: "number", help: "Empty: all partitions", isShown: ({ how }) => how === "spread" },
+      {
+        name: "replicas",
+        label: "Replicas",
+        kind: "lines",
+        help: "One partition on each line, such as 0: 1,2. The first broker is the preferred leader.",
+        isNeeded: true,
+        isShown: ({ how }) => how === "typed",
+      },
+      { name: "rate", label: "Throttle in bytes per second", kind: "number", help: "For each broker, in and out. Empty: no change to throttles" },
+    ],
+    body: (values, { topic }) => ({
+      topic,
+      ...(values.how === "spread"
+        ? { brokers: brokerIds(values.brokers, "Brokers"), partition: whole(values.partition, "Partition") }
+        : { replicas: replicasOf(values.replicas, "Replicas") }),
+      bytes_per_s: whole(values.rate, "Throttle in bytes per second"),
+    }),
+  },
+  "cancel-reassignment": {
+    button: "Cancel a reassignment",
+    title: ({ topic }) => `Cancel the reassignment of ${topic}`,
+    fields: [{ name: "partition", label: "Partition", kind: "number", help: "Empty: all partitions that are being reassigned" }],
+    body: (values, { topic }) => ({ topic, partition: whole(values.partition, "Partition") }),
+  },
+  "clear-throttles": {
+    button: "Clear throttles",
+    title: ({ topic }) => `Clear the throttles of all brokers and of ${topic}`,
     fields: [],
     body: (values, given) => given,
   },

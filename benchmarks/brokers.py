@@ -98,10 +98,15 @@ def kafka(
 
 
 @contextlib.contextmanager
-def kafka_cluster(directory: Path) -> Iterator[Broker]:
-    """Three Kafkas of 600 MB heap, replication factor 3, min.insync.replicas 2; see `kafka`."""
-    with _kafkas(directory, 3, ("-Xms600m", "-Xmx600m")) as (servers, pids):
-        yield Broker("Kafka", servers, pids[0], (), 3, tuple(pids[1:]))
+def kafka_cluster(
+    directory: Path, count: int = 3, settings: Mapping[str, object] = MappingProxyType({})
+) -> Iterator[Broker]:
+    """Kafkas of 600 MB heap, as many as their replication factor; see `kafka`.
+
+    min.insync.replicas is 2 unless the settings say otherwise.
+    """
+    with _kafkas(directory, count, ("-Xms600m", "-Xmx600m"), settings) as (servers, pids):
+        yield Broker("Kafka", servers, pids[0], (), count, tuple(pids[1:]))
 
 
 @contextlib.contextmanager

@@ -176,13 +176,19 @@ def test_a_group_with_a_hostile_name_and_its_lag(console: WebConsole) -> None:
 def test_transactions_and_security_have_their_shapes(console: WebConsole) -> None:
     assert console.get("/api/transactions", Transactions) == {"transactions": []}
     security: shapes.Security = console.get("/api/security", shapes.Security)
-    assert "authorizer" in security["error"] or security["acls"] == []
+    assert "rules: the brokers have no authorizer and therefore no rules" in security["error"]
+    assert security["acls"] == []
+    path = "/api/security/explain?principal=alice&operation=Read&type=Topic&name=orders"
+    found: shapes.AccessExplanation = console.get(path, shapes.AccessExplanation)
+    assert "the brokers have no authorizer" in found["error"]
+    assert (found["allowed"], found["lines"], found["rule"]) == (None, [], None)
 
 
 @pytest.mark.parametrize(
     ("path", "status", "part"),
     [
         ("/api/topics/nope", 404, "no topic 'nope'"),
+        ("/api/security/explain", 400, "principal: name a user"),
         ("/api/topics/..%2F..%2Fetc", 404, "nothing at"),
         ("/api/topics/orders/messages?limit=0", 400, "limit=0"),
         ("/api/topics/orders/messages?from=yesterday", 400, "from=yesterday"),

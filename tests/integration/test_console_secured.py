@@ -6,11 +6,14 @@ empty page without a reason. Every test fails if the browser reports an error.
 
 from __future__ import annotations
 
+import json
+import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -28,6 +31,7 @@ from barnabas.client.admin.admin import NewTopic
 from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.types import TopicPartition
 from tests.kit.processes.chromium import opened
+from tests.kit.processes.command_line import COMMAND
 from tests.kit.processes.web_console import web_console
 
 if TYPE_CHECKING:
@@ -40,6 +44,11 @@ LACKS = "lacks the permission Describe on the cluster"
 RULE = AclBinding(
     Pattern(ResourceType.TOPIC, "orders"),
     AclEntry("User:viewer", "*", Operation.DESCRIBE, PermissionType.ALLOW),
+)
+HOSTILE = "<img src=x onerror=alert(1)>'\"&\u202e"
+ODD_RULE = AclBinding(
+    Pattern(ResourceType.GROUP, HOSTILE),
+    AclEntry(f"User:{HOSTILE}", "*", Operation.READ, PermissionType.DENY),
 )
 PLACES = ("", "events", "topics", "topics/orders", "groups", "transactions", "brokers", "security")
 
@@ -57,7 +66,7 @@ def settings() -> Iterator[Mapping[str, Any]]:
             admin.alter_group_offsets("readers", {TopicPartition("orders", 0): 3})
             user = UserScramCredentialUpsertion("viewer", PASSWORD, settings["sasl.mechanism"])
             admin.alter_user_scram_credentials([user])
-            admin.create_acls(RULE)
+            admin.create_acls([RULE, ODD_RULE])
         yield settings
 
 
@@ -142,3 +151,50 @@ def test_messages_say_that_they_need_read(viewers: str) -> None:
         urllib.request.urlopen(f"{address}api/topics/orders/messages")
     text = refused.value.read().decode()
     assert (refused.value.code, "lacks the permission Read on the topic" in text) == (403, True)
+
+
+def asked(place: str, query: Mapping[str, str]) -> Any:
+    address = f"{place.removesuffix('#/')}api/security/explain?{urlencode(query)}"
+    with urllib.request.urlopen(address) as response:
+        return json.load(response)
+
+
+@pytest.mark.parametrize("operation", ["Describe", "Write"])
+def test_the_page_explains_like_the_command(
+    settings: Mapping[str, Any], admins: str, tmp_path: Path, operation: str
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("".join(f"{name}={text}\n" for name, text in settings.items()))
+    words = ["--command-config", str(file), "--user", "viewer", "--operation", operation]
+    command = [COMMAND, "acls", "explain", *words, "--topic", "orders", "--host", "10.0.0.7"]
+    said = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    query = {"principal": "viewer", "operation": operation, "type": "Topic", "name": "orders"}
+    found = asked(admins, {**query, "host": "10.0.0.7"})
+    assert found["error"] == ""
+    assert (found["allowed"], found["lines"]) == (
+        operation == "Describe",
+        said.splitlines(),
+    )
+
+
+def test_who_may_not_see_the_rules_is_told_so(viewers: str) -> None:
+    query = {"principal": "alice", "operation": "Read", "type": "Topic", "name": "orders"}
+    found = asked(viewers, query)
+    assert (found["lines"], LACKS in found["error"]) == ([], True)
+
+
+def test_hostile_names_are_shown_as_they_are(browser: Browser, admins: str) -> None:
+    with opened(browser) as page:
+        open_place(page, admins + "security?sort=resource")
+        row = page.get_by_role("row").filter(has_text="<img src=x")
+        row.first.wait_for()
+        assert row.first.inner_text().count(HOSTILE) == 2
+        page.get_by_label("User", exact=True).fill(f"User:{HOSTILE}")
+        page.get_by_label("Type of resource").select_option("Group")
+        page.get_by_label("Operation").select_option("Read")
+        page.get_by_label("Name of the resource").fill(HOSTILE)
+        page.get_by_role("button", name="Explain").click()
+        page.get_by_text(f"Rule: deny User:{HOSTILE} Read on group {HOSTILE}").wait_for()
+        page.locator("code.command", has_text="barnabas acls delete").wait_for()
+        page.reload()  # the question is part of the address
+        page.get_by_text(f"Denied: User:{HOSTILE}, Read on group {HOSTILE}").wait_for()

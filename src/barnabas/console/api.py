@@ -34,6 +34,8 @@ from barnabas.console.message_reader import MessageReader, Wanted, unknown_topic
 from barnabas.console.overview import AnswerCache, overview
 from barnabas.console.problem import WebProblem
 from barnabas.console.query import choice, flag, number, paging, text, whole
+from barnabas.console.security import SORTS as ACL_SORTS
+from barnabas.console.security import access_of
 from barnabas.console.shapes import BrokerPage, GroupPage, TopicPage
 from barnabas.console.topics import SORTS as TOPIC_SORTS
 from barnabas.console.topics import Sources, partition_rows, topic_list, topic_row
@@ -260,9 +262,14 @@ class Api:
             raise WebProblem(502, f"transactions: {look.error}")
         return json_response({"transactions": transaction_rows(look, self._watch.now_ms())})
 
-    async def security(self, _: Request) -> Response:
+    async def security(self, request: Request) -> Response:
         """Answer `/api/security`."""
-        return json_response(await self._details.security())
+        wanted = paging(request.query_params, ACL_SORTS)
+        return json_response(await self._details.security(wanted))
+
+    async def explain(self, request: Request) -> Response:
+        """Answer `/api/security/explain`."""
+        return json_response(await self._details.explain(access_of(request.query_params)))
 
 
 def _event_filter(request: Request) -> EventFilter:

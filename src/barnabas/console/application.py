@@ -58,6 +58,7 @@ def application(
         "/api/groups/{id:path}": api.group,
         "/api/transactions": api.transactions,
         "/api/security": api.security,
+        "/api/security/explain": api.explain,
         "/api/actions": _no_actions if writer is None else writer.state,
         "/": index,
         "/static/{name:path}": file,

@@ -20,11 +20,19 @@ from barnabas.client.admin.configs import (
     ConfigResource,
 )
 from barnabas.client.admin.partition_admin import Reassignment
-from barnabas.console.problem import FAILURES, reason_of
-from barnabas.console.shapes import AclRow, ConfigRow, Move, Security, UserRow
+from barnabas.console.problem import FAILURES
+from barnabas.console.query import Paging
+from barnabas.console.security import (
+    explanation,
+    rules_about,
+    security_page,
+    unexplained,
+    why_hidden,
+)
+from barnabas.console.shapes import AccessExplanation, ConfigRow, Move, Security
 from barnabas.console.topics import Ends
-from barnabas.errors import ClusterAuthorizationFailed
-from barnabas.security.acl_binding import AclBinding, PermissionType, pascal_name
+from barnabas.security.acl_binding import AclBinding
+from barnabas.security.acl_explanation import Access
 from barnabas.types import TopicPartition
 
 _KEPT_S: Final = 10.0
@@ -88,26 +96,29 @@ class Details:
             return None
         return [move_row(name, each) for name, each in found.items() if name.topic == topic]
 
-    async def security(self) -> Security:
+    async def security(self, wanted: Paging) -> Security:
         """Return the access rules and the users, or why they cannot be shown."""
-        acls: list[AclRow] = []
-        users: list[UserRow] = []
+        acls: list[AclBinding] = []
+        users: dict[str, list[str]] = {}
         errors: list[str] = []
         try:
-            acls = await self._kept("acls", self._acls)
+            acls = await self._kept("acls", self._admin.describe_acls)
         except FAILURES as error:
-            errors.append(f"rules: {_reason(error)}")
+            errors.append(f"rules: {why_hidden(error)}")
         try:
-            users = await self._kept("users", self._users)
+            users = await self._kept("users", self._admin.describe_user_scram_credentials)
         except FAILURES as error:
-            errors.append(f"users: {_reason(error)}")
-        return Security(error="; ".join(errors), acls=acls, users=users)
+            errors.append(f"users: {why_hidden(error)}")
+        return security_page(acls, users, wanted, "; ".join(errors))
 
-    async def _acls(self) -> list[AclRow]:
-        return acl_rows(await self._admin.describe_acls())
-
-    async def _users(self) -> list[UserRow]:
-        return user_rows(await self._admin.describe_user_scram_credentials())
+    async def explain(self, access: Access) -> AccessExplanation:
+        """Return whether the rules allow a request, or why they cannot be read."""
+        wanted = rules_about(access)
+        try:
+            rules = await self._kept(wanted, lambda: self._admin.describe_acls(wanted))
+        except FAILURES as error:
+            return unexplained(error)
+        return explanation(access, rules)
 
     async def _kept(
         self, key: object, ask: Callable[[], Awaitable[Any]], kept_s: float = _KEPT_S
@@ -136,12 +147,6 @@ def move_row(name: TopicPartition, moving: Reassignment) -> Move:
     )
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, ClusterAuthorizationFailed):
-        return "the console's user lacks the permission Describe on the cluster"
-    return reason_of(error)
-
-
 def config_rows(entries: Iterable[ConfigEntry]) -> list[ConfigRow]:
     """Return the rows of configs, by name."""
     return [
@@ -162,28 +167,3 @@ def _source_text(source: int) -> str:
     if source not in SOURCES:
         return f"unknown source {source}"
     return SOURCES[source].removesuffix("_CONFIG").replace("_", " ").lower()
-
-
-def acl_rows(rules: Iterable[AclBinding]) -> list[AclRow]:
-    """Return rules in Kafka's words, by principal and resource."""
-    rows = [
-        AclRow(
-            principal=entry.principal,
-            permission="deny" if entry.permission is PermissionType.DENY else "allow",
-            operation=pascal_name(entry.operation),
-            resource_type=pascal_name(pattern.resource_type),
-            pattern_type=pascal_name(pattern.pattern_type),
-            resource=pattern.name,
-            host=entry.host,
-        )
-        for pattern, entry in rules
-    ]
-    return sorted(rows, key=lambda row: (row["principal"], row["resource_type"], row["resource"]))
-
-
-def user_rows(users: Mapping[str, Iterable[str]]) -> list[UserRow]:
-    """Return users by name, each with its login mechanisms."""
-    return [
-        UserRow(name=name, mechanisms=sorted(mechanisms))
-        for name, mechanisms in sorted(users.items())
-    ]

@@ -379,9 +379,29 @@ class Security(TypedDict):
     """`/api/security`."""
 
     error: str
-    """Why nothing can be shown: the cluster has no authorizer, or denies the request."""
+    """Why a part cannot be shown: the cluster has no authorizer, or denies the request."""
     acls: list[AclRow]
+    """The rules of one page."""
+    page: int
+    matching: int
     users: list[UserRow]
+    """At most the first 500."""
+    users_matching: int
+    operations: dict[str, list[str]]
+    """The operations that each type of resource has."""
+
+
+class AccessExplanation(TypedDict):
+    """`/api/security/explain`: whether the rules allow a request, and why."""
+
+    error: str
+    """Why the rules cannot be read."""
+    allowed: bool | None
+    """None if no rule is about the resource: the default of the brokers decides."""
+    lines: list[str]
+    """The lines of `barnabas acls explain`; a line indented by two spaces is a command."""
+    rule: AclRow | None
+    """The rule that decides."""
 
 
 class AclRow(TypedDict):

@@ -53,6 +53,8 @@ TITLES = {
     "#/transactions": "Transactions",
     "#/brokers": "Brokers",
     "#/brokers/0": "Broker 0",
+    "#/clients": "Clients",
+    "#/clients/producers": "Producers",
     "#/security": "Security",
 }
 
@@ -150,6 +152,17 @@ def test_an_open_transaction(browser: Browser, address: str) -> None:
         row = page.get_by_role("row").filter(has_text="copier")
         row.filter(has_text="copies-0").wait_for()
         assert "Ongoing" in row.inner_text()
+
+
+def test_in_6_producers_are_known_and_events_are_not(browser: Browser, address: str) -> None:
+    with opened(browser) as page:
+        page.goto(address + "#/clients/producers")
+        row = page.get_by_role("row").filter(has_text="copier")
+        row.filter(has_text="copies-0, from offset 0").wait_for()
+        page.goto(address + "#/clients")
+        page.get_by_text("No group has members now.").wait_for()
+        page.get_by_text("No quotas are set").wait_for()
+        page.get_by_text("keeps no events that can be read here").wait_for()
 
 
 def test_brokers_and_rules(browser: Browser, address: str) -> None:

@@ -43,6 +43,8 @@ ADDRESSES = {
     "#/transactions": "Transactions",
     "#/brokers": "Brokers",
     "#/brokers/2": "Broker 2",
+    "#/clients": "Clients",
+    "#/clients/producers": "Producers",
     "#/security": "Security",
 }
 

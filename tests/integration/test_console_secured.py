@@ -50,7 +50,10 @@ ODD_RULE = AclBinding(
     Pattern(ResourceType.GROUP, HOSTILE),
     AclEntry(f"User:{HOSTILE}", "*", Operation.READ, PermissionType.DENY),
 )
-PLACES = ("", "events", "topics", "topics/orders", "groups", "transactions", "brokers", "security")
+PLACES = (
+    *("", "events", "topics", "topics/orders", "groups", "transactions", "brokers", "security"),
+    *("clients", "clients/producers"),
+)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.console.api import Api
+from barnabas.console.client_api import ClientApi
 from barnabas.console.guard import ACTION_PATH, Guard
 from barnabas.console.json_response import json_response, problem_response
 from barnabas.console.problem import WebProblem, problem_of
@@ -35,6 +36,7 @@ def application(
     may also change the cluster.
     """
     api, files = Api(watch, closing), StaticFiles()
+    clients = ClientApi(watch)
     writer = None if options is None else Writer(watch.servers, options, api.forget)
 
     async def index(request: Request) -> Response:
@@ -57,6 +59,8 @@ def application(
         "/api/groups": api.groups,
         "/api/groups/{id:path}": api.group,
         "/api/transactions": api.transactions,
+        "/api/clients": clients.clients,
+        "/api/clients/producers": clients.producers,
         "/api/security": api.security,
         "/api/security/explain": api.explain,
         "/api/actions": _no_actions if writer is None else writer.state,

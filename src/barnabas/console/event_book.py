@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -82,6 +82,10 @@ class EventBook:
         found = [row for _, row in self._rows if wanted.has(row)]
         found.sort(key=lambda row: (row["at"], row["reporter"], row["sequence"]), reverse=True)
         return found[:limit]
+
+    def of_kinds(self, kinds: Collection[str], limit: int) -> list[EventRow]:
+        """Return the events of these kinds that arrived last, newest first."""
+        return list(islice(self._matching(lambda row: row["kind"] in kinds), limit))
 
     def find(self, is_wanted: Callable[[EventRow], bool]) -> EventRow | None:
         """Return the latest matching event, including routine events."""

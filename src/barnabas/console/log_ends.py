@@ -6,7 +6,7 @@ If a leader does not answer, only its own partitions are missing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from barnabas.client.channel import BrokerAddress, system_seams
@@ -44,28 +44,35 @@ class LogEnds:
         An offset of -1 means that all records are older. Partitions without a leader, or whose
         leader does not answer, are omitted.
         """
-        nodes = {
-            each.broker_id: BrokerAddress(each.broker_id, each.host, each.port)
-            for each in look.cluster.brokers
-        }
-        by_leader: dict[BrokerAddress, dict[TopicPartition, int]] = {}
-        for name in names:
-            node = nodes.get(_leader(look, name))
-            if node is not None:
-                by_leader.setdefault(node, {})[name] = when_ms
         found: dict[TopicPartition, int] = {}
 
-        async def ask(node: BrokerAddress, times: dict[TopicPartition, int]) -> None:
+        async def ask(node: BrokerAddress, own: Sequence[TopicPartition]) -> None:
             try:
-                answers = await self._finder.ask(node, times)
+                answers = await self._finder.ask(node, dict.fromkeys(own, when_ms))
             except (Unreachable, KafkaError):
                 return
             for name, at in answers.items():
                 if not isinstance(at, KafkaError):
                     found[name] = at.offset
 
-        await asyncio.gather(*(ask(node, times) for node, times in by_leader.items()))
+        await asyncio.gather(*(ask(node, own) for node, own in by_leader(look, names).items()))
         return found
+
+
+def by_leader(
+    look: ClusterLook, names: Iterable[TopicPartition]
+) -> dict[BrokerAddress, list[TopicPartition]]:
+    """Return the partitions that have a live leader, by its address."""
+    nodes = {
+        each.broker_id: BrokerAddress(each.broker_id, each.host, each.port)
+        for each in look.cluster.brokers
+    }
+    found: dict[BrokerAddress, list[TopicPartition]] = {}
+    for name in names:
+        node = nodes.get(_leader(look, name))
+        if node is not None:
+            found.setdefault(node, []).append(name)
+    return found
 
 
 def _leader(look: ClusterLook, name: TopicPartition) -> int:

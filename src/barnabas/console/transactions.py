@@ -16,7 +16,7 @@ MOST_ROWS: Final = 1_000
 
 def hanging(look: TransactionLook, now_ms: int) -> Iterator[TransactionDescription]:
     """Yield the transactions that have been open for longer than their timeout."""
-    return (each for each in look.open.values() if _hangs(each, now_ms))
+    return (each for each in look.open.values() if hangs(each, now_ms))
 
 
 def transaction_rows(look: TransactionLook, now_ms: int) -> list[TransactionRow]:
@@ -45,9 +45,10 @@ def _row(
         row["started"] = None if details.started_at_ms < 0 else details.started_at_ms
         row["timeout"] = details.timeout_ms
         row["partitions"] = [str(name) for name in details.partitions]
-        row["hangs"] = _hangs(details, now_ms)
+        row["hangs"] = hangs(details, now_ms)
     return row
 
 
-def _hangs(each: TransactionDescription, now_ms: int) -> bool:
+def hangs(each: TransactionDescription, now_ms: int) -> bool:
+    """Return whether a transaction has been open for longer than its timeout."""
     return each.started_at_ms >= 0 and now_ms - each.started_at_ms > each.timeout_ms

@@ -18,6 +18,7 @@ class Viewers:
         self._asked_at_s = time.monotonic()
         self._asked = asyncio.Event()
         self._viewed: dict[str, float] = {}
+        self._views = News()
 
     def ask(self) -> None:
         """Note that somebody has asked for something."""
@@ -32,6 +33,7 @@ class Viewers:
             self._viewed[name] = now_s
         while len(self._viewed) > _MOST_NAMES:
             del self._viewed[next(iter(self._viewed))]
+        self._views.notify()
 
     def on_view(self, prefix: str) -> list[str]:
         """Return the recently viewed names with this prefix, without the prefix."""
@@ -47,6 +49,12 @@ class Viewers:
         while time.monotonic() - self._asked_at_s > ATTENTION_S:
             self._asked.clear()
             await self._asked.wait()
+
+    async def wait_for(self, prefix: str) -> None:
+        """Return at once if a name with this prefix was viewed recently, otherwise with the next
+        one."""
+        while not self.on_view(prefix):
+            await self._views.wait(ATTENTION_S)
 
 
 class News:

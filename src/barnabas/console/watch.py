@@ -18,6 +18,7 @@ from barnabas.client.lag.looker import LagLooker
 from barnabas.client.lag.verdict import PATIENCE_MS
 from barnabas.client.offsets import EARLIEST, LATEST
 from barnabas.clock import Clock, SystemClock
+from barnabas.console.client_look import ClientLook
 from barnabas.console.event_book import EventBook
 from barnabas.console.findings import Known
 from barnabas.console.log_ends import LogEnds
@@ -48,6 +49,7 @@ _PATIENCE: Final[Mapping[str, Any]] = {
 these."""
 PAUSE_S: Final = 2.0
 """The time between polls; the page requests data as often."""
+_CLIENT_PAUSE_S: Final = 4.0
 _SLOW_PAUSE_S: Final = 10.0
 _START_S: Final = 15.0
 _LONGEST_S: Final = 60.0
@@ -59,6 +61,8 @@ _COUNTED_RECORDS: Final = 1_000
 
 TOPIC, GROUP, OPEN_GROUP = "topic:", "group:", "open group:"
 """The prefixes of what `Viewers` note: in lists, and groups that have a page of their own open."""
+CLIENTS: Final = "clients"
+"""What `Viewers` note while somebody looks at the clients."""
 
 
 class ClusterWatch:
@@ -69,6 +73,7 @@ class ClusterWatch:
         self.servers = servers
         self.admin = Admin(servers, **self.settings)
         self.log_ends = LogEnds(servers, self.settings)
+        self.clients = ClientLook(servers, self.settings, self.admin)
         self.viewers = Viewers()
         self.events = EventBook()
         self.events_found = News()
@@ -106,6 +111,7 @@ class ClusterWatch:
 
     async def close(self) -> None:
         """Disconnect."""
+        await self.clients.close()
         await self.log_ends.close()
         await self.admin.close()
 
@@ -118,6 +124,7 @@ class ClusterWatch:
             self._repeat(self._look_at_disks, _SLOW_PAUSE_S, _is_shown_elsewhere),
             self._repeat(self._look_at_starts, _SLOW_PAUSE_S, _is_shown_elsewhere),
             self._repeat(self._look_at_transactions, _SLOW_PAUSE_S, self._transactions_failed),
+            self._watch_clients(),
         )
 
     async def _repeat(
@@ -245,6 +252,16 @@ class ClusterWatch:
         ids = [each.transactional_id for each in listings if each.state in OPEN][:_MOST_OPEN]
         details = await self.admin.describe_transactions(ids) if ids else {}
         self._transactions = TransactionLook(tuple(listings), details, self.now_ms())
+
+    async def _watch_clients(self) -> None:
+        while True:
+            await self.viewers.wait_for(CLIENTS)
+            try:
+                async with asyncio.timeout(_LONGEST_S):
+                    await self.clients.look(self.known.look, self.now_ms())
+            except FAILURES as error:
+                self.clients.fail(reason_of(error))
+            await asyncio.sleep(_CLIENT_PAUSE_S)
 
     def _transactions_failed(self, reason: str) -> None:
         self._transactions = self._transactions._replace(error=reason)

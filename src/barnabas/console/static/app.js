@@ -14,6 +14,7 @@ const LINKS = [
   ["groups", "Groups"],
   ["transactions", "Transactions"],
   ["brokers", "Brokers"],
+  ["clients", "Clients"],
   ["security", "Security"],
 ];
 

@@ -3,11 +3,13 @@
 import { html } from "./html.js";
 import { BrokerPage } from "./pages/broker.js";
 import { BrokersPage } from "./pages/brokers.js";
+import { ClientsPage } from "./pages/clients.js";
 import { EventsPage } from "./pages/events.js";
 import { GroupPage } from "./pages/group.js";
 import { GroupsPage } from "./pages/groups.js";
 import { MessagesPage } from "./pages/messages.js";
 import { OverviewPage } from "./pages/overview.js";
+import { ProducersPage } from "./pages/producers.js";
 import { SecurityPage } from "./pages/security.js";
 import { TopicPage } from "./pages/topic.js";
 import { TopicsPage } from "./pages/topics.js";
@@ -29,6 +31,8 @@ const ALL = [
   [["transactions"], () => "Transactions", TransactionsPage],
   [["brokers"], () => "Brokers", BrokersPage],
   [["brokers", "*"], ([, id]) => `Broker ${id}`, BrokerPage, ([, id]) => ({ id })],
+  [["clients"], () => "Clients", ClientsPage],
+  [["clients", "producers"], () => "Producers", ProducersPage],
   [["security"], () => "Security", SecurityPage],
 ];
 

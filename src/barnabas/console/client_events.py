@@ -1,0 +1,84 @@
+"""Finds out which client an event is about, from the names in its text. Pure.
+
+An event has no field for its client. Brokers put the client's id or host at a fixed place in the
+text, and its cause last, so a name that a client has chosen cannot be taken for another one's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from barnabas.console.client_shapes import ClientEvent
+from barnabas.console.event_book import EventBook
+from barnabas.console.shapes import EventRow
+from barnabas.security.acl_host import java_host
+
+KINDS: Final = ("access-denied", "authentication-failed", "connection-refused", "throttle")
+_MOST: Final = 2_000
+_LONGEST_NAME: Final = 100
+_THROTTLED = re.compile(
+    r"(?:user .+?, )?client-id (?P<client>.+) is (?:throttled for \d+ ms|no longer throttled by "
+    r"[a-z_]+ after [\d,]+ throttled requests? in \d+ ms, the longest for \d+ ms)"
+)
+_ADDRESS = re.compile(r"address (?P<host>\S+) is throttled for \d+ ms")
+_DENIED = re.compile(r".* from host (?P<host>\S+) for \w+")
+_FROM = re.compile(
+    r"(?:connection refused|failed authentication|TLS handshake failed) from (?P<host>\S+):\d+"
+)
+_DETAILS = re.compile(r" \[listener .*?, client-id (?P<client>.+)\]")
+
+
+class Named(NamedTuple):
+    """The names of a client in an event; "" if it does not give one."""
+
+    client_id: str = ""
+    host: str = ""
+
+
+def named_in(row: EventRow) -> Named:
+    """Return the client that an event names."""
+    front, found, rest = row["text"].rpartition(f": {row['cause']}")
+    if not found:
+        return Named()
+    if row["kind"] == "throttle":
+        client, address = _THROTTLED.fullmatch(front), _ADDRESS.fullmatch(front)
+        return Named(client["client"] if client else "", address["host"] if address else "")
+    place = (_DENIED if row["kind"] == "access-denied" else _FROM).fullmatch(front)
+    details = _DETAILS.match(rest)
+    return Named(details["client"] if details else "", plain_host(place["host"]) if place else "")
+
+
+def plain_host(host: str) -> str:
+    """Return an address in one form: brokers put a slash before that of a member."""
+    return java_host(host.removeprefix("/"))
+
+
+class ClientEvents:
+    """The recent events about clients, by the names that they give."""
+
+    def __init__(self, book: EventBook) -> None:
+        self.last = book.last
+        """The number of the newest event; with a newer one, this has to be built again."""
+        self.rows = book.of_kinds(KINDS, _MOST)
+        self._by_name: dict[Named, list[EventRow]] = {}
+        for row in self.rows:
+            name = named_in(row)
+            if any(name):
+                self._by_name.setdefault(name, []).append(row)
+
+    def of(self, client_id: str, host: str) -> tuple[int, ClientEvent | None]:
+        """Return the number of events that name a client or its host, and the latest one."""
+        host = plain_host(host)
+        names = [Named("", host)]
+        # Brokers cut long names and escape odd ones, so these may be equal to another name.
+        if client_id and len(client_id) < _LONGEST_NAME and "\\" not in client_id:
+            names += [Named(client_id, ""), Named(client_id, host)]
+        found = [(name, row) for name in names for row in self._by_name.get(name, ())]
+        if not found:
+            return 0, None
+        name, row = max(found, key=lambda one: (one[1]["at"], one[1]["sequence"]))
+        last = ClientEvent(
+            at=row["at"], kind=row["kind"], text=row["text"], is_by_host=not name.client_id
+        )
+        return len(found), last

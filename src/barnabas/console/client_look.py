@@ -1,0 +1,209 @@
+"""Asks the brokers for producers and quotas, while somebody looks at the clients.
+
+It has a loop and connections of its own, so that it does not delay other pages. Many partitions
+are asked in turns, those with the oldest figures first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.quota_admin import QuotaEntity
+from barnabas.client.admin.transaction_admin import ProducerState
+from barnabas.client.channel import BrokerAddress, system_seams
+from barnabas.client.cluster import Cluster
+from barnabas.client.config import ClientConfig, configure, split
+from barnabas.client.errors import broker_error
+from barnabas.console.log_ends import by_leader
+from barnabas.console.problem import FAILURES, reason_of
+from barnabas.console.snapshot import ClusterLook
+from barnabas.errors import (
+    ClusterAuthorizationFailed,
+    TopicAuthorizationFailed,
+    UnsupportedVersion,
+)
+from barnabas.protocol.api import DESCRIBE_PRODUCERS
+from barnabas.protocol.messages.describe_producers import (
+    DescribeProducersPartition,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeProducersTopic,
+)
+from barnabas.protocol.messages.describe_producers import ProducerState as WireState
+from barnabas.types import TopicPartition, by_topic
+
+MOST_AT_ONCE: Final = 500
+"""The maximum number of partitions per turn."""
+_MOST_PER_PARTITION: Final = 1_000
+_MOST_PARTITIONS: Final = 20_000
+MOST_STATES: Final = 20_000
+_QUOTA_PATIENCE_S: Final = 5.0
+
+Quotas = Mapping[QuotaEntity, Mapping[str, float]]
+
+
+class ProducersOf(NamedTuple):
+    """The answer about one partition."""
+
+    at_ms: int
+    states: tuple[ProducerState, ...]
+    left_out: int = 0
+    """The producers that were dropped because there are too many."""
+    is_denied: bool = False
+
+
+class ClientSnapshot(NamedTuple):
+    """The producers of each partition that was asked, and the quotas."""
+
+    producers: Mapping[TopicPartition, ProducersOf]
+    producers_error: str
+    quotas: Quotas
+    quotas_error: str
+    quotas_at_ms: int
+    """0: they have not been queried yet."""
+
+
+NOTHING: Final = ClientSnapshot({}, "", {}, "", 0)
+
+
+class ClientLook:
+    """Keeps the latest answers; call `look` repeatedly, and `close`."""
+
+    def __init__(self, servers: str, settings: Mapping[str, Any], admin: Admin) -> None:
+        names, given = split(servers, settings)
+        config, _ = configure(ClientConfig, given)
+        self._cluster = Cluster(names, config, system_seams())
+        self._is_started = False
+        self._admin = admin
+        self._asked_at: dict[TopicPartition, int] = {}
+        self.known = NOTHING
+
+    async def close(self) -> None:
+        """Disconnect."""
+        if self._is_started:
+            await self._cluster.close()
+
+    async def look(self, look: ClusterLook, now_ms: int) -> None:
+        """Ask for the quotas, and for the producers of some partitions."""
+        await asyncio.gather(self._look_at_quotas(now_ms), self._look_at_producers(look, now_ms))
+
+    def fail(self, reason: str) -> None:
+        """Note why a look failed; the figures stay as they were."""
+        self.known = self.known._replace(producers_error=reason)
+
+    async def _look_at_quotas(self, now_ms: int) -> None:
+        try:
+            async with asyncio.timeout(_QUOTA_PATIENCE_S):
+                quotas = await self._admin.describe_client_quotas()
+        except FAILURES as error:
+            self.known = self.known._replace(quotas_error=f"quotas: {_reason(error)}")
+            return
+        self.known = self.known._replace(quotas=quotas, quotas_error="", quotas_at_ms=now_ms)
+
+    async def _look_at_producers(self, look: ClusterLook, now_ms: int) -> None:
+        names = [name for name, _ in look.partitions()][:_MOST_PARTITIONS]
+        before = self.known.producers
+        turn = next_turn(names, self._asked_at)
+        # Also those whose leaders do not answer have had their turn.
+        self._asked_at |= dict.fromkeys(turn, now_ms)
+        errors: list[str] = []
+        found: dict[TopicPartition, ProducersOf] = {}
+
+        async def ask(node: BrokerAddress, own: Sequence[TopicPartition]) -> None:
+            try:
+                found.update(await self._ask(node, own, now_ms))
+            except FAILURES as error:
+                errors.append(f"broker {node.node_id}: {_reason(error)}")
+
+        try:
+            if not self._is_started:
+                await self._cluster.start()
+                self._is_started = True
+            nodes = by_leader(look, turn).items()
+            await asyncio.gather(*(ask(node, own) for node, own in nodes))
+        except FAILURES as error:  # it could not connect
+            errors.append(_reason(error))
+        wanted = set(names)
+        self._asked_at = {name: at for name, at in self._asked_at.items() if name in wanted}
+        kept = {name: each for name, each in before.items() if name in wanted}
+        self.known = self.known._replace(
+            producers=within_bounds({**kept, **found}),
+            producers_error="; ".join(sorted(set(errors))[:3]),
+        )
+
+    async def _ask(
+        self, node: BrokerAddress, names: Iterable[TopicPartition], now_ms: int
+    ) -> dict[TopicPartition, ProducersOf]:
+        request = DescribeProducersRequest(
+            topics=[
+                DescribeProducersTopic(name=topic, partition_indexes=partitions)
+                for topic, partitions in by_topic(names).items()
+            ]
+        )
+        answer = await self._cluster.call(
+            node, DESCRIBE_PRODUCERS, request, DescribeProducersResponse
+        )
+        return {
+            TopicPartition(topic.name, each.partition_index): producers
+            for topic in answer.topics
+            for each in topic.partitions
+            if (producers := _producers_of(each, now_ms)) is not None
+        }
+
+
+def next_turn(
+    names: Iterable[TopicPartition], asked_at: Mapping[TopicPartition, int]
+) -> list[TopicPartition]:
+    """Return the partitions to ask now, those first that were asked the longest ago."""
+    return heapq.nsmallest(MOST_AT_ONCE, names, key=lambda name: asked_at.get(name, 0))
+
+
+def _producers_of(answer: DescribeProducersPartition, now_ms: int) -> ProducersOf | None:
+    """Return a partition's producers; None if its broker is not the leader, or not ready."""
+    if answer.error_code:
+        error = broker_error(answer.error_code, "producers")
+        is_denied = isinstance(error, TopicAuthorizationFailed)
+        return ProducersOf(now_ms, (), is_denied=True) if is_denied else None
+    found = answer.active_producers
+    newest = heapq.nlargest(_MOST_PER_PARTITION, found, key=lambda each: each.last_timestamp)
+    return ProducersOf(now_ms, tuple(map(_state, newest)), len(found) - len(newest))
+
+
+def _state(each: WireState) -> ProducerState:
+    return ProducerState(
+        each.producer_id,
+        each.producer_epoch,
+        each.last_sequence,
+        each.last_timestamp,
+        each.coordinator_epoch,
+        each.current_txn_start_offset,
+    )
+
+
+def within_bounds(
+    producers: dict[TopicPartition, ProducersOf],
+) -> dict[TopicPartition, ProducersOf]:
+    """Drop producers of the partitions with the oldest answers if there are too many in all."""
+    count = sum(len(each.states) for each in producers.values())
+    if count <= MOST_STATES:
+        return producers
+    left = MOST_STATES
+    kept: dict[TopicPartition, ProducersOf] = {}
+    for name, each in sorted(producers.items(), key=lambda one: one[1].at_ms, reverse=True):
+        states = each.states[:left]
+        left -= len(states)
+        dropped = len(each.states) - len(states)
+        kept[name] = each._replace(states=states, left_out=each.left_out + dropped)
+    return kept
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ClusterAuthorizationFailed):
+        return "the console's user lacks the permission DescribeConfigs on the cluster"
+    if isinstance(error, UnsupportedVersion):
+        return "this version of Kafka does not report them"
+    return reason_of(error)

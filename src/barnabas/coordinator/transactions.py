@@ -306,9 +306,7 @@ class Transactions:
                 decision = self._decide(transaction.with_outcome(request.committed, wall_ms))
                 return decision._replace(replies=(reply,))
             if transaction.is_completed and transaction.is_commit == request.committed:
-                return Decision(
-                    replies=(reply,)
-                )  # repeated because the response was lost
+                return Decision(replies=(reply,))  # repeated because the response was lost
             if transaction.is_decided and transaction.is_commit == request.committed:
                 raise ConcurrentTransactions  # its markers are still being written
             raise InvalidTxnState

@@ -182,8 +182,7 @@ class NewTopicIds:
                     raise DirectoryError(directory.path, cause) from cause
 
     def give(self, name: TopicPartition, topic_id: bytes) -> None:
-        """Write a topic id for a log older than topic ids (KIP-516). Raises OSError.
-        """
+        """Write a topic id for a log older than topic ids (KIP-516). Raises OSError."""
         # only old logs need this
         from barnabas.storage.partition_metadata import write_topic_id
 

@@ -120,8 +120,7 @@ def job_lines(job: Job, producers: Producers) -> Iterator[bytes]:
 
 
 def read_job(lines: Iterator[bytes]) -> tuple[Job, Producers] | None:
-    """Read the next job, which needs no validation; None at the end of the input.
-    """
+    """Read the next job, which needs no validation; None at the end of the input."""
     first = next(lines, None)
     if first is None:
         return None

@@ -30,6 +30,13 @@ def about(kind: str, topic: str) -> Callable[[Event], bool]:
     return lambda event: event.kind == kind and event.topic == topic
 
 
+def takes(kind: str, topic: str, broker_id: int, since_ms: int = 0) -> Callable[[Event], bool]:
+    """A broker's own event about its role; the clocks of brokers on one machine are the same."""
+    return lambda event: (
+        about(kind, topic)(event) and event.broker == broker_id and event.at_ms >= since_ms
+    )
+
+
 def of_broker(kind: str, broker_id: int) -> Callable[[Event], bool]:
     return lambda event: event.kind == kind and event.broker == broker_id
 
@@ -54,6 +61,8 @@ def test_a_killed_leader_and_its_return(cluster: ClusterProcess) -> None:
         assert f"state LeaderAndIsr(leader={other}, " in election.text
         assert election.text in cluster.brokers[controller].log.read_text()
         assert failed.severity == "WARNING"
+        leads = the_event(admin, takes("leader", "led", other))
+        assert leads.cause == f"controller {controller} decided it in epoch 1: {election.cause}"
 
         cluster.brokers[victim].start()
         came = the_event(
@@ -66,6 +75,8 @@ def test_a_killed_leader_and_its_return(cluster: ClusterProcess) -> None:
             admin, lambda event: about("election", "led")(event) and event.broker == victim
         )
         assert asked.cause == "an administrator requested an election of preferred leaders"
+        leads = the_event(admin, takes("leader", "led", victim, asked.at_ms))
+        assert leads.cause.endswith(f" in epoch 1: {asked.cause}")
 
 
 def test_a_controlled_shutdown_a_move_and_a_deletion(cluster: ClusterProcess) -> None:
@@ -84,6 +95,8 @@ def test_a_controlled_shutdown_a_move_and_a_deletion(cluster: ClusterProcess) ->
         begun = the_event(admin, about("reassignment", "moved"))
         assert begun.cause == "an administrator requested a reassignment"
         assert f"adding replicas [{other}]" in begun.text
+        follows = the_event(admin, takes("follower", "moved", other))
+        assert follows.cause == f"controller {controller} decided it in epoch 1: {begun.cause}"
 
         assert cluster.brokers[leaving].stop() == 0
         handed_over = the_event(admin, about("election", "moved"))

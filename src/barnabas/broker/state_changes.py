@@ -38,6 +38,8 @@ class RoleChange(NamedTuple):
     log_end_offset: int
     previous_leader: int
     previous_epoch: int
+    cause: str = ""
+    """Why the controller decided it, if the controller said so; not made printable yet."""
 
 
 def role_lines(broker_id: int, changes: Sequence[RoleChange]) -> list[str]:

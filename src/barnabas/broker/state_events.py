@@ -15,9 +15,11 @@ from barnabas.broker.state_changes import (
     update_line,
     update_lines,
 )
+from barnabas.cluster.controller_requests import LONGEST_CAUSE
 from barnabas.counted import counted
 from barnabas.events import Event
 from barnabas.named_tuple import NamedTuple
+from barnabas.printable import printable_within
 
 if TYPE_CHECKING:
     import logging
@@ -44,12 +46,12 @@ class IsrUpdate(NamedTuple):
 def report_roles(
     events: EventLog, log: logging.Logger, request: LeaderAndIsr, changes: Sequence[RoleChange]
 ) -> None:
-    """Report the replicas that this broker now leads or follows."""
+    """Report the replicas that this broker now leads or follows, with the controller's causes."""
     if not changes:
         return
     lines = role_lines(changes[0].partition.broker_id, changes)
-    cause = f"controller {request.controller_id} decided it in epoch {request.controller_epoch}"
-    report(events, log, lines, changes, partial(_role_event, cause))
+    decided = f"controller {request.controller_id} decided it in epoch {request.controller_epoch}"
+    report(events, log, lines, changes, partial(_role_event, decided))
 
 
 def report_isrs(events: EventLog, log: logging.Logger, updates: Sequence[IsrUpdate]) -> None:
@@ -74,17 +76,20 @@ def report(
         events.add(event_of(item))
     left = len(items) - MOST_EVENTS
     if left > 0:
-        next_one = event_of(items[MOST_EVENTS])
+        kind = event_of(items[MOST_EVENTS]).kind
         text = f"and {left} more; see the broker's log"
-        events.add(Event(next_one.kind, text, next_one.cause))
+        # The causes of the others may differ.
+        events.add(Event(kind, text, f"a decision has at most {MOST_EVENTS} events of its own"))
 
 
-def _role_event(cause: str, change: RoleChange) -> Event:
+def _role_event(decided: str, change: RoleChange) -> Event:
     partition = change.partition
+    # Kafka's controller says no cause, and the text of a request is not to be trusted.
+    why = printable_within(change.cause, LONGEST_CAUSE)
     return Event(
         "leader" if partition.is_leader else "follower",
         role_line(change),
-        cause,
+        f"{decided}: {why}" if why else decided,
         partition.topic_partition.topic,
         partition.topic_partition.partition,
         broker=partition.broker_id,

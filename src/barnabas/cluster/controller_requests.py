@@ -21,6 +21,9 @@ NO_EPOCH: Final = -1
 WHILE_DELETING: Final = -2
 """The leader epoch in StopReplica if the whole topic is deleted; it exceeds every other."""
 
+LONGEST_CAUSE: Final = 200
+"""The maximum number of characters of a cause in a LeaderAndIsr."""
+
 _NO_EPOCHS: Mapping[TopicPartition, int] = MappingProxyType({})
 _NO_TOPIC_IDS: Mapping[TopicPartition, bytes] = MappingProxyType({})
 
@@ -36,6 +39,8 @@ class PartitionState(NamedTuple):
     partition: PartitionImage
     topic_config: Mapping[str, str]
     is_new: bool  # just created: no replica can have records yet
+    cause: str = ""
+    """Why the controller changed the partition; empty for a resend, or if Kafka's decided it."""
 
 
 class LeaderAndIsr(NamedTuple):

@@ -27,6 +27,9 @@ Changed = dict[str, tuple[TopicImage, dict[int, PartitionImage]]]
 New = dict[TopicPartition, Container[int]]
 """The new replicas of a partition, which cannot have records yet."""
 
+Causes = Mapping[TopicPartition, Sequence[str]]
+"""Why a decision changes each partition."""
+
 
 class Send(NamedTuple):
     """A request to one broker."""
@@ -109,14 +112,19 @@ def _is_below(operation: Operation, other: Operation) -> bool:
 
 
 def roles(
-    changed: Changed, names: Iterable[TopicPartition], new: New, brokers: Iterable[int]
+    changed: Changed,
+    names: Iterable[TopicPartition],
+    new: New,
+    causes: Causes,
+    brokers: Iterable[int],
 ) -> dict[int, list[PartitionState]]:
     """Return, for each broker, its states among these partitions."""
     hosted: dict[int, list[PartitionState]] = {broker_id: [] for broker_id in brokers}
     for name in names:
         topic, partitions = changed[name.topic]
         partition = partitions[name.partition]
-        state = PartitionState(name, topic.topic_id, partition, topic.config, False)
+        cause = _cause(causes, name)
+        state = PartitionState(name, topic.topic_id, partition, topic.config, False, cause)
         beginners = new.get(name)
         for replica in partition.replicas:
             # `hosted` omits brokers that are not live or are sent everything anyway.
@@ -127,7 +135,7 @@ def roles(
 
 
 def all_roles(
-    topics: Iterable[TopicImage], new: New, brokers: AbstractSet[int]
+    topics: Iterable[TopicImage], new: New, causes: Causes, brokers: AbstractSet[int]
 ) -> dict[int, list[PartitionState]]:
     """Return, for each broker, the states of the partitions of these topics that it hosts."""
     hosted: dict[int, list[PartitionState]] = {broker_id: [] for broker_id in brokers}
@@ -137,10 +145,15 @@ def all_roles(
                 continue
             name = TopicPartition(topic.name, number)
             beginners = new.get(name, ())
-            state = PartitionState(name, topic.topic_id, partition, topic.config, False)
+            cause = _cause(causes, name)
+            state = PartitionState(name, topic.topic_id, partition, topic.config, False, cause)
             for replica in brokers & set(partition.replicas):
                 hosted[replica].append(state._replace(is_new=replica in beginners))
     return hosted
+
+
+def _cause(causes: Causes, name: TopicPartition) -> str:
+    return ", ".join(causes.get(name, ()))
 
 
 def to_all(broker_ids: Iterable[int], update: UpdateMetadata) -> list[Send]:

@@ -351,13 +351,13 @@ class Draft:
         requests: list[Send] = []
         if newcomers:
             requests += to_all(known, self._update([]))
-        hosted = roles(self._changed, self._notified, self._new, known)
+        hosted = roles(self._changed, self._notified, self._new, self._reasons, known)
         if newcomers:
             staying = [topic for topic in image.topics.values() if topic.name not in deleting]
             requests += to_all(sorted(newcomers), self._update(staying))
             # Send all topics, changed or not, because nothing has been sent to a new registration
             # yet.
-            hosted.update(all_roles(staying, self._new, newcomers))
+            hosted.update(all_roles(staying, self._new, self._reasons, newcomers))
         for broker_id in self.brokers:
             states = tuple(hosted.get(broker_id, ()))
             if states:

@@ -38,3 +38,15 @@ def recorded(shared: Path, api: Api, file_name: str = "interbroker") -> list[tup
             )
     assert len(exchanges) >= 2
     return exchanges
+
+
+def recorded_bodies(shared: Path, api: Api) -> list[tuple[int, bytes]]:
+    """The requests among what brokers of Kafka 3.9 said to each other: version and bytes."""
+    found = []
+    file = shared / "fixtures" / "kafka-3.9" / "wire" / "interbroker.jsonl"
+    for exchange in map(json.loads, file.read_text().splitlines()):
+        if exchange["api_key"] == api.key:
+            header = decode_request_header(memoryview(bytes.fromhex(exchange["request_hex"])))
+            found.append((exchange["version"], bytes(header.body)))
+    assert len(found) >= 2
+    return found

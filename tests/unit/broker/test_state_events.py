@@ -6,8 +6,15 @@ import logging
 
 import pytest
 
-from barnabas.broker.state_events import MOST_EVENTS, IsrUpdate, report, report_isrs
-from barnabas.cluster.controller_requests import IsrAnswer
+from barnabas.broker.state_changes import RoleChange
+from barnabas.broker.state_events import (
+    MOST_EVENTS,
+    IsrUpdate,
+    report,
+    report_isrs,
+    report_roles,
+)
+from barnabas.cluster.controller_requests import LONGEST_CAUSE, IsrAnswer, LeaderAndIsr
 from barnabas.cluster.image import PartitionImage
 from barnabas.events import Event, EventLog
 from barnabas.metrics import Registry
@@ -30,6 +37,41 @@ def _reported(update: IsrUpdate) -> Event:
     report_isrs(log, LOG, [update])
     (event,) = log.after(0, 10)
     return event
+
+
+def _roles(*changes: RoleChange) -> list[Event]:
+    log = EventLog(lambda: 0, Registry())
+    report_roles(log, LOG, LeaderAndIsr(3, 9, ()), changes)
+    return log.after(0, 1_000)
+
+
+def test_a_role_has_the_controllers_reason() -> None:
+    """IN-1: each partition its own, made safe for a line; a controller of Kafka says none."""
+    led = PartitionImage(1, 4, (1, 2), (1, 2, 3), 7, 1)
+    leader, follower = _leader((1, 2)), Partition(TopicPartition("u", 0), 1, min_insync_replicas=1)
+    follower.become_follower(led._replace(leader=2))
+    hostile = "two\nlines \x1b[2J" + "x" * LONGEST_CAUSE
+    events = _roles(
+        RoleChange(leader, led, 0, 2, 3, "broker 2 failed: its session ended"),
+        RoleChange(follower, led, 0, 1, 3, hostile),
+        RoleChange(follower, led, 0, 1, 3),
+    )
+    said = "controller 3 decided it in epoch 9"
+    assert [each.kind for each in events] == ["leader", "follower", "follower"]
+    assert events[0].cause == f"{said}: broker 2 failed: its session ended"
+    assert events[1].cause.startswith(f"{said}: two\\nlines \\x1b[2Jxxx")
+    assert len(events[1].cause) == len(said) + 2 + LONGEST_CAUSE
+    assert events[2].cause == said
+
+
+def test_many_roles_claim_no_common_reason() -> None:
+    """IN-1: what the last event sums up may have other causes."""
+    led = PartitionImage(1, 4, (1, 2), (1, 2, 3), 7, 1)
+    partition = _leader((1, 2))
+    changes = [RoleChange(partition, led, 0, 2, 3, f"{each}") for each in range(MOST_EVENTS + 2)]
+    last = _roles(*changes)[-1]
+    assert last.text == "and 2 more; see the broker's log"
+    assert last.cause == f"a decision has at most {MOST_EVENTS} events of its own"
 
 
 def test_a_shrink_says_who_was_how_far_behind() -> None:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from barnabas.cluster.controller_requests import LeaderAndIsr
 from barnabas.controller.decision import Decision
 from barnabas.types import TopicPartition
-from tests.unit.controller.stage import T0, Stage, broker, led, topic
+from tests.unit.controller.stage import T0, Stage, broker, brokers, led, topic
 
 
 def _causes(decision: Decision) -> dict[TopicPartition, str]:
     return {each.name: each.cause for each in decision.changes}
+
+
+def _sent(decision: Decision, broker_id: int) -> dict[TopicPartition, str]:
+    """The causes that a broker is sent."""
+    return {
+        state.topic_partition: state.cause
+        for receiver, request in decision.requests
+        if receiver == broker_id and isinstance(request, LeaderAndIsr)
+        for state in request.partitions
+    }
 
 
 def test_a_failed_broker_is_the_cause_of_an_election() -> None:
@@ -97,3 +108,33 @@ def test_a_new_controller_says_what_it_found() -> None:
     assert _causes(stage.controller.on_elected([])) == {
         T0: "controller 1 took over and found broker 3 not registered"
     }
+
+
+def test_the_replicas_are_sent_the_cause() -> None:
+    """IN-1: the same as in the controller's own event."""
+    stage = Stage(topic("t", led(1, 2, 3), led(2, 3)))
+    decision = stage.go(1)
+    assert _sent(decision, 2) == _sent(decision, 3) == _causes(decision) != {}
+
+
+def test_what_is_only_resent_has_no_cause() -> None:
+    """IN-1: a broker that registers is sent everything, and a cause for what changes with it."""
+    stage = Stage(topic("t", led(1, replicas=(1, 2)), led(2, 3)))
+    stage.go(1)
+    decision = stage.come(broker(1, 201))
+    assert _sent(decision, 1) == _sent(decision, 2) == {T0: "broker 1 registered"}
+    stage = Stage(topic("t", led(1, 2), led(1, 2)))
+    assert set(_sent(stage.come(broker(1, 201)), 2).values()) == {
+        "broker 1 failed and re-registered"
+    }
+    stage = Stage(topic("t", led(1, replicas=(1, 3))), live=brokers(1, 2))
+    assert _sent(stage.come(broker(3)), 3) == {T0: ""}
+
+
+def test_old_and_new_replicas_are_sent_the_cause_of_a_reassignment() -> None:
+    """IN-1: both take part in the leader epoch in which it begins."""
+    stage = Stage(topic("t", led(1, 2)))
+    begun, _ = stage.controller.reassign({T0: (2, 3)})
+    stage.carry_out(begun)
+    asked = {T0: "an administrator requested a reassignment"}
+    assert _sent(begun, 1) == _sent(begun, 3) == asked

@@ -80,13 +80,14 @@ def _tree(*paths: str) -> Tree:
 def test_each_broker_is_sent_what_it_hosts_and_whether_it_is_new() -> None:
     changed_topic = topic("t", led(1, 2), led(2, 3))
     changed = {"t": (changed_topic, dict(changed_topic.partitions))}
-    hosted = roles(changed, [T0, T1], {T1: (3,)}, [2, 3])
+    hosted = roles(changed, [T0, T1], {T1: (3,)}, {T1: ["one", "two"]}, [2, 3])
     brief = {
         broker_id: [(state.topic_partition, state.is_new) for state in states]
         for broker_id, states in hosted.items()
     }
     assert brief == {2: [(T0, False), (T1, False)], 3: [(T1, True)]}
-    assert all_roles([changed_topic], {T1: (3,)}, {2, 3}) == hosted
+    assert [state.cause for state in hosted[2]] == ["", "one, two"]
+    assert all_roles([changed_topic], {T1: (3,)}, {T1: ["one", "two"]}, {2, 3}) == hosted
 
 
 def test_a_note_names_the_first_few() -> None:

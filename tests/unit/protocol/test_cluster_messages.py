@@ -7,6 +7,8 @@ from __future__ import annotations
 import struct
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from barnabas.errors import CorruptData
 from barnabas.protocol.codec import decode, encode
@@ -51,6 +53,7 @@ from barnabas.protocol.messages.update_metadata import (
     UpdateMetadataResponse,
     UpdateMetadataTopicState,
 )
+from tests.kit.effort import examples
 
 ID = bytes(range(16))
 NO_TAGS = b"\0"
@@ -78,6 +81,14 @@ def text(value: str, *, is_compact: bool = False) -> bytes:
 
 def array(*elements: bytes, is_compact: bool = False) -> bytes:
     return (bytes([len(elements) + 1]) if is_compact else i32(len(elements))) + b"".join(elements)
+
+
+def uvarint(number: int) -> bytes:
+    digits = []
+    while number > 0x7F:
+        digits.append(0x80 | number & 0x7F)
+        number >>= 7
+    return bytes((*digits, number))
 
 
 def check(message: Message, version: int, expected: bytes) -> None:
@@ -116,7 +127,7 @@ def leader_and_isr(version: int) -> LeaderAndIsrRequest:
     return message
 
 
-def leader_and_isr_bytes(version: int) -> bytes:
+def leader_and_isr_bytes(version: int, tags_of_state: bytes = NO_TAGS) -> bytes:
     compact = version >= 4
     tags = NO_TAGS if compact else b""
     state = (text("t") if version < 2 else b"") + b"".join(map(i32, (1, 2, 3, 4)))
@@ -124,7 +135,8 @@ def leader_and_isr_bytes(version: int) -> bytes:
     state += array(i32(3), i32(5), i32(7), is_compact=compact)
     if version >= 3:
         state += array(i32(7), is_compact=compact) + array(i32(5), is_compact=compact)
-    state += (i8(1) if version >= 1 else b"") + (i8(1) if version >= 6 else b"") + tags
+    state += (i8(1) if version >= 1 else b"") + (i8(1) if version >= 6 else b"")
+    state += tags_of_state if compact else b""
     states = array(state, is_compact=compact)
     if version >= 2:
         topic_id = ID if version >= 5 else b""
@@ -148,6 +160,23 @@ def leader_and_isr_bytes(version: int) -> bytes:
 @pytest.mark.parametrize("version", range(8))
 def test_leader_and_isr(version: int) -> None:
     check(leader_and_isr(version), version, leader_and_isr_bytes(version))
+
+
+@pytest.mark.parametrize("version", range(8))
+@settings(max_examples=examples(20, least=5), deadline=None)
+@given(cause=st.text(min_size=1, max_size=200))
+def test_in_1_a_cause_is_all_that_is_added(version: int, cause: str) -> None:
+    """IN-1: Kafka skips the tagged field by its size; versions without tagged fields drop it."""
+    message = leader_and_isr(version)
+    groups = message.topic_states
+    (state,) = groups[0].partition_states if groups else message.ungrouped_partition_states
+    state.cause = cause
+    said = cause.encode()
+    value = uvarint(len(said) + 1) + said
+    tags = uvarint(1) + uvarint(10_000) + uvarint(len(value)) + value
+    assert b"".join(encode(message, version)) == leader_and_isr_bytes(version, tags)  # type: ignore[arg-type]
+    if version >= 4:
+        check(message, version, leader_and_isr_bytes(version, tags))
 
 
 @pytest.mark.parametrize("version", range(8))

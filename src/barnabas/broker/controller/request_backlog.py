@@ -155,6 +155,13 @@ def _update(
     return whole, {name: topic for name, topic in removed.items() if topic is not None}
 
 
+def _cause(state: PartitionState, before: PartitionState | None) -> str:
+    """Return why the state's leader epoch began, which an earlier state may say."""
+    if before is None or before.partition.leader_epoch != state.partition.leader_epoch:
+        return state.cause
+    return before.cause
+
+
 def _roles(
     requests: Sequence[PendingRequest],
 ) -> tuple[dict[TopicPartition, PartitionState], dict[TopicPartition, _Stop]]:
@@ -167,7 +174,9 @@ def _roles(
                 before = hosted.get(state.topic_partition)
                 # A broker that never received the first request has no records of the partition.
                 is_new = state.is_new or (before is not None and before.is_new)
-                hosted[state.topic_partition] = state._replace(is_new=is_new)
+                hosted[state.topic_partition] = state._replace(
+                    is_new=is_new, cause=_cause(state, before)
+                )
         elif isinstance(request, StopReplica):
             for name in request.partitions:
                 # The partition was stopped after it was hosted, so keep only the stop.

@@ -58,35 +58,36 @@ class DeferredStates:
     Only the last state of each partition is kept.
     """
 
-    __slots__ = ("_is_closed", "_retry", "_states", "_task", "_timer")
+    __slots__ = ("_is_closed", "_requests", "_retry", "_task", "_timer")
 
     def __init__(self, retry: Callable[[TopicPartition], Awaitable[None]]) -> None:
         """`retry` reapplies a partition's state if it is still deferred, and may defer it again."""
         self._retry = retry
-        self._states: dict[TopicPartition, PartitionState] = {}
+        self._requests: dict[TopicPartition, LeaderAndIsr] = {}  # of one partition each
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_closed = False
 
     def __len__(self) -> int:
-        return len(self._states)
+        return len(self._requests)
 
-    def get(self, name: TopicPartition) -> PartitionState | None:
-        return self._states.get(name)
+    def get(self, name: TopicPartition) -> LeaderAndIsr | None:
+        """Return the partition's deferred state, as a request of the controller that sent it."""
+        return self._requests.get(name)
 
-    def put_off(self, state: PartitionState) -> None:
-        self._states[state.topic_partition] = state
+    def put_off(self, request: LeaderAndIsr, state: PartitionState) -> None:
+        self._requests[state.topic_partition] = request._replace(partitions=(state,))
         self._wait()
 
     def forget(self, names: Iterable[TopicPartition]) -> None:
         """Stop retrying these partitions: they are stopped or have a newer state."""
         for name in names:
-            self._states.pop(name, None)
+            self._requests.pop(name, None)
 
     async def close(self) -> None:
         """Stop all retries."""
         self._is_closed = True
-        self._states.clear()
+        self._requests.clear()
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:
@@ -104,11 +105,11 @@ class DeferredStates:
 
     async def _try_again(self) -> None:
         try:
-            for name in list(self._states):
+            for name in list(self._requests):
                 await self._retry(name)
         finally:
             self._task = None
-            if self._states:
+            if self._requests:
                 self._wait()
 
 
@@ -182,7 +183,7 @@ class RoleChanges:
         yield from self._changes.set_damaged_aside(request)
         yield from self._make_logs(request)
         for done, state in enumerate(request.partitions, 1):
-            codes[state.topic_partition] = self._apply(state, role_changes)
+            codes[state.topic_partition] = self._apply(request, state, role_changes)
             if done % _PARTITIONS_PER_TURN == 0:
                 yield None
         report_roles(self._replicas.events, _log, request, role_changes)
@@ -213,16 +214,18 @@ class RoleChanges:
     async def _retry(self, name: TopicPartition) -> None:
         """Apply the partition's deferred state if it is still deferred."""
         async with self.line:
-            state = self.deferred.get(name)
-            if state is None:
+            request = self.deferred.get(name)
+            if request is None:
                 return
             try:
-                steps = self.leader_and_isr(LeaderAndIsr(0, 0, (state,)))
+                steps = self.leader_and_isr(request)
                 await in_turns(steps, self._replicas.threads.background)
             except OSError as error:
                 _log.warning("cannot host %s yet: %s", name, error)
 
-    def _apply(self, state: PartitionState, role_changes: list[RoleChange]) -> int:
+    def _apply(
+        self, request: LeaderAndIsr, state: PartitionState, role_changes: list[RoleChange]
+    ) -> int:
         """Apply the state of one partition and return an error code."""
         name = state.topic_partition
         self.deferred.forget([name])
@@ -231,7 +234,7 @@ class RoleChanges:
             if replica is None:
                 replica = self._try_to_host(state)
         except _Unhosted:
-            self.deferred.put_off(state)
+            self.deferred.put_off(request, state)
             return NONE
         except InvalidTopic as error:
             _log.error("rejecting a partition in the controller's request: %s", error)
@@ -257,11 +260,11 @@ class RoleChanges:
             replica.fail(error)
             if not is_out_of_descriptors(error):
                 return KafkaStorageError.code
-            self.deferred.put_off(state)
+            self.deferred.put_off(request, state)
             return NONE
         if image.leader_epoch > before[1]:
             end = replica.log.log_end_offset
-            role_changes.append(RoleChange(partition, image, end, *before))
+            role_changes.append(RoleChange(partition, image, end, *before, state.cause))
         return NONE
 
     def _take_role(self, replica: Replica, image: PartitionImage) -> None:

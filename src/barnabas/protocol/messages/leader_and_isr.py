@@ -3,12 +3,20 @@
 Version 1 marks new partitions, 2 groups partitions by topic and adds the broker epoch (KIP-380), 3
 adds reassignments (KIP-455), 4 is flexible, and 5 adds topic ids (KIP-516). Version 6 marks
 partitions that recover from an unclean election (KIP-704), and 7 a KRaft controller.
+
+Barnabas's extension: the tagged field 10000 of a partition says why the controller changed it
+(decision 41). It is empty if the partition is only resent, and a request without causes is the same
+as Kafka's. Numbers from 10000 up do not collide with Kafka's, which start at 0.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import BOOLEAN, INT8, INT16, INT32, INT64, STRING, UUID, Array
+
+CAUSE_TAG: Final = 10000
 
 
 class LeaderAndIsrPartitionState(Message):
@@ -26,6 +34,7 @@ class LeaderAndIsrPartitionState(Message):
     is_new: bool = field(BOOLEAN, versions="1+", ignorable=True)
     # KIP-704: after an unclean election, the leader must recover before it serves clients.
     leader_recovery_state: int = field(INT8, versions="6+", ignorable=True)  # 1: recovering
+    cause: str = field(STRING, versions="4+", tag=CAUSE_TAG, ignorable=True)
 
 
 class LeaderAndIsrTopicState(Message):

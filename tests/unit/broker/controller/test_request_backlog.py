@@ -73,6 +73,16 @@ def test_the_last_word_on_a_partition_replaces_those_before() -> None:
     ]
 
 
+def test_in_1_a_cause_belongs_to_its_leader_epoch() -> None:
+    """IN-1: a resend has none, and an ISR within the epoch another one."""
+    led, later = (state(T0, each)._replace(cause=f"because {each}") for each in (1, 2))
+    resent = host(led._replace(cause=""))
+    assert merge(host(led), resent) == [host(led)]
+    assert merge(resent, host(led)) == [resent]
+    assert merge(host(led), host(later)) == [host(later)]
+    assert merge(host(led), host(state(T0, 2))) == [host(state(T0, 2))]
+
+
 def test_a_partition_that_was_not_sent_yet_stays_new() -> None:
     assert merge(host(state(T0, is_new=True)), host(state(T0, 2))) == [
         host(state(T0, 2, is_new=True))

@@ -21,6 +21,7 @@ from barnabas.broker.inter_broker.control_plane_wire import (
     stop_replica_values,
 )
 from barnabas.cluster.controller_requests import (
+    LONGEST_CAUSE,
     ControlRequest,
     LeaderAndIsr,
     PartitionState,
@@ -35,6 +36,7 @@ from barnabas.errors import (
     UnsupportedVersion,
 )
 from barnabas.protocol.api import LEADER_AND_ISR, STOP_REPLICA
+from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from barnabas.protocol.messages.stop_replica import (
     StopReplicaPartitionState,
@@ -45,7 +47,7 @@ from barnabas.protocol.messages.stop_replica import (
     StopReplicaTopicV1,
 )
 from barnabas.types import TopicPartition
-from tests.kit.broker.recordings import recorded, travelled
+from tests.kit.broker.recordings import recorded, recorded_bodies, travelled
 
 ID = bytes(range(16))
 OTHER_ID = bytes(range(16, 32))
@@ -106,6 +108,28 @@ def test_kafkas_leader_and_isr_is_understood_and_said_alike(shared: Path) -> Non
         answered.topics.sort(key=lambda each: each.topic_id)
         response.topics.sort(key=lambda each: each.topic_id)
         assert answered == response
+
+
+def test_in_1_a_cause_travels_and_is_cut() -> None:
+    """IN-1: each partition has its own; a long one must not make the request large."""
+    long = "ä" * (LONGEST_CAUSE + 1)
+    states = [
+        state("t", number, ID)._replace(cause=cause)
+        for number, cause in enumerate(("", "broker 1 failed", long))
+    ]
+    message, version = leader_and_isr_request(LeaderAndIsr(8, 9, tuple(states)), 77, {})
+    received = leader_and_isr_value(travelled(message, version), version, {"t": {"a": "t"}})
+    assert [each.cause for each in received.partitions] == ["", "broker 1 failed", long[:-1]]
+
+
+@pytest.mark.foreign
+def test_in_1_without_causes_the_bytes_are_kafkas(shared: Path) -> None:
+    """IN-1: what Kafka sent is decoded without causes, and encoded again byte by byte."""
+    for version, body in recorded_bodies(shared, LEADER_AND_ISR):
+        request = decode(LeaderAndIsrRequest, body, version)
+        causes = [each.cause for topic in request.topic_states for each in topic.partition_states]
+        assert causes == [""] * len(causes) != []
+        assert b"".join(map(bytes, encode(request, version))) == body
 
 
 def test_what_has_no_topic_ids_is_refused() -> None:

@@ -127,6 +127,7 @@ def test_another_user_is_told_which_permission_is_missing(browser: Browser, view
         assert page.get_by_role("link", name="private").count() == 0
         open_place(page, viewers + "topics/orders")
         page.get_by_text("lacks the permission DescribeConfigs").wait_for()
+        page.get_by_text("not known whether partitions are being reassigned").wait_for()
         page.get_by_text("show them only to a user who may Describe the cluster").wait_for()
         open_place(page, viewers + "security")
         page.get_by_text(f"rules: the console's user {LACKS}").wait_for()

@@ -43,7 +43,7 @@ Moving = Mapping[TopicPartition, Reassignment]
 
 
 class Target(NamedTuple):
-    """Where partitions are to go: to these replicas, or to some of these brokers."""
+    """Says where partitions go: to these replicas, or to some of these brokers."""
 
     replicas: Mapping[int, tuple[int, ...]]
     """The replicas of each partition, the preferred leader first."""
@@ -132,7 +132,7 @@ class ReassignPartitions(Action):
         )
 
     def as_planned(self, plan: Plan) -> ReassignPartitions:
-        """Return the move to the replicas of the plan, which were chosen at random."""
+        """Return the reassignment to the replicas of the plan; a new proposal may differ."""
         replicas = {name.partition: to for name, to in _replicas(plan).items()}
         return ReassignPartitions(self._topic, Target(replicas), self._bytes_per_s)
 
@@ -199,7 +199,7 @@ class ReassignPartitions(Action):
 
 
 class CancelReassignment(Action):
-    """Undoes the moves of a topic's partitions that are under way."""
+    """Cancels the reassignment of a topic's partitions."""
 
     name = "cancel-reassignment"
 

@@ -49,6 +49,7 @@ function Details({ name, data }) {
         <${Table} caption="Partitions that are being reassigned" columns=${MOVES} rows=${data.moves} keyOf=${(row) => row.partition} />
       <//>`}
       <${Card} title="Partitions" note=${ABOUT}>
+        ${data.moves == null && html`<p class="note">${NO_MOVES}</p>`}
         <${Table} caption="Partitions" columns=${columns(name)} rows=${data.partitions} keyOf=${(row) => row.partition} />
       <//>
       <${Card} title="Records in" width="wide" note="Records appended per second, over the last minutes">
@@ -68,6 +69,8 @@ function Details({ name, data }) {
   `;
 }
 
+const NO_MOVES = `It is not known whether partitions are being reassigned: the controller has not answered in time, or
+  the console's user may not Describe the cluster.`;
 const ABOUT = `In the order of the assignment: the first replica is the preferred leader. A bar shows how much of the
   leader's log the replica has. HW, the high watermark, is where consumers may read to; LEO is the end of the log.`;
 

@@ -197,7 +197,7 @@ async def _connected(options: SinkOptions, transactional_id: str) -> AsyncIterat
     This fences an earlier producer with the same id and ends its open transaction.
     """
     servers, properties = properties_of_clients(options.client)
-    # By default, use the longest timeout that a broker accepts by default.
+    # Unless the user sets another timeout, use the longest that a broker accepts by default.
     lasting = {
         _TIMEOUT_NAME: _TRANSACTION_TIMEOUT_MS,
         **properties.producer,

@@ -95,8 +95,8 @@ class Polls(Lookups):
             UnknownPartition: the topic has no partition with that number. Later polls read the
                 other partitions and keep looking for it.
             FencedInstanceId: another consumer now has its `group.instance.id`. Later polls also
-            raise it; otherwise, the two would keep taking the name from each other. KafkaError: a
-            permanent error of a partition, or one that keeps this consumer out of
+                raise it; otherwise, the two would keep taking the name from each other.
+            KafkaError: a permanent error of a partition, or one that keeps this consumer out of
                 its group.
             ClientClosed: the consumer was closed, earlier or by another task.
             ValueError: nothing was ever subscribed to or assigned.

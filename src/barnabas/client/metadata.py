@@ -138,8 +138,9 @@ class Metadata:
                 self._wanted[topic] = None
 
     def hold(self, topics: Iterable[str], *, create: bool = False) -> None:
-        """Hold these topics: they are never idle, and are requested until they exist. Any other
-        held topics are forgotten.
+        """Hold these topics: they are never idle, and are requested until they exist.
+
+        Any other held topics are forgotten.
         """
         held = dict.fromkeys(topics)
         new = [topic for topic in held if topic not in self._held]

@@ -183,8 +183,9 @@ def _become_empty(turn: Turn, group: Group) -> None:
 
 
 def settle(turn: Turn, group: Group, assignments: dict[str, bytes]) -> None:
-    """Record the leader's assignments, by member id; a member that it omits receives nothing. The
-    record changes the group's state once it is in the log.
+    """Record the leader's assignments, by member id; a member that it omits receives nothing.
+
+    The record changes the group's state once it is in the log.
     """
     # As in Kafka, the assignment is logged before any member receives it, which tells the next
     # coordinator which partitions the members read.

@@ -36,8 +36,9 @@ from barnabas.types import TopicPartition, by_topic
 
 MAX_EPOCH = 32767
 LAST_EPOCH = MAX_EPOCH - 1
-"""The last epoch that a producer can get. The next one is reserved for fencing, after which the
-producer gets a new id.
+"""The last epoch that a producer can get.
+
+The next one is reserved for fencing, after which the producer gets a new id.
 """
 
 NOT_BEGUN = -1

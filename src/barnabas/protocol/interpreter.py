@@ -1,7 +1,8 @@
-"""Implements a second, slow codec for tests, which walks a message's fields each time. It shares
-only the message classes with the compiled codec, so if the two agree, they interpret the notation
-correctly. Both reject values with the same kind of error (CorruptData, or ValueError for values
-that cannot be sent).
+"""Implements a second, slow codec for tests, which walks a message's fields each time.
+
+It shares only the message classes with the compiled codec, so if the two agree, they interpret the
+notation correctly. Both reject values with the same kind of error (CorruptData, or ValueError for
+values that cannot be sent).
 """
 
 from __future__ import annotations

@@ -91,6 +91,7 @@ class SparseIndex(EntryFile):
 
     def _beside_page(self, target: int, column: int) -> tuple[int, int]:
         """Narrow the range that contains the stored entry, using the cached page and the next one.
+
         The range is empty if the resulting cached page contains the entry.
         """
         size = self._entry.size

@@ -1,6 +1,8 @@
-"""Tracks the loading of logs at startup, and can interrupt it. After a crash, each log is read from
-its recovery point, at the speed of the disk. Operators must be able to follow the progress and to
-stop it. Stopping leaves the directory in the same state as another crash.
+"""Tracks the loading of logs at startup, and can interrupt it.
+
+After a crash, each log is read from its recovery point, at the speed of the disk. Operators must be
+able to follow the progress and to stop it. Stopping leaves the directory in the same state as
+another crash.
 """
 
 from __future__ import annotations

@@ -198,12 +198,13 @@ class Producers:
         return self._transactions.stable_below(high_watermark)
 
     def check(self, header: BatchHeader) -> Appended | None:
-        """Check that a producer's data batch can be appended. Returns the logged batch that it
-        repeats, if any. Raises InvalidProducerEpoch for an older epoch, OutOfOrderSequenceNumber
-        for a gap, UnknownProducerId for the repetition of a batch whose transaction has ended
-        (decision 20), or InvalidTxnState for a batch outside the producer's open transaction. An
-        unknown producer can start at any sequence number, because retention may have removed its
-        earlier batches (KIP-360).
+        """Check that a producer's data batch can be appended.
+
+        Returns the logged batch that it repeats, if any. Raises InvalidProducerEpoch for an older
+        epoch, OutOfOrderSequenceNumber for a gap, UnknownProducerId for the repetition of a batch
+        whose transaction has ended (decision 20), or InvalidTxnState for a batch outside the
+        producer's open transaction. An unknown producer can start at any sequence number, because
+        retention may have removed its earlier batches (KIP-360).
         """
         state = self._states.get(header.producer_id)
         if state is None:

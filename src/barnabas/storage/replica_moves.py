@@ -43,7 +43,10 @@ class ReplicaMoves:
         self._checkpoints = checkpoints
 
     def prefer(self, name: TopicPartition, path: Path) -> None:
-        """Create the log, when it is needed, in this directory. Raises OSError if that is offline."""
+        """Create the log, when it is needed, in this directory.
+
+        Raises OSError if that is offline.
+        """
         self._places.prefer(name, self._directories.get(path))
 
     def place(self, name: TopicPartition, path: Path, unique: bytes) -> NewFuture:

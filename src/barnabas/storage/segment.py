@@ -262,10 +262,11 @@ class Segment:
     # --- find ------------------------------------------------------------------------------------
 
     def headers(self, position: int, end: int | None = None) -> Iterator[Located]:
-        """Yield the batches between `position` and `end`, both batch boundaries. Raises
-        DamagedBatch. No checksum covers the batch length. A damaged length that is too large must
-        not end the search: the reader would continue in the next segment and skip the rest of this
-        one.
+        """Yield the batches between `position` and `end`, both batch boundaries.
+
+        Raises DamagedBatch. No checksum covers the batch length. A damaged length that is too large
+        must not end the search: the reader would continue in the next segment and skip the rest of
+        this one.
         """
         assert not self.staged, "staged batches are not in the file"
         end = self.size_bytes if end is None else end

@@ -80,10 +80,11 @@ class Segments(Sequence[Segment]):
         at_least_one_batch: bool,
         log_end_offset: int = NO_END,
     ) -> list[FileSlice]:
-        """Return whole batches below `end_offset`, starting with the one that contains `offset`,
-        which must exist. The total is at most `max_bytes`, but with `at_least_one_batch`, a larger
-        first batch is returned. The result ends before a damaged header. If that is the first
-        header, raises DamagedBatch.
+        """Return whole batches below `end_offset`, starting with the one that contains `offset`.
+
+        The offset must exist. The total is at most `max_bytes`, but with `at_least_one_batch`, a
+        larger first batch is returned. The result ends before a damaged header. If that is the
+        first header, raises DamagedBatch.
         """
         slices: list[FileSlice] = []
         try:

@@ -138,8 +138,9 @@ def request_of(text: str, unmasked: Callable[[str], str] = as_is) -> Request | N
 
 
 def checked_request(text: str, status: int) -> Request:
-    """Return the parts of a request line, all None if the server could not parse it. A server
-    answers an unparsable request with an error; if it did not, the log is damaged.
+    """Return the parts of a request line, all None if the server could not parse it.
+
+    A server answers an unparsable request with an error; if it did not, the log is damaged.
     """
     request = request_of(text)
     if request is None and status < 400:

@@ -38,9 +38,10 @@ class Burst(NamedTuple):
 
 
 def bursts(template_minutes: pl.DataFrame, templates: pl.DataFrame) -> list[Burst]:
-    """Return all bursts, greatest excess first, from the merged tables `template_minutes` and
-    `templates`. A format with less than ten minutes of lines has no usual rate, and therefore no
-    bursts.
+    """Return all bursts, greatest excess first.
+
+    They are computed from the merged tables `template_minutes` and `templates`. A format with less
+    than ten minutes of lines has no usual rate, and therefore no bursts.
     """
     counts = template_minutes.join(templates.select("template", "format"), on="template")
     span = counts.group_by("format").agg(

@@ -1,6 +1,7 @@
-"""Defines the figures at the top of the system log page. The page, its files and the terminal all
-use these definitions. Each can be recomputed from the tables on the page and in its files, as a
-test does.
+"""Defines the figures at the top of the system log page.
+
+The page, its files and the terminal all use these definitions. Each can be recomputed from the
+tables on the page and in its files, as a test does.
 """
 
 from __future__ import annotations

@@ -226,9 +226,10 @@ def _with_level_below(lines: pl.DataFrame) -> pl.DataFrame:
 def unwrap(
     rows: pl.DataFrame, formats: Sequence[Format], is_timed: str | None = None
 ) -> pl.DataFrame:
-    """Return the rows with the fields from their messages, which are themselves log lines. The time
-    is that of the wrapping record, which has a zone. `is_timed`: whether that record has a time; if
-    not, the line's own time is used.
+    """Return the rows with the fields from their messages, which are themselves log lines.
+
+    The time is that of the wrapping record, which has a zone. `is_timed`: whether that record has a
+    time; if not, the line's own time is used.
     """
     rows = rows.with_columns(pl.col("message").str.strip_chars_end("\r\n"))
     lines = rows.select(

@@ -106,9 +106,11 @@ def _small_files(table: DeltaTable) -> list[_Small]:
 
 
 def _texts(values: pa.Array, name: str, paths: Sequence[str]) -> Sequence[str | None]:
-    """Return a column's partition values as written in the log. `deltalake` returns only parsed
-    values, so the directory names have to show which instants are marked as UTC. Spark reads
-    unmarked instants differently, and those from earlier versions of this sink may be wrong.
+    """Return a column's partition values as written in the log.
+
+    `deltalake` returns only parsed values, so the directory names have to show which instants are
+    marked as UTC. Spark reads unmarked instants differently, and those from earlier versions of
+    this sink may be wrong.
     """
     texts: list[str | None] = partition_texts(values, name).to_pylist()
     if not pa.types.is_timestamp(values.type) or values.type.tz is None:

@@ -444,8 +444,9 @@ class Membership:
         self.error = None
 
     async def _send_leave(self, reason: str) -> None:
-        """Try to send LeaveGroup; if that fails, the session times out. A coordinator too slow to
-        respond still receives the request.
+        """Try to send LeaveGroup; if that fails, the session times out.
+
+        A coordinator too slow to respond still receives the request.
         """
         # A static member stays in its group for session.timeout.ms, because it may return
         # (KIP-345).

@@ -1,6 +1,7 @@
-"""Polls groups repeatedly, and judges their lag in each partition. Each poll requests the committed
-offsets from the coordinators, then the starts and ends of the logs from the leaders. It reads a
-limited number of records from each partition with unread ones.
+"""Polls groups repeatedly, and judges their lag in each partition.
+
+Each poll requests the committed offsets from the coordinators, then the starts and ends of the logs
+from the leaders. It reads a limited number of records from each partition with unread ones.
 """
 
 from __future__ import annotations

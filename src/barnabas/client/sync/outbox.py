@@ -162,8 +162,9 @@ class Outbox:
             self._drain = self._intake.tasks.start("the outbox", self._drain_all())
 
     def _passes_now(self) -> bool:
-        """Pass a few records on immediately if none must wait; return whether all were passed on. A
-        separate task for each record of a slow sender would take three turns of the loop, each
+        """Pass a few records on immediately if none must wait; return whether all were passed on.
+
+        A separate task for each record of a slow sender would take three turns of the loop, each
         yielding Python's lock to other threads.
         """
         left = self._passing

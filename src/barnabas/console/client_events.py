@@ -45,8 +45,10 @@ def named_in(row: EventRow) -> Named:
         client, address = _THROTTLED.fullmatch(front), _ADDRESS.fullmatch(front)
         return Named(client["client"] if client else "", address["host"] if address else "")
     place = (_DENIED if row["kind"] == "access-denied" else _FROM).fullmatch(front)
+    if place is None:
+        return Named()
     details = _DETAILS.match(rest)
-    return Named(details["client"] if details else "", plain_host(place["host"]) if place else "")
+    return Named(details["client"] if details else "", plain_host(place["host"]))
 
 
 def plain_host(host: str) -> str:

@@ -16,6 +16,7 @@ from tests.kit.set_clock import SetClock
 CAUSE = "producer_byte_rate is 10 bytes/s, and the measured rate is 20.50 bytes/s"
 DENIAL = "no rule is about topic 'x', and allow.everyone.if.no.acl.found is false"
 ENDS = "after 1,200 throttled requests in 5 ms, the longest for 3 ms"
+LIAR = f"victim is throttled for 5 ms: {CAUSE}"
 TRICK = "a from host 10.0.0.9 for Fetch: no"
 
 
@@ -40,6 +41,19 @@ TRICK = "a from host 10.0.0.9 for Fetch: no"
                 CAUSE,
             ),
             Named("x"),
+        ),
+        (
+            Event("throttle", f"client-id {LIAR} is throttled for 5 ms: {CAUSE}", CAUSE),
+            Named(LIAR),
+        ),
+        (
+            Event(
+                "authentication-failed",
+                "failed authentication from 10.0.0.7:5: no [listener IN, client-id x: no "
+                "[listener IN, client-id victim]",
+                "no",
+            ),
+            Named(),
         ),
         (Event("throttle", f"user web is throttled for 5 ms: {CAUSE}", CAUSE), Named()),
         (

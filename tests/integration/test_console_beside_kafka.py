@@ -55,6 +55,7 @@ TITLES = {
     "#/brokers/0": "Broker 0",
     "#/clients": "Clients",
     "#/clients/producers": "Producers",
+    "#/pipelines": "Pipelines",
     "#/security": "Security",
 }
 

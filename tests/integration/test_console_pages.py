@@ -45,6 +45,7 @@ ADDRESSES = {
     "#/brokers/2": "Broker 2",
     "#/clients": "Clients",
     "#/clients/producers": "Producers",
+    "#/pipelines": "Pipelines",
     "#/security": "Security",
 }
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -17,6 +18,7 @@ from barnabas.console.api import Api
 from barnabas.console.client_api import ClientApi
 from barnabas.console.guard import ACTION_PATH, Guard
 from barnabas.console.json_response import json_response, problem_response
+from barnabas.console.pipeline_api import PipelineApi
 from barnabas.console.problem import WebProblem, problem_of
 from barnabas.console.static_files import StaticFiles
 from barnabas.console.watch import ClusterWatch
@@ -31,12 +33,13 @@ def application(
     closing: asyncio.Event,
     names: Collection[str],
     options: Mapping[str, Any] | None = None,
+    folders: Sequence[Path] = (),
 ) -> ASGIApp:
     """Return the application; `names` are the accepted host names. With `options` (a client's), it
-    may also change the cluster.
+    may also change the cluster. `folders` are those of pipelines, whose pages it serves.
     """
     api, files = Api(watch, closing), StaticFiles()
-    clients = ClientApi(watch)
+    clients, pipelines = ClientApi(watch), PipelineApi(folders)
     writer = None if options is None else Writer(watch.servers, options, api.forget)
 
     async def index(request: Request) -> Response:
@@ -61,6 +64,8 @@ def application(
         "/api/transactions": api.transactions,
         "/api/clients": clients.clients,
         "/api/clients/producers": clients.producers,
+        "/api/pipelines": pipelines.pipelines,
+        "/pipelines/{number}/{name:path}": pipelines.page,
         "/api/security": api.security,
         "/api/security/explain": api.explain,
         "/api/actions": _no_actions if writer is None else writer.state,

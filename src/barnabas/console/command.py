@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 import click
@@ -9,6 +10,7 @@ import click
 from barnabas.cli.complaint import warn
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.options import run_client
+from barnabas.console.pipeline_api import MOST_FOLDERS
 from barnabas.console.server import Address, Mode, is_local, serve
 
 DEFAULT_PORT: Final = 8080
@@ -38,8 +40,19 @@ DEFAULT_PORT: Final = 8080
     help="Let the page change the cluster: topics, configs, offsets, leaders and single records. "
     "Each change is previewed first.",
 )
+@click.option(
+    "--pipeline",
+    "pipelines",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="DIR",
+    help="Also show the pages and the accounts of a pipeline, from the folder that it writes to. "
+    "May be repeated.",
+)
 @bootstrap_server
-def console(port: int, host: str, may_write: bool, servers: str) -> None:
+def console(
+    port: int, host: str, may_write: bool, pipelines: tuple[Path, ...], servers: str
+) -> None:
     """Serve a web page that shows a cluster: what needs a person, and brokers, topics, messages,
     groups, transactions, events and rules of access.
 
@@ -54,7 +67,10 @@ def console(port: int, host: str, may_write: bool, servers: str) -> None:
       barnabas console --bootstrap-server kafka1:9092 --port 9000
       barnabas console --profile production --host 10.0.0.5
       barnabas console --write
+      barnabas console --pipeline out --pipeline out-logs
     """
+    if len(pipelines) > MOST_FOLDERS:
+        raise click.UsageError(f"--pipeline: give at most {MOST_FOLDERS} folders")
     if not is_local(host):
         does = "sees and changes" if may_write else "sees"
         warn(
@@ -62,7 +78,7 @@ def console(port: int, host: str, may_write: bool, servers: str) -> None:
             f"--host {host}: everyone who can reach this address {does} the cluster and its "
             "messages, without authentication",
         )
-    mode = Mode(client_options(), may_write)
+    mode = Mode(client_options(), may_write, pipelines)
     run_client(serve(servers, mode, Address(host, port), _report), None)
 
 

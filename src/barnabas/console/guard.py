@@ -32,6 +32,7 @@ _POLICY: Final = "; ".join(
         "style-src 'self'",
         "img-src 'self' data:",
         "connect-src 'self'",
+        "frame-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",
@@ -62,7 +63,8 @@ class Guard:
         async def send_with_headers(sent: Message) -> None:
             if sent["type"] == "http.response.start":
                 headers = MutableHeaders(scope=sent)
-                headers.update(_HEADERS)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)  # a pipeline's page has a policy of its own
                 if is_api:
                     headers["cache-control"] = "no-store"
             await send(sent)

@@ -7,8 +7,9 @@ import contextlib
 import errno
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import uvicorn
@@ -33,10 +34,12 @@ class Address(NamedTuple):
 
 
 class Mode(NamedTuple):
-    """What the console may do in the cluster, and the client options it uses."""
+    """Holds what the console may do in the cluster, the client options it uses, and the folders of
+    the pipelines that it shows."""
 
     options: Mapping[str, Any]
     may_write: bool = False
+    pipelines: Sequence[Path] = ()
 
 
 async def serve(
@@ -62,7 +65,8 @@ async def serve(
                 loop.add_signal_handler(number, stopping.set)
             host = address.host
             names = [host] if is_local(host) else [host, socket.gethostname(), socket.getfqdn()]
-            app = application(watch, stopping, names, mode.options if mode.may_write else None)
+            options = mode.options if mode.may_write else None
+            app = application(watch, stopping, names, options, mode.pipelines)
             shown = f"[{host}]" if ":" in host else host
             url = f"http://{shown}:{sock.getsockname()[1]}/"
             await _serve_until(stopping, watch, app, sock, lambda: on_ready(url))

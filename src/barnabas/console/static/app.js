@@ -15,6 +15,7 @@ const LINKS = [
   ["transactions", "Transactions"],
   ["brokers", "Brokers"],
   ["clients", "Clients"],
+  ["pipelines", "Pipelines"],
   ["security", "Security"],
 ];
 

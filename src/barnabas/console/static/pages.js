@@ -9,6 +9,7 @@ import { GroupPage } from "./pages/group.js";
 import { GroupsPage } from "./pages/groups.js";
 import { MessagesPage } from "./pages/messages.js";
 import { OverviewPage } from "./pages/overview.js";
+import { PipelinePage, PipelinesPage } from "./pages/pipelines.js";
 import { ProducersPage } from "./pages/producers.js";
 import { SecurityPage } from "./pages/security.js";
 import { TopicPage } from "./pages/topic.js";
@@ -33,6 +34,8 @@ const ALL = [
   [["brokers", "*"], ([, id]) => `Broker ${id}`, BrokerPage, ([, id]) => ({ id })],
   [["clients"], () => "Clients", ClientsPage],
   [["clients", "producers"], () => "Producers", ProducersPage],
+  [["pipelines"], () => "Pipelines", PipelinesPage],
+  [["pipelines", "*", "*"], ([, , name]) => name, PipelinePage, ([, number, name]) => ({ number, name })],
   [["security"], () => "Security", SecurityPage],
 ];
 

@@ -1,0 +1,59 @@
+"""Handles `/api/pipelines`, and serves the pages of pipelines below `/pipelines/`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from barnabas.console.json_response import json_response
+from barnabas.console.pipeline_folder import PipelineFolder
+from barnabas.console.pipeline_shapes import Pipelines
+from barnabas.console.problem import WebProblem
+
+MOST_FOLDERS: Final = 50
+_POLICY: Final = "; ".join(
+    (
+        "sandbox allow-downloads",
+        "default-src 'none'",
+        "style-src 'unsafe-inline'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'self'",
+    )
+)
+"""A page is text from log files in a frame without scripts, in an origin of its own."""
+_TYPES: Final = {".html": "text/html", ".csv": "text/csv", ".json": "application/json"}
+
+
+class PipelineApi:
+    """Answers from files only."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = [PipelineFolder(path, number) for number, path in enumerate(folders)]
+        self._turn = asyncio.Lock()
+
+    async def pipelines(self, _: Request) -> Response:
+        """Answer `/api/pipelines`."""
+        async with self._turn:  # a slow disk is not read by many threads at a time
+            found = [await asyncio.to_thread(folder.rows) for folder in self._folders]
+        rows = [row for folder in found for row in folder]
+        return json_response(Pipelines(folders=len(self._folders), pipelines=rows))
+
+    async def page(self, request: Request) -> Response:
+        """Answer `/pipelines/NUMBER/NAME`."""
+        number, name = request.path_params["number"], request.path_params["name"]
+        if not (number.isascii() and number.isdigit() and len(number) < 4):
+            raise WebProblem(404, f"there is no folder {number[:20]!r}")
+        if int(number) >= len(self._folders):
+            raise WebProblem(404, f"there is no folder {number}: {len(self._folders)} were given")
+        folder = self._folders[int(number)]
+        async with self._turn:
+            content = await asyncio.to_thread(folder.read, name)
+        headers = {"content-security-policy": _POLICY, "cache-control": "no-store"}
+        return Response(content, media_type=_TYPES[Path(name).suffix], headers=headers)

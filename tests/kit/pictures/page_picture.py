@@ -40,11 +40,11 @@ def tab(browser: Browser) -> Iterator[Page]:
         yield page
 
 
-def end_of(page: Page, selector: str) -> float:
+def end_of(page: Page, selector: str, margin: float = _MARGIN) -> float:
     """Return the height at which a picture ends that shows an element, with a margin."""
     box = page.locator(selector).first.bounding_box()
     assert box is not None
-    return box["y"] + box["height"] + _MARGIN
+    return box["y"] + box["height"] + margin
 
 
 def start_of(element: Locator) -> float:

@@ -15,6 +15,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.kit.pictures.demo_picture import draw_demo
+from tests.kit.pictures.page_picture import tab
 from tests.kit.processes.chromium import opened
 from tests.kit.processes.command_line import COMMAND
 from tests.kit.waiting import wait_until
@@ -119,7 +121,9 @@ def test_in_6_a_follower_that_fell_behind_is_found_from_the_overview(
 
 def test_in_6_a_rebalance_storm_is_found_from_the_overview(demo: Demo, browser: Browser) -> None:
     demo.after("A third consumer of checkout ends")
-    with opened(browser) as page:
+    with tab(browser) as page:
+        picture = draw_demo(page, demo.url)  # that of the README
+        assert "Group checkout has had" in picture and "session timed out" in picture
         storm = finding(page, demo, "Group checkout has had")
         assert "checkout-3" in storm.locator(".cause").inner_text()
         storm.get_by_role("link", name="Show the details").click()

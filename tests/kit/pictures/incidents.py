@@ -173,11 +173,14 @@ def restart_a_member(site: Site) -> None:
     """Let a member of a group start and end several times, while another one goes on."""
     for _ in range(_STARTS):
         with site.consume("orders", "checkout", "checkout-3", "--max-messages", "1") as member:
-            member.wait(timeout=60)
+            try:
+                member.wait(timeout=60)
+            finally:
+                member.kill()
 
 
 def find_a_dead_consumer(page: Page, url: str) -> Story:
-    """From the overview to the group's page, which says since when and why."""
+    """Go from the overview to the group's page, which says since when and why."""
     words = "Group reports has stopped with unread records"
     finding = _finding(page, url, words, "session timed out")
     cause = finding.locator(".cause").inner_text()
@@ -188,13 +191,13 @@ def find_a_dead_consumer(page: Page, url: str) -> Story:
     event.wait_for()
     advice = event.locator(".advice").inner_text()
     page.locator("canvas").wait_for()
-    part = Part(0, end_of(page, ".cards > .card"), "The group since its member died")
+    part = Part(0, end_of(page, ".cards > .card:first-child"), "The group since its member died")
     second = Picture("consumer-2", draw(page, part))
     return Story(["Show the details"], cause, advice, [first, second])
 
 
 def find_a_storm(page: Page, url: str) -> Story:
-    """From the overview to the group's events, which name the same client again and again."""
+    """Go from the overview to the group's events, which name the same client again and again."""
     finding = _finding(page, url, "Group checkout has had")
     advice = finding.locator(".advice").inner_text()
     first = _overview(page, "rebalances-1", "The overview: a group rebalances often")
@@ -203,14 +206,14 @@ def find_a_storm(page: Page, url: str) -> Story:
     causes = page.locator(".events > li .cause").filter(has_text="checkout-3")
     causes.nth(2).wait_for()
     events = page.locator(".card").filter(has=page.locator(".events"))
-    end = end_of(page, ".events > li:nth-child(4)", 0)
+    end = end_of(page, ".events > li:nth-child(-n+4)", 0)
     part = Part(start_of(events), end, "The events of the group")
     second = Picture("rebalances-2", draw(page, part))
     return Story(["Show the details"], "\n".join(causes.all_inner_texts()), advice, [first, second])
 
 
 def find_a_late_follower(page: Page, url: str) -> Story:
-    """From the overview to the events that say how far behind the replica is, and since when."""
+    """Go from the overview to the events that say how far behind the replica is."""
     finding = _finding(page, url, "fewer replicas in sync than assigned", "broker 2 is")
     cause = finding.locator(".cause").inner_text()
     first = _overview(page, "follower-1", "The overview: replicas are not in sync")
@@ -220,7 +223,7 @@ def find_a_late_follower(page: Page, url: str) -> Story:
     events.first.wait_for()
     advice = events.first.locator(".advice").inner_text()
     part = Part(
-        0, end_of(page, ".events > li:nth-child(3)", 0), "The events of the kind isr-shrink"
+        0, end_of(page, ".events > li:nth-child(-n+3)", 0), "The events of the kind isr-shrink"
     )
     second = Picture("follower-2", draw(page, part))
     return Story(["Events", "isr-shrink"], cause, advice, [first, second])

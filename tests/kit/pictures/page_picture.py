@@ -41,8 +41,8 @@ def tab(browser: Browser) -> Iterator[Page]:
 
 
 def end_of(page: Page, selector: str, margin: float = _MARGIN) -> float:
-    """Return the height at which a picture ends that shows an element, with a margin."""
-    box = page.locator(selector).first.bounding_box()
+    """Return the height at which a picture ends that shows the elements, with a margin."""
+    box = page.locator(selector).last.bounding_box()
     assert box is not None
     return box["y"] + box["height"] + margin
 

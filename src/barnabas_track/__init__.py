@@ -1,0 +1,1 @@
+"""Receives what visitors of pages and apps do, and sends it to a topic as events."""

@@ -1,0 +1,95 @@
+"""Implements `barnabas track`, which receives events of pages and apps."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import click
+
+from barnabas.cli.completion import topic_names
+from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.group import command_group
+from barnabas.cli.options import run_client
+from barnabas.errors import ConfigError
+from barnabas.extras import install_line
+
+_ORIGIN: Final = re.compile(r"\*|https?://[^/\s]+")
+
+
+@command_group()
+def track() -> None:
+    """Receive what visitors of pages and apps do, as events.
+
+    \b
+    Example:
+      barnabas track serve --allow-origin https://shop.example
+    """
+
+
+@track.command()
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8_081,
+    show_default=True,
+    metavar="PORT",
+    help="The port to listen on; 0 selects a free one.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="The address to listen on. Let a proxy stand between it and the internet, for TLS and "
+    "limits on rates.",
+)
+@click.option(
+    "--topic",
+    default="events",
+    show_default=True,
+    metavar="NAME",
+    shell_complete=topic_names,
+    help="The topic of the events. Those that are not valid go to NAME-rejected.",
+)
+@click.option(
+    "--allow-origin",
+    "origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Accept events of pages of this origin, such as https://shop.example; may be repeated. "
+    "'*' stands for every origin.",
+)
+@bootstrap_server
+def serve(port: int, host: str, topic: str, origins: tuple[str, ...], servers: str) -> None:
+    """Receive batches of events at POST /v1/events, and send each event to a topic.
+
+    A batch is answered with 200 once the brokers have acknowledged its events (acks=all). While
+    no broker is available, the answer is 503; the sender must keep its events, and send them again
+    later. An event that is sent again with the same id is not written again. Stop the command with
+    Ctrl-C or SIGTERM.
+
+    \b
+    Examples:
+      barnabas track serve --allow-origin https://shop.example
+      barnabas track serve --bootstrap-server kafka1:9092 --topic clicks --port 9000
+    """
+    for origin in origins:
+        if not _ORIGIN.fullmatch(origin):
+            raise click.UsageError(
+                f"--allow-origin {origin}: not an origin, such as https://shop.example, without a"
+                " path"
+            )
+    from barnabas_collector.listen_address import ListenAddress
+
+    try:
+        from barnabas_track import server
+    except ImportError as error:
+        raise ConfigError(f"{error}: {install_line('track')}") from None
+    address = ListenAddress(host, port)
+    endpoint = server.Endpoint(topic, origins)
+    run_client(server.serve(servers, client_options(), endpoint, address, _report), None)
+
+
+def _report(url: str) -> None:
+    click.echo(f"barnabas track ready on {url}")

@@ -1,0 +1,295 @@
+"""Serves the endpoint for events over HTTP, until a signal arrives.
+
+    POST /v1/events   a batch, as application/json or, from `sendBeacon`, as text/plain
+    GET /healthz, /readyz
+
+A batch is answered with 200 only once the brokers have acknowledged its events and its dead
+letters. No cookie is read or set, and neither the visitor's address nor the user agent is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import signal
+import socket
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from barnabas.client.producer.batch import ProducerRecord
+from barnabas.client.producer.producer import Producer
+from barnabas_collector.dead_letter_headers import REASON, SOURCE_TOPIC
+from barnabas_collector.listen_address import ListenAddress
+from barnabas_track.event_batch import (
+    MOST_BODY_BYTES,
+    MOST_LETTER_BYTES,
+    CheckedBatch,
+    Rejection,
+    UnreadableBatch,
+    check_batch,
+    encode,
+)
+from barnabas_track.outbox import WAIT_S, NotStored, Outbox, Outgoing
+
+ID: Final = "id"
+"""The record header with the event's id."""
+_TYPES: Final = ("application/json", "text/plain")
+_MOST_REASONS: Final = 10
+_MOST_CONNECTIONS: Final = 500
+_BACKLOG: Final = 128
+_BODY_S: Final = 10.0
+_RETRY_AFTER: Final = {"Retry-After": "2"}
+_AS_LONG_AS_IT_TAKES_MS: Final = 2**31 - 1
+_CLOSE_MS: Final = 5_000
+# Programs name themselves, and few browsers have such words in their names.
+_ROBOTS: Final = (
+    "bot",
+    "crawl",
+    "spider",
+    "slurp",
+    "headless",
+    "preview",
+    "curl/",
+    "python",
+    "http:",
+)
+
+
+class Endpoint(NamedTuple):
+    """Where events go, and from whose pages they come."""
+
+    topic: str
+    origins: Collection[str]  # "*" stands for all
+
+    @property
+    def rejected_topic(self) -> str:
+        return f"{self.topic}-rejected"
+
+
+async def serve(
+    servers: str,
+    options: Mapping[str, Any],
+    endpoint: Endpoint,
+    address: ListenAddress,
+    on_ready: Callable[[str], None],
+) -> None:
+    """Serve until SIGINT or SIGTERM; then answer the requests in progress.
+
+    `options` are the client's. `on_ready` is called with the URL. Raises ConfigError if the address
+    cannot be used, and a KafkaError or Unreachable if the topics cannot be used at the start.
+    """
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    with address.errors("events on"):
+        sock = socket.create_server(
+            tuple(address),
+            family=socket.AF_INET6 if ":" in address.host else socket.AF_INET,
+            backlog=_BACKLOG,
+        )
+    with contextlib.closing(sock):
+        producer = Producer(
+            servers,
+            **options,
+            acks="all",
+            enable_idempotence=True,
+            delivery_timeout_ms=_AS_LONG_AS_IT_TAKES_MS,
+        )
+        try:
+            await producer.start()
+            for topic in (endpoint.topic, endpoint.rejected_topic):
+                await producer.partitions_for(topic)
+            app = _Application(endpoint, Outbox(producer), stopping)
+            url = f"http://{address.shown(sock.getsockname())}/"
+            await _serve_until(stopping, app.starlette(), sock, lambda: on_ready(url))
+        finally:
+            await producer.close(_CLOSE_MS)
+
+
+async def _serve_until(
+    stopping: asyncio.Event, app: Starlette, sock: socket.socket, on_ready: Callable[[], None]
+) -> None:
+    server = _Server(
+        uvicorn.Config(
+            app,
+            access_log=False,
+            http="h11",
+            lifespan="off",
+            limit_concurrency=_MOST_CONNECTIONS,
+            log_config=None,
+            proxy_headers=False,
+            server_header=False,
+            # Longer than a request waits for the brokers.
+            timeout_graceful_shutdown=int(WAIT_S) + 5,
+            ws="none",
+        )
+    )
+    serving = asyncio.create_task(server.serve([sock]))
+    serving.add_done_callback(lambda _: stopping.set())
+    on_ready()
+    try:
+        await stopping.wait()
+    finally:
+        server.should_exit = True
+        await serving
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to `serve`, which closes the producer afterwards."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class _Refusal(Exception):
+    """The request is answered with a status and a reason."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class _Application:
+    """Answers requests."""
+
+    def __init__(self, endpoint: Endpoint, outbox: Outbox, stopping: asyncio.Event) -> None:
+        self._endpoint = endpoint
+        self._outbox = outbox
+        self._stopping = stopping
+
+    def starlette(self) -> Starlette:
+        routes = [
+            Route("/v1/events", self._events, methods=["POST", "OPTIONS"]),
+            Route("/healthz", self._health),
+            Route("/readyz", self._ready),
+        ]
+        return Starlette(routes=routes)
+
+    async def _health(self, _: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def _ready(self, _: Request) -> Response:
+        why = "stopping" if self._stopping.is_set() else self._outbox.trouble
+        return PlainTextResponse(f"{why or 'ready'}\n", 503 if why else 200)
+
+    async def _events(self, request: Request) -> Response:
+        headers: dict[str, str] = {}
+        try:
+            headers = self._cross_origin(request)
+            if request.method == "OPTIONS":
+                return Response(status_code=204, headers=headers)
+            return JSONResponse(await self._receive(request), headers=headers)
+        except _Refusal as refusal:
+            if refusal.status == 503:
+                headers |= _RETRY_AFTER
+            return JSONResponse({"error": str(refusal)}, refusal.status, headers)
+
+    def _cross_origin(self, request: Request) -> dict[str, str]:
+        """Return the headers for a page of another origin. Raises _Refusal if it is not listed."""
+        origin = request.headers.get("origin")
+        host = request.headers.get("host", "")
+        if origin is None or origin in (f"http://{host}", f"https://{host}"):
+            return {}
+        if origin not in self._endpoint.origins and "*" not in self._endpoint.origins:
+            # CORS alone would not stop text/plain, which browsers send without asking.
+            raise _Refusal(403, "events of this origin are not accepted: see --allow-origin")
+        return {
+            "Access-Control-Allow-Origin": origin,
+            "Access-Control-Allow-Methods": "POST",
+            "Access-Control-Allow-Headers": "Content-Type",
+            # `sendBeacon` always asks for it, although there are no cookies here.
+            "Access-Control-Allow-Credentials": "true",
+            "Access-Control-Max-Age": "86400",
+            "Vary": "Origin",
+        }
+
+    async def _receive(self, request: Request) -> dict[str, Any]:
+        """Store a request's events and dead letters, and return the answer. Raises _Refusal."""
+        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type not in _TYPES:
+            raise _Refusal(415, f"the Content-Type is neither {' nor '.join(_TYPES)}")
+        body = await _body(request)
+        is_private = "1" in (request.headers.get("dnt"), request.headers.get("sec-gpc"))
+        unreadable: UnreadableBatch | None = None
+        now_ms = time.time_ns() // 1_000_000
+        try:
+            batch = check_batch(body, now_ms)
+        except UnreadableBatch as error:
+            unreadable = error
+            batch = CheckedBatch([], [Rejection(0, str(error), body[:MOST_LETTER_BYTES])])
+        more = {
+            "received": now_ms,
+            "bot": _is_robot(request.headers.get("user-agent", "")),
+            "private": is_private,
+        }
+        outgoing = [self._event({**event, **more}) for event in batch.events]
+        outgoing += [self._letter(each, is_private=is_private) for each in batch.rejected]
+        try:
+            repeated = await self._outbox.store(outgoing)
+        except NotStored:
+            # The reason names brokers and topics, which are nobody's business; /readyz has it.
+            raise _Refusal(503, "not stored yet: send the same events again later") from None
+        if unreadable is not None:
+            raise _Refusal(400, str(unreadable))
+        return {
+            "accepted": len(batch.events),
+            "rejected": len(batch.rejected),
+            "repeated": repeated,
+            "reasons": [
+                {"event": each.place, "reason": each.reason}
+                for each in batch.rejected[:_MOST_REASONS]
+            ],
+        }
+
+    def _event(self, event: dict[str, Any]) -> Outgoing:
+        if event["private"]:
+            # The visitor asked not to be followed (DNT, Global Privacy Control).
+            event.pop("visitor", None)
+            event.pop("session", None)
+        visitor = event.get("visitor")
+        key = None if visitor is None else visitor.encode()
+        headers = ((ID, event["id"].encode()),)
+        record = ProducerRecord(self._endpoint.topic, encode(event), key, headers=headers)
+        return Outgoing(event["id"], record)
+
+    def _letter(self, rejection: Rejection, *, is_private: bool) -> Outgoing:
+        """Return a dead letter; a private one has only its reason."""
+        reason = rejection.reason.encode()
+        digest = hashlib.blake2b(reason + b"\0" + rejection.text, digest_size=16).hexdigest()
+        text = b"" if is_private else rejection.text
+        headers = ((REASON, reason), (SOURCE_TOPIC, self._endpoint.topic.encode()))
+        record = ProducerRecord(self._endpoint.rejected_topic, text, headers=headers)
+        # No event's id has a dot.
+        return Outgoing(f"letter.{digest}", record)
+
+
+def _is_robot(agent: str) -> bool:
+    """Return whether a user agent is missing or names a program."""
+    name = agent.lower()
+    return not name or any(word in name for word in _ROBOTS)
+
+
+async def _body(request: Request) -> bytes:
+    """Return the body, which is limited in size and time. Raises _Refusal."""
+    content = bytearray()
+    try:
+        async with asyncio.timeout(_BODY_S):
+            async for part in request.stream():
+                content += part
+                if len(content) > MOST_BODY_BYTES:
+                    raise _Refusal(413, f"a batch may have at most {MOST_BODY_BYTES:,} bytes")
+    except TimeoutError:
+        raise _Refusal(408, f"the body did not arrive within {_BODY_S:g} s") from None
+    except ClientDisconnect:
+        raise _Refusal(400, "the body is incomplete") from None
+    return bytes(content)

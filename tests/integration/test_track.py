@@ -1,0 +1,286 @@
+"""BT-1, BT-6: `barnabas track serve` as a process, before a real broker: what it answers with 200
+is in the topic, whoever is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import barnabas
+from barnabas.client import ConsumerRecord, SyncConsumer, TopicPartition
+from barnabas_collector.dead_letter_headers import REASON, SOURCE_TOPIC
+from tests.kit.processes.broker_process import BrokerProcess, broker_process, free_port
+from tests.kit.processes.command_line import COMMAND, with_settings
+from tests.kit.processes.web_console import PATIENCE_S, Answer
+from tests.kit.waiting import wait_until
+
+SHOP = "https://shop.example"
+HTML = "<script>alert(1)</script>"
+
+
+class Tracking:
+    """A running server for events, which may be killed and started again."""
+
+    def __init__(self, servers: str) -> None:
+        self.port = free_port()
+        self._servers = servers
+        self.process: subprocess.Popen[str]
+
+    def start(self) -> None:
+        line = ["track", "serve", "--port", str(self.port), "--allow-origin", SHOP]
+        self.process = subprocess.Popen(
+            [COMMAND, *with_settings(line), "--bootstrap-server", self._servers],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None and self.process.stderr is not None
+        readable, _, _ = select.select([self.process.stdout], [], [], PATIENCE_S)
+        ready = self.process.stdout.readline() if readable else ""
+        assert ready.startswith("barnabas track ready on http://"), self.process.stderr.read()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def ask(
+        self, path: str, body: bytes | None = None, method: str = "GET", **headers: str
+    ) -> Answer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        try:
+            given = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, body, given)
+            response = connection.getresponse()
+            shown = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, shown, response.read())
+        finally:
+            connection.close()
+
+    def send(self, *events: object, **headers: str) -> Answer:
+        given = {"Content-Type": "application/json", "User-Agent": "Firefox/140.0", **headers}
+        body = json.dumps({"events": events}).encode()
+        return self.ask("/v1/events", body, "POST", **given)
+
+
+@contextlib.contextmanager
+def tracking(servers: str) -> Iterator[Tracking]:
+    running = Tracking(servers)
+    running.start()
+    try:
+        yield running
+    finally:
+        running.kill()
+
+
+def event(id_: str, **more: Any) -> dict[str, Any]:
+    return {"id": id_, "time": time.time_ns() // 1_000_000, "name": "pageview", **more}
+
+
+def records(servers: str, topic: str) -> list[ConsumerRecord]:
+    place = TopicPartition(topic, 0)
+    found: list[ConsumerRecord] = []
+    with SyncConsumer(servers) as consumer:
+        consumer.assign([place])
+        consumer.seek(place, 0)
+        while consumer.position(place) < consumer.end_offsets([place])[place]:
+            found += consumer.poll(1_000)
+    return found
+
+
+def ids(servers: str) -> Counter[str]:
+    found = (dict(record.headers)["id"] for record in records(servers, "events"))
+    return Counter((each or b"").decode() for each in found)
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with barnabas.Broker() as running:
+        yield running.bootstrap_servers
+
+
+@pytest.fixture(scope="module")
+def server(servers: str) -> Iterator[Tracking]:
+    with tracking(servers) as running:
+        yield running
+
+
+def written(servers: str, id_: str) -> ConsumerRecord:
+    """The only record of an event."""
+    header = ("id", id_.encode())
+    [found] = [each for each in records(servers, "events") if header in each.headers]
+    return found
+
+
+def test_an_event_is_stored_once_by_its_id(server: Tracking, servers: str) -> None:
+    sent = event("first-event", visitor="visitor-1", url=SHOP + "/", properties={"html": HTML})
+    answer = server.send(sent, sent)
+    assert answer.status == 200
+    assert answer.json == {"accepted": 2, "rejected": 0, "repeated": 1, "reasons": []}
+    # As from `sendBeacon`.
+    again = server.send(sent, **{"Content-Type": "text/plain;charset=UTF-8"})
+    assert (again.status, again.json["repeated"]) == (200, 1)
+    record = written(servers, "first-event")
+    assert record.key == b"visitor-1"
+    value = json.loads(record.value or b"")
+    assert abs(value.pop("received") - sent["time"]) < 60_000
+    assert value == {**sent, "bot": False, "private": False}
+    assert "set-cookie" not in answer.headers
+
+
+def test_what_is_invalid_is_a_dead_letter_with_its_reason(server: Tracking, servers: str) -> None:
+    wrong = event("forged\nid", url="javascript:" + HTML)
+    answer = server.send(event("valid-event"), wrong)
+    reason = "id: not 8 to 64 of A-Z, a-z, 0-9, - and _"
+    assert answer.status == 200
+    assert answer.json["reasons"] == [{"event": 1, "reason": reason}]
+    assert (answer.json["accepted"], answer.json["rejected"]) == (1, 1)
+    body = b'{"events": ' + b"[" * 100_000
+    refused = server.ask("/v1/events", body, "POST", Content_Type="text/plain")
+    assert (refused.status, refused.json) == (400, {"error": "the body is nested too deeply"})
+    first, second = records(servers, "events-rejected")[-2:]
+    assert dict(first.headers) == {REASON: reason.encode(), SOURCE_TOPIC: b"events"}
+    assert json.loads(first.value or b"") == wrong
+    assert second.value == body[: 16 << 10]
+
+
+@pytest.mark.parametrize("name", ["DNT", "Sec-GPC"])
+def test_who_asks_not_to_be_followed_is_not(server: Tracking, servers: str, name: str) -> None:
+    id_ = f"private-{name}"
+    sent = event(id_, visitor="visitor-2", session="session-2")
+    assert server.send(sent, **{name: "1"}).json["accepted"] == 1
+    record = written(servers, id_)
+    assert record.key is None
+    value = json.loads(record.value or b"")
+    assert value.keys() == {"id", "time", "name", "received", "bot", "private"}
+    assert value["private"] is True
+    server.send({**sent, "id": "!"}, **{name: "1"})
+    assert records(servers, "events-rejected")[-1].value == b""
+
+
+def test_programs_are_marked(server: Tracking, servers: str) -> None:
+    server.send(event("robot-event"), **{"User-Agent": "Googlebot/2.1"})
+    assert json.loads(written(servers, "robot-event").value or b"")["bot"] is True
+
+
+def test_only_listed_origins_may_send(server: Tracking) -> None:
+    asked = server.ask("/v1/events", method="OPTIONS", Origin=SHOP)
+    assert (asked.status, asked.headers["access-control-allow-origin"]) == (204, SHOP)
+    assert server.send(event("origin-event"), Origin=SHOP).status == 200
+    assert server.send(event("origin-event"), Origin=SHOP + ".evil.example").status == 403
+    own = f"http://127.0.0.1:{server.port}"
+    assert server.send(event("own-event"), Origin=own).status == 200
+
+
+def test_requests_have_limits(server: Tracking) -> None:
+    large = server.ask("/v1/events", b" " * 300_000, "POST", Content_Type="text/plain")
+    assert (large.status, large.json) == (413, {"error": "a batch may have at most 262,144 bytes"})
+    assert server.ask("/v1/events", b"{}", "POST", Content_Type="text/html").status == 415
+    assert server.ask("/v1/events").status == 405
+
+
+def test_probes_and_a_clean_stop(servers: str) -> None:
+    with tracking(servers) as running:
+        assert running.ask("/healthz").body == b"ok\n"
+        assert (running.ask("/readyz").status, running.ask("/readyz").body) == (200, b"ready\n")
+        assert running.send(event("last-event")).status == 200
+        running.process.send_signal(signal.SIGTERM)
+        _, errors = running.process.communicate(timeout=PATIENCE_S)
+        assert (running.process.returncode, errors) == (0, "")
+
+
+def test_bad_options_say_what_to_do(server: Tracking, servers: str) -> None:
+    command = [COMMAND, *with_settings(["track", "serve", "--bootstrap-server", servers])]
+    path = subprocess.run([*command, "--allow-origin", SHOP + "/"], capture_output=True, text=True)
+    assert path.returncode == 2 and "--allow-origin https://shop.example/: not an" in path.stderr
+    taken = subprocess.run([*command, "--port", str(server.port)], capture_output=True, text=True)
+    assert taken.returncode == 1
+    assert f"cannot listen for events on 127.0.0.1:{server.port}: " in taken.stderr
+
+
+class Senders:
+    """Trackers that send each batch until it is answered with 200."""
+
+    def __init__(self, server: Tracking, count: int = 3) -> None:
+        self.stored: set[str] = set()
+        self._server = server
+        self._is_over = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(number,)) for number in range(count)
+        ]
+        for each in self._threads:
+            each.start()
+
+    def end(self) -> None:
+        """Return once the last batches are answered."""
+        self._is_over.set()
+        for each in self._threads:
+            each.join(PATIENCE_S)
+            assert not each.is_alive()
+
+    def _run(self, number: int) -> None:
+        batch = 0
+        while not self._is_over.is_set():
+            batch += 1
+            names = [f"event-{number}-{batch}-{each}" for each in range(10)]
+            wait_until(lambda names=names: self._is_stored(names))  # type: ignore[misc]
+            self.stored.update(names)
+
+    def _is_stored(self, names: list[str]) -> bool:
+        try:
+            answer = self._server.send(*map(event, names))
+        except (OSError, http.client.HTTPException):
+            return False  # the server is not there
+        assert answer.status in (200, 503), answer
+        return answer.status == 200
+
+
+def await_more(senders: Senders, count: int = 300) -> None:
+    before = len(senders.stored)
+    wait_until(lambda: len(senders.stored) >= before + count)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    with broker_process(tmp_path) as running:
+        yield running
+
+
+@pytest.mark.slow
+def test_events_arrive_once_while_the_broker_is_killed(broker: BrokerProcess) -> None:
+    with tracking(broker.bootstrap_servers) as running:
+        senders = Senders(running)
+        for _ in range(3):
+            await_more(senders)
+            broker.kill()
+            broker.start()
+        await_more(senders)
+        senders.end()
+        found = ids(broker.bootstrap_servers)
+    assert found == Counter(senders.stored)
+
+
+@pytest.mark.slow
+def test_what_was_answered_is_there_after_the_server_was_killed(broker: BrokerProcess) -> None:
+    """A batch whose answer was lost is sent again, so a reader counts its events by their ids."""
+    with tracking(broker.bootstrap_servers) as running:
+        senders = Senders(running)
+        for _ in range(3):
+            await_more(senders)
+            running.kill()
+            running.start()
+        await_more(senders)
+        senders.end()
+        found = ids(broker.bootstrap_servers)
+    assert set(found) == senders.stored

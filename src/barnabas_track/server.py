@@ -26,7 +26,7 @@ from starlette.routing import Route
 
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.client.producer.producer import Producer
-from barnabas_collector.dead_letter_headers import REASON, SOURCE_TOPIC
+from barnabas_collector.dead_letter_headers import REASON
 from barnabas_collector.listen_address import ListenAddress
 from barnabas_track.event_batch import (
     MOST_BODY_BYTES,
@@ -267,7 +267,8 @@ class _Application:
         reason = rejection.reason.encode()
         digest = hashlib.blake2b(reason + b"\0" + rejection.text, digest_size=16).hexdigest()
         text = b"" if is_private else rejection.text
-        headers = ((REASON, reason), (SOURCE_TOPIC, self._endpoint.topic.encode()))
+        # Without a source topic, `dead-letters replay` does not send it among the valid events.
+        headers = ((REASON, reason),)
         record = ProducerRecord(self._endpoint.rejected_topic, text, headers=headers)
         # No event's id has a dot.
         return Outgoing(f"letter.{digest}", record)

@@ -20,7 +20,7 @@ import pytest
 
 import barnabas
 from barnabas.client import ConsumerRecord, SyncConsumer, TopicPartition
-from barnabas_collector.dead_letter_headers import REASON, SOURCE_TOPIC
+from barnabas_collector.dead_letter_headers import REASON
 from tests.kit.processes.broker_process import BrokerProcess, broker_process, free_port
 from tests.kit.processes.command_line import COMMAND, with_settings
 from tests.kit.processes.web_console import PATIENCE_S, Answer
@@ -150,7 +150,7 @@ def test_what_is_invalid_is_a_dead_letter_with_its_reason(server: Tracking, serv
     refused = server.ask("/v1/events", body, "POST", Content_Type="text/plain")
     assert (refused.status, refused.json) == (400, {"error": "the body is nested too deeply"})
     first, second = records(servers, "events-rejected")[-2:]
-    assert dict(first.headers) == {REASON: reason.encode(), SOURCE_TOPIC: b"events"}
+    assert dict(first.headers) == {REASON: reason.encode()}
     assert json.loads(first.value or b"") == wrong
     assert second.value == body[: 16 << 10]
 

@@ -125,10 +125,26 @@ def _options_of(context: click.Context, path: str, properties: Mapping[str, str]
 
     try:
         common = of_every_client(properties)
-        configure(ClientConfig, common)
+        if context.params.get("signs_in"):
+            common = _without_login(common)
+        else:
+            configure(ClientConfig, common)
     except ConfigError as error:
         raise click.UsageError(f"{path}: {error}", context) from error
     # Only warn: a file for Kafka's clients may contain settings that our clients do not need.
     for line in unknown_options(properties):
         warn(context.command_path, f"{path}: {line}")
     return common
+
+
+def _without_login(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options without a user, and check the others. Users give their own later."""
+    from barnabas.client.config import ClientConfig, configure
+
+    login = ("sasl_jaas_config", "sasl_plain_username", "sasl_plain_password")
+    others = {name: value for name, value in options.items() if name not in login}
+    if str(others.get("security_protocol", "")).strip().upper().startswith("SASL_"):
+        configure(ClientConfig, {**others, login[1]: "user", login[2]: "password"})
+    else:
+        configure(ClientConfig, others)
+    return others

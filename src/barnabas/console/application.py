@@ -20,6 +20,7 @@ from barnabas.console.guard import ACTION_PATH, Guard
 from barnabas.console.json_response import json_response, problem_response
 from barnabas.console.pipeline_api import PipelineApi
 from barnabas.console.problem import WebProblem, problem_of
+from barnabas.console.shapes import Session
 from barnabas.console.static_files import StaticFiles
 from barnabas.console.watch import ClusterWatch
 from barnabas.console.writing.writer import NOTHING, Writer
@@ -38,9 +39,21 @@ def application(
     """Return the application; `names` are the accepted host names. With `options` (a client's), it
     may also change the cluster. `folders` are those of pipelines, whose pages it serves.
     """
+    app = cluster_application(watch, closing, options, folders=folders)
+    return Guard(app, names, may_write=options is not None)
+
+
+def cluster_application(
+    watch: ClusterWatch,
+    closing: asyncio.Event,
+    options: Mapping[str, Any] | None = None,
+    user: str = "",
+    folders: Sequence[Path] = (),
+) -> ASGIApp:
+    """Return the application without its guard; `user` is the one who has signed in."""
     api, files = Api(watch, closing), StaticFiles()
     clients, pipelines = ClientApi(watch), PipelineApi(folders)
-    writer = None if options is None else Writer(watch.servers, options, api.forget)
+    writer = None if options is None else Writer(watch.servers, options, api.forget, user)
 
     async def index(request: Request) -> Response:
         return files.respond(request, "index.html")
@@ -69,6 +82,7 @@ def application(
         "/api/security": api.security,
         "/api/security/explain": api.explain,
         "/api/actions": _no_actions if writer is None else writer.state,
+        "/api/session": _no_session,
         "/": index,
         "/static/{name:path}": file,
     }
@@ -78,31 +92,46 @@ def application(
     routes = [Route(path, _Endpoint(answer, watch)) for path, answer in answers.items()]
     app = Starlette(
         routes=routes,
-        exception_handlers={
-            HTTPException: _not_found,
-            WebProblem: _failed,
-            BarnabasError: _failed,
-            OSError: _failed,
-            TimeoutError: _failed,
-        },
+        exception_handlers=error_handlers(),
     )
     app.router.redirect_slashes = False
-    return Guard(app, names, may_write=writer is not None)
+    return app
+
+
+def error_handlers() -> dict[Any, Any]:
+    """Return how errors are answered, by their classes."""
+    return {
+        HTTPException: _not_found,
+        WebProblem: _failed,
+        BarnabasError: _failed,
+        OSError: _failed,
+        TimeoutError: _failed,
+    }
+
+
+async def _no_session(_: Request) -> Response:
+    return json_response(Session(required=False, user=""))
 
 
 async def _no_actions(_: Request) -> Response:
     return json_response(NOTHING)
 
 
+def answering(answer: Answer) -> ASGIApp:
+    """Return an endpoint that nobody's watch depends on."""
+    return _Endpoint(answer, None)
+
+
 class _Endpoint:
     """Calls one handler, and notes that somebody is watching."""
 
-    def __init__(self, answer: Answer, watch: ClusterWatch) -> None:
+    def __init__(self, answer: Answer, watch: ClusterWatch | None) -> None:
         self._answer = answer
         self._watch = watch
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._watch.viewers.ask()
+        if self._watch is not None:
+            self._watch.viewers.ask()
         response = await self._answer(Request(scope, receive))
         await response(scope, receive, send)
 

@@ -30,8 +30,8 @@ DEFAULT_PORT: Final = 8080
     default="localhost",
     show_default=True,
     metavar="HOST",
-    help="The address or name to listen on. Whoever reaches it sees the cluster: there is no "
-    "authentication.",
+    help="The address or name to listen on. Without --sign-in, whoever reaches it sees the "
+    "cluster: there is no authentication.",
 )
 @click.option(
     "--write",
@@ -49,17 +49,31 @@ DEFAULT_PORT: Final = 8080
     help="Also show the pages and the accounts of a pipeline, from the folder that it writes to. "
     "May be repeated.",
 )
+@click.option(
+    "--sign-in",
+    "signs_in",
+    is_flag=True,
+    is_eager=True,
+    help="Let each browser sign in with a user and a password of the cluster, whose ACLs then "
+    "decide what it sees and does. Needs SASL with PLAIN or SCRAM.",
+)
 @bootstrap_server
 def console(
-    port: int, host: str, may_write: bool, pipelines: tuple[Path, ...], servers: str
+    port: int,
+    host: str,
+    may_write: bool,
+    pipelines: tuple[Path, ...],
+    signs_in: bool,
+    servers: str,
 ) -> None:
     """Serve a web page that shows a cluster: what needs a person, and brokers, topics, messages,
     groups, transactions, events and rules of access.
 
     The page changes nothing in the cluster, unless --write is given; each change is then logged on
-    standard error. It shows what the user of --command-config may see,
-    works with every cluster that speaks Kafka's protocol, and with Barnabas also tells why. The
-    cluster is looked at only while a page is open. Stop the command with Ctrl-C or SIGTERM.
+    standard error. It shows what the user of --command-config may see, or with --sign-in what the
+    user who has signed in may see. It works with every cluster that speaks Kafka's protocol, and
+    with Barnabas also tells why. The cluster is looked at only while a page is open. Stop the
+    command with Ctrl-C or SIGTERM.
 
     \b
     Examples:
@@ -68,17 +82,29 @@ def console(
       barnabas console --profile production --host 10.0.0.5
       barnabas console --write
       barnabas console --pipeline out --pipeline out-logs
+      barnabas console --sign-in --command-config client.properties
     """
     if len(pipelines) > MOST_FOLDERS:
         raise click.UsageError(f"--pipeline: give at most {MOST_FOLDERS} folders")
-    if not is_local(host):
+    if pipelines and signs_in:
+        raise click.UsageError(
+            "--pipeline cannot be combined with --sign-in, because no ACL protects a folder: start "
+            "a second console for the pipelines"
+        )
+    if not is_local(host) and signs_in:
+        warn(
+            "barnabas console",
+            f"--host {host}: passwords and messages travel unencrypted between browsers and the "
+            "console; put a proxy with TLS in front of it",
+        )
+    elif not is_local(host):
         does = "sees and changes" if may_write else "sees"
         warn(
             "barnabas console",
             f"--host {host}: everyone who can reach this address {does} the cluster and its "
             "messages, without authentication",
         )
-    mode = Mode(client_options(), may_write, pipelines)
+    mode = Mode(client_options(), may_write, pipelines, signs_in)
     run_client(serve(servers, mode, Address(host, port), _report), None)
 
 

@@ -1,8 +1,9 @@
 """Guards the console: refuses requests, and adds headers to every response.
 
-The console has no authentication, and shows what its user may see. A page of another origin must
-not read it: its name may point to this machine (DNS rebinding), so only known names are answered.
-IP addresses are always answered, because nobody can register one as a name of their own.
+Unless its users sign in, the console has no authentication, and shows what its user may see. A page
+of another origin must not read it: its name may point to this machine (DNS rebinding), so only
+known names are answered. IP addresses are always answered, because nobody can register one as a
+name of their own.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ MOST_ADDRESS_BYTES: Final = 16_384
 partitions."""
 ACTION_PATH: Final = "/api/actions/"
 """The addresses below it change the cluster, so they are only sent to."""
+SIGN_IN_PATHS: Final = ("/api/session/sign-in", "/api/session/sign-out")
 _READING: Final = ("GET", "HEAD")
 _WRITING: Final = ("POST",)
 _POLICY: Final = "; ".join(
@@ -49,10 +51,18 @@ _HEADERS: Final = {
 class Guard:
     """Refuses requests before the application sees them, and adds headers to all responses."""
 
-    def __init__(self, app: ASGIApp, names: Collection[str], *, may_write: bool = False) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        names: Collection[str],
+        *,
+        may_write: bool = False,
+        signs_in: bool = False,
+    ) -> None:
         """`names` are the hosts, without ports, by which the console may be addressed."""
         self._app = app
         self._may_write = may_write
+        self._signs_in = signs_in
         self._names = frozenset(name.casefold() for name in (*LOCAL_NAMES, *names))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,7 +113,8 @@ class Guard:
         return None
 
     def _methods(self, path: str) -> tuple[str, ...]:
-        return _WRITING if self._may_write and path.startswith(ACTION_PATH) else _READING
+        changes = self._may_write and path.startswith(ACTION_PATH)
+        return _WRITING if changes or (self._signs_in and path in SIGN_IN_PATHS) else _READING
 
     def _is_known(self, host: str) -> bool:
         name = host_name(host)

@@ -16,8 +16,9 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from barnabas.console.application import application
-from barnabas.console.guard import LOCAL_NAMES
+from barnabas.console.guard import LOCAL_NAMES, Guard
 from barnabas.console.race import race
+from barnabas.console.sign_in.door import Door
 from barnabas.console.watch import ClusterWatch
 from barnabas.errors import ConfigError
 
@@ -40,6 +41,8 @@ class Mode(NamedTuple):
     options: Mapping[str, Any]
     may_write: bool = False
     pipelines: Sequence[Path] = ()
+    signs_in: bool = False
+    """Each browser gives its own user and password, which replace those of the options."""
 
 
 async def serve(
@@ -57,21 +60,29 @@ async def serve(
     stopping = asyncio.Event()
     sock = _listening(address)
     with contextlib.closing(sock):
-        watch = ClusterWatch(servers, mode.options)
-        await watch.start()
+        host, port = address.host, sock.getsockname()[1]
+        names = [host] if is_local(host) else [host, socket.gethostname(), socket.getfqdn()]
+        served: ClusterWatch | Door
+        if mode.signs_in:
+            # Browsers send a cookie to all ports of a host, so its name has the port.
+            served = Door(
+                servers, mode.options, f"barnabas-console-{port}", may_write=mode.may_write
+            )
+            app: ASGIApp = Guard(served, names, may_write=mode.may_write, signs_in=True)
+        else:
+            served = ClusterWatch(servers, mode.options)
+            await served.start()
+            options = mode.options if mode.may_write else None
+            app = application(served, stopping, names, options, mode.pipelines)
         try:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, stopping.set)
-            host = address.host
-            names = [host] if is_local(host) else [host, socket.gethostname(), socket.getfqdn()]
-            options = mode.options if mode.may_write else None
-            app = application(watch, stopping, names, options, mode.pipelines)
             shown = f"[{host}]" if ":" in host else host
-            url = f"http://{shown}:{sock.getsockname()[1]}/"
-            await _serve_until(stopping, watch, app, sock, lambda: on_ready(url))
+            url = f"http://{shown}:{port}/"
+            await _serve_until(stopping, served, app, sock, lambda: on_ready(url))
         finally:
-            await watch.close()
+            await served.close()
 
 
 def is_local(host: str) -> bool:
@@ -86,7 +97,7 @@ def is_local(host: str) -> bool:
 
 async def _serve_until(
     stopping: asyncio.Event,
-    watch: ClusterWatch,
+    served: ClusterWatch | Door,
     app: ASGIApp,
     sock: socket.socket,
     on_ready: Callable[[], None],
@@ -110,7 +121,7 @@ async def _serve_until(
     serving.add_done_callback(lambda _: stopping.set())
     on_ready()
     try:
-        await race(watch.run(), stopping.wait())
+        await race(served.run(), stopping.wait())
     finally:
         stopping.set()  # ends the streams
         server.should_exit = True

@@ -424,15 +424,28 @@ class UserRow(TypedDict):
 
 
 class Problem(TypedDict):
-    """The response to a failed request: status 400, 403, 404, 405, 502, 503 or 504.
+    """The response to a failed request: status 400, 401, 403, 404, 405, 429, 502, 503 or 504.
 
-    403 means a wrong `Host`, or a request that the brokers deny; 503 means too many readers at a
-    time. An action may also fail with 409 (the state has changed), 410 (the preview has expired),
-    411, 413 or 415 (an unacceptable body), or 422 (rejected by Kafka).
+    401 means a console with sign-in but no session; 429, too many attempts to sign in. 403 means a
+    wrong `Host`, or a request that the brokers deny; 503 means too many readers at a time. An
+    action may also fail with 409 (the state has changed), 410 (the preview has expired), 411, 413
+    or 415 (an unacceptable body), or 422 (rejected by Kafka).
     """
 
     error: str
     """A sentence that says what failed, where, and what to do."""
+
+
+class Session(TypedDict):
+    """`/api/session`: whether users sign in, and who has.
+
+    To sign in, `{"user": ..., "password": ...}` is sent to `/api/session/sign-in` by POST, and to
+    sign out, `{}` to `/api/session/sign-out`. Without a session, other addresses answer 401.
+    """
+
+    required: bool
+    user: str
+    """"" if nobody has signed in."""
 
 
 class Actions(TypedDict):

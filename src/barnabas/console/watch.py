@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from barnabas.client.admin.admin import Admin
-from barnabas.client.errors import Unreachable
+from barnabas.client.errors import AUTHENTICATION_ERRORS, Unreachable
 from barnabas.client.lag.looker import LagLooker
 from barnabas.client.lag.verdict import PATIENCE_MS
 from barnabas.client.offsets import EARLIEST, LATEST
@@ -79,6 +79,8 @@ class ClusterWatch:
         self.events_found = News()
         self.growth = Growth()
         self.group_lags = SeriesBook()
+        self.is_refused = False
+        """Whether the brokers no longer admit the user."""
         self._clock: Clock = SystemClock()
         self._look: ClusterLook | None = None
         self._disks = NO_DISKS
@@ -139,6 +141,7 @@ class ClusterWatch:
                 async with asyncio.timeout(_LONGEST_S):
                     await look()
             except FAILURES as error:
+                self.is_refused |= isinstance(error, AUTHENTICATION_ERRORS)
                 failed(reason_of(error))
             await asyncio.sleep(pause_s)
 

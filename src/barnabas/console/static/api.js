@@ -34,6 +34,7 @@ async function ask(path, signal) {
   } catch {
     // A proxy in between answered with something else.
   }
+  if (response.status === 401) dispatchEvent(new Event("barnabas-signed-out"));
   throw new Trouble(said || `The server answered ${response.status} to ${path}.`, response.status);
 }
 

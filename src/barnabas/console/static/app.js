@@ -6,6 +6,7 @@ import * as format from "./format.js";
 import { html, render, useEffect, useState } from "./html.js";
 import { choose } from "./pages.js";
 import { useAddress } from "./router.js";
+import { SignIn, SignOut, currentSession } from "./sign-in.js";
 
 const LINKS = [
   ["", "Overview"],
@@ -19,7 +20,7 @@ const LINKS = [
   ["security", "Security"],
 ];
 
-function App() {
+function App({ session }) {
   const { path, filters } = useAddress();
   const poll = usePoll("api/overview");
   const { enabled } = useActions();
@@ -45,6 +46,7 @@ function App() {
           >`,
         )}
       </nav>
+      ${session.user && html`<${SignOut} user=${session.user} />`}
     </div>
     <main id="content" tabindex="-1">
       <${Banner} poll=${poll} />
@@ -127,4 +129,7 @@ function focusSearch() {
 }
 
 addEventListener("keydown", onKey);
-render(html`<${App} />`, document.getElementById("app"));
+const session = await currentSession();
+const isOpen = !session.required || session.user;
+if (session.required && isOpen) addEventListener("barnabas-signed-out", () => location.reload(), { once: true });
+render(isOpen ? html`<${App} session=${session} />` : html`<${SignIn} />`, document.getElementById("app"));

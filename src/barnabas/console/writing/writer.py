@@ -55,12 +55,19 @@ class Writer:
     """Previews changes and applies them, one after the other."""
 
     def __init__(
-        self, servers: str, options: Mapping[str, Any], on_change: Callable[[], None]
+        self,
+        servers: str,
+        options: Mapping[str, Any],
+        on_change: Callable[[], None],
+        user: str = "",
     ) -> None:
-        """`on_change` is called after each change, so that the pages show it."""
+        """`on_change` is called after each change, so that the pages show it. `user` is the one who
+        has signed in, if users do.
+        """
         self._servers = servers
         self._settings = {**_PATIENCE, **options}
         self._on_change = on_change
+        self._user = user
         self._gate = Gate()
         self._tickets = Tickets()
         self._turn = asyncio.Lock()
@@ -84,23 +91,24 @@ class Writer:
         """Do the work of a request, and log how it ended."""
         client = request.client
         who = "unknown" if client is None else f"{client.host}:{client.port}"
+        who = f"{who} {self._user}".strip()
         name: str = request.path_params["name"]
         said = [f"{work.__name__.strip('_')} {name[:40]}"]
         try:
             if name not in ACTIONS:
                 raise WebProblem(404, f"there is no action {name[:40]!r}")
             self._gate.check(request.headers)
-            form = parse_form(await _body(request))
+            form = parse_form(await read_body(request))
             async with self._place():
                 value = await work(name, form, said.append)
         except (WebProblem, *FAILURES) as error:
             problem = problem_of(error)
             verb = "refused" if problem.status < 500 else "failed"
-            _log_action(who, ", ".join(said), f"{verb}, {problem.status} {problem}")
+            log_action(who, ", ".join(said), f"{verb}, {problem.status} {problem}")
             if problem is error:
                 raise
             raise problem from error
-        _log_action(who, ", ".join(said), "done")
+        log_action(who, ", ".join(said), "done")
         return json_response(value)
 
     async def _preview(self, name: str, form: Form, say: Callable[[str], None]) -> ActionPreview:
@@ -174,7 +182,7 @@ class Writer:
             yield Access(admin, self._servers, self._settings)
 
 
-async def _body(request: Request) -> bytes:
+async def read_body(request: Request) -> bytes:
     """Read the body, up to the limit. Raises a `WebProblem`."""
     body = bytearray()
     try:
@@ -255,7 +263,7 @@ def _value(value: str | None) -> str:
     return "missing" if value is None else value
 
 
-def _log_action(who: str, what: str, outcome: str) -> None:
+def log_action(who: str, what: str, outcome: str) -> None:
     """Write one line to standard error: when, who, what and how it ended."""
     now = instant_text(SystemClock().wall_ms())
     line = printable_within(f"{who} {what}: {outcome}", _MOST_LOGGED)

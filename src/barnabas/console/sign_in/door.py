@@ -1,0 +1,183 @@
+"""Lets browsers sign in, and passes each request to the application of the browser's own user.
+
+A session lives in this process only, and its token in a cookie that no script can read and that no
+page of another site can send. Without a session, only the page's own files are served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from barnabas.console.application import answering, error_handlers
+from barnabas.console.guard import SIGN_IN_PATHS
+from barnabas.console.json_response import json_response, problem_response
+from barnabas.console.problem import WebProblem
+from barnabas.console.shapes import Session
+from barnabas.console.sign_in.admission import LONGEST_S, MOST_SESSIONS, Attempts, SessionBook
+from barnabas.console.sign_in.user_session import UserSession, check_sign_in, options_of_user
+from barnabas.console.static_files import StaticFiles
+from barnabas.console.writing.form import parse_form
+from barnabas.console.writing.gate import check_sender
+from barnabas.console.writing.writer import log_action, read_body
+
+SESSION_PATH: Final = "/api/session"
+_SWEEP_S: Final = 5.0
+_MOST_AT_ONCE: Final = 4
+
+
+class Door:
+    """The application of a console whose users sign in; call `run` in a task, and `close`."""
+
+    def __init__(
+        self, servers: str, options: Mapping[str, Any], cookie: str, *, may_write: bool
+    ) -> None:
+        """Raises ConfigError if these options have no users and passwords."""
+        check_sign_in(options)
+        self._servers = servers
+        self._options = options
+        self._cookie = cookie
+        self._may_write = may_write
+        self._book: SessionBook[UserSession] = SessionBook()
+        self._attempts = Attempts()
+        self._count = 0
+        self._public = self._public_application()
+
+    def _public_application(self) -> ASGIApp:
+        files = StaticFiles()
+
+        async def index(request: Request) -> Response:
+            return files.respond(request, "index.html")
+
+        async def file(request: Request) -> Response:
+            return files.respond(request, request.path_params["name"])
+
+        answers = {
+            SESSION_PATH: self._state,
+            SIGN_IN_PATHS[0]: self._sign_in,
+            SIGN_IN_PATHS[1]: self._sign_out,
+            "/": index,
+            "/static/{name:path}": file,
+        }
+        routes = [Route(path, answering(answer)) for path, answer in answers.items()]
+        app = Starlette(routes=routes, exception_handlers=error_handlers())
+        app.router.redirect_slashes = False
+        return app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        if not path.startswith("/api/") or path in _OWN:
+            await self._public(scope, receive, send)
+            return
+        session = self._session(Request(scope))
+        if session is None:
+            refusal = problem_response(WebProblem(401, "sign in first"))
+            await refusal(scope, receive, send)
+            return
+        await session.app(scope, receive, send)
+
+    async def run(self) -> None:
+        """End the sessions that have expired, until cancelled; then end all streams."""
+        try:
+            while True:
+                await asyncio.sleep(_SWEEP_S)
+                over = self._book.remove_if(lambda session: session.is_over)
+                for session in [*over, *self._book.remove_expired()]:
+                    await session.close()
+        finally:
+            for session in self._book.values():
+                session.end_streams()
+
+    async def close(self) -> None:
+        """Sign everybody out."""
+        for session in self._book.remove_if(lambda _: True):
+            await session.close()
+
+    def _session(self, request: Request) -> UserSession | None:
+        session = self._book.find(self._token(request))
+        return None if session is None or session.is_over else session
+
+    def _token(self, request: Request) -> str:
+        return request.cookies.get(self._cookie, "")
+
+    async def _state(self, request: Request) -> Response:
+        session = self._session(request)
+        return json_response(Session(required=True, user="" if session is None else session.user))
+
+    async def _sign_in(self, request: Request) -> Response:
+        check_sender(request.headers)
+        form = parse_form(await read_body(request))
+        user, password = form.text("user"), form.text("password")
+        form.end()
+        if not user or not password:
+            raise WebProblem(400, "give a user and a password")
+        where = _address(request)
+        self._attempts.begin(where, user)
+        try:
+            session = await self._opened(user, password)
+        except WebProblem as problem:
+            # What people type as a user may be a password, so a failure has no name in the log.
+            log_action(where, "sign in", f"refused, {problem.status}")
+            raise
+        except BaseException:
+            self._attempts.forgive(where, user)  # the brokers did not answer
+            raise
+        self._attempts.forgive(where, user)
+        await self._close(self._token(request))
+        token, replaced = self._book.add(user, session)
+        for each in replaced:
+            await each.close()
+        log_action(where, f"sign in as {user}", "done")
+        response = json_response(Session(required=True, user=user))
+        self._set_cookie(response, request, token, round(LONGEST_S))
+        return response
+
+    async def _opened(self, user: str, password: str) -> UserSession:
+        """Return a session that is connected. Raises a `WebProblem` or a client's error."""
+        if len(self._book.values()) + self._count >= MOST_SESSIONS:
+            raise WebProblem(503, "too many people are signed in; try again later")
+        if self._count >= _MOST_AT_ONCE:
+            raise WebProblem(503, "others are signing in at this moment; try again")
+        options = options_of_user(self._options, user, password)
+        session = UserSession(self._servers, options, user, may_write=self._may_write)
+        self._count += 1
+        try:
+            await session.start()
+        finally:
+            self._count -= 1
+        return session
+
+    async def _sign_out(self, request: Request) -> Response:
+        check_sender(request.headers)
+        await read_body(request)
+        await self._close(self._token(request))
+        response = json_response(Session(required=True, user=""))
+        self._set_cookie(response, request, "", 0)
+        return response
+
+    async def _close(self, token: str) -> None:
+        session = self._book.remove(token)
+        if session is not None:
+            await session.close()
+
+    def _set_cookie(self, response: Response, request: Request, token: str, age_s: int) -> None:
+        # A proxy may add TLS; only the browser's own Origin tells.
+        is_secure = urlsplit(request.headers.get("origin", "")).scheme == "https"
+        response.set_cookie(
+            self._cookie, token, age_s, httponly=True, samesite="strict", secure=is_secure
+        )
+
+
+_OWN: Final = (SESSION_PATH, *SIGN_IN_PATHS)
+
+
+def _address(request: Request) -> str:
+    return "unknown" if request.client is None else request.client.host

@@ -33,6 +33,12 @@ spent_ns = time.perf_counter_ns
 simulator.
 """
 
+thread_cpu_ns = time.thread_time_ns
+"""Nanoseconds of CPU time that the calling thread has used, also in the simulator."""
+
+process_cpu_ns = time.process_time_ns
+"""Nanoseconds of CPU time that all threads of the process have used, also in the simulator."""
+
 
 class SystemClock:
     """The machine's clocks."""

@@ -39,6 +39,7 @@ Kind = Literal[
     "controller-elected",
     "directory-lost",
     "election",
+    "event-loop-delayed",
     "follower",
     "group-generation",
     "isr-expand",

@@ -32,6 +32,7 @@ from barnabas.broker.network.listeners import (
 )
 from barnabas.broker.node import Node
 from barnabas.broker.parts import Bound, Ground, Parts
+from barnabas.broker.runtime.loop_delays import LIMIT, LoopDelays
 from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.broker.seams import Seams, system_seams
 from barnabas.broker.security.authorization import AllowAll, Authorizer
@@ -110,6 +111,7 @@ class Server:
             self._broker_state,
         )
         self.events = EventLog(self.clock.wall_ms, self.metrics)
+        self._delays = LoopDelays(self.events, self.clock, config.int(LIMIT))
         self._metrics_listener: MetricsListener | None = None
         self._process_metrics: ProcessMetrics | None = None
         self._parts: Parts | None = None
@@ -120,10 +122,7 @@ class Server:
         self.is_hung = False
         """Whether a log directory's disk hangs, in which case stopping would hang too."""
         self.failure: asyncio.Future[str] | None = None
-        """A future that `start` creates.
-
-        It completes, with the reason, when this broker cannot continue.
-        """
+        """A future from `start`; completes, with the reason, if this broker cannot continue."""
 
     @property
     def port(self) -> int:
@@ -455,6 +454,7 @@ class Server:
         for tls in parts.network.tls:
             tls.start()
         self.clock.start()
+        self._delays.start()
         parts.network.idle_connections.start()
         parts.partitions.housekeeping.start()
         parts.partitions.cleaner.start()
@@ -529,6 +529,7 @@ class Server:
         parts.network.idle_connections.close()
         parts.network.memory.close()
         self.clock.stop()
+        self._delays.stop()
         for tls in parts.network.tls:
             tls.close()
         for acceptor in parts.network.acceptors:

@@ -59,6 +59,9 @@ _NODE = (
     ("barnabas.metrics.host", "string", "", "",
      "Host on which metrics are served; empty: the host of the first listener. Specific to "
      "Barnabas."),
+    ("barnabas.event.loop.delay.ms", "int", 500, "[0,...]",
+     "Delay of the event loop from which the broker reports it as an event; 0 disables it. "
+     "Specific to Barnabas."),
     ("barnabas.verify.all.records", "boolean", None, "",
      "Whether every record of a batch is validated before it is appended; unset: only with an "
      "authorizer. Specific to Barnabas."),

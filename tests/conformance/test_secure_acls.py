@@ -155,7 +155,7 @@ def test_se_4_rules_are_listed_and_removed(run: Commands) -> None:
             "pattern_type": "LITERAL",
         }
     ]
-    assert run("acls delete --user dan --deny --force") == "No such rule.\n"
+    assert run("acls delete --user dan --deny --force") == "No matching rules.\n"
     assert "Deleted 1 rule:\n  allow User:dan Describe on the cluster, from 10.0.0.7\n" in run(
         "acls delete --user dan"
     )
@@ -186,7 +186,7 @@ def test_se_4_a_rule_for_another_host_is_near(run: Commands) -> None:
     run("acls add --user fay --operation alter --topic far --host 10.0.0.7")
     ask = "acls explain --user fay --operation describe --topic far"
     denied = run(ask)
-    assert "No rule about topic far allows it (1 rule checked).\n" in denied
+    assert "No rule for topic far allows it (1 rule checked).\n" in denied
     assert "Similar: allow User:fay Alter on topic far, from 10.0.0.7.\n" in denied
     allowed = run(f"{ask} --host 10.0.0.7")
     assert "Allowed: " in allowed and "Alter implies Describe, and no rule denies it.\n" in allowed

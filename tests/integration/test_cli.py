@@ -269,7 +269,7 @@ def test_what_the_broker_refuses_is_one_line(barnabas: InProcess, line: str, pro
     ("line", "problem"),
     [
         ("topics create", "name a topic"),
-        ("topics create a --topic b", "two topics are named"),
+        ("topics create a --topic b", "two topics are specified"),
         ("topics create a --config retention", "not KEY=VALUE"),
         ("topics create a --replica-assignment x", "not broker ids"),
         ("topics create a --replica-assignment 0 --partitions 1", "leave out"),

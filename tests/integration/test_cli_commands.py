@@ -54,7 +54,7 @@ OUTPUT = {
     "barnabas dump --verify data/test-0": r"",
     "barnabas acls list --topic orders": r"User:eve\tDENY\tALL\t\*\tTOPIC\t\*\tLITERAL\n(.+\n){5}",
     "barnabas acls delete --topic orders --force": r"Deleted 5 rules:\n(  allow .*\n){5}",
-    "barnabas acls delete --user alice": r"No such rule\.\n",
+    "barnabas acls delete --user alice": r"No matching rules\.\n",
     "barnabas configs describe --topic test": r"Dynamic configs for topic test are:\n"
     r"  retention\.ms=86400000 sensitive=false synonyms=\{.*\}\n",
 }

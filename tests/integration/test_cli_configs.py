@@ -246,7 +246,7 @@ def test_se_5_quotas_are_set_shown_and_removed(barnabas: InProcess) -> None:
         ),
         ("--ip-defaults --add producer_byte_rate=1", "one of connection_creation_rate"),
         ("--ip 10.0.0.1 --user alice --add a=1", "--ip cannot be combined with --user or --client"),
-        ("--user alice --user-defaults --add a=1", "give either --user or --user-defaults"),
+        ("--user alice --user-defaults --add a=1", "use either --user or --user-defaults"),
         ("--client= --add a=1", "--client must not be empty"),
         (
             "--topic t --client web --add a=1",

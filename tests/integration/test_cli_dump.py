@@ -110,7 +110,7 @@ def test_st_9_nothing_is_found_in_what_kafka_left_whole(
     assert main(["dump", "--verify", "--records", *words]) == 0
     captured = capfd.readouterr()
     assert captured.out == ""
-    found = re.fullmatch(r"Verified ([\d,]+) files, findings: 0\n", captured.err)
+    found = re.fullmatch(r"Verified ([\d,]+) files, problems found: 0\n", captured.err)
     assert found is not None and int(found[1].replace(",", "")) > 1500
     with capfd.disabled():
         print(f"\n{captured.err.strip()}")
@@ -146,10 +146,10 @@ def test_st_9_nothing_is_found_in_what_kafka_left_whole(
         (
             "crash-no-recovery-point",
             [
-                "idem-0/00000000000000000000.log: position 486: the batch at offset 6 is of leader "
-                "epoch 0, after one of 1",
-                "idem-0/00000000000000000000.log: position 729: the batch at offset 9 is of leader "
-                "epoch 0, after one of 1",
+                "idem-0/00000000000000000000.log: position 486: the batch at offset 6 has leader "
+                "epoch 0, after a batch with 1",
+                "idem-0/00000000000000000000.log: position 729: the batch at offset 9 has leader "
+                "epoch 0, after a batch with 1",
                 "plain-0/00000000000000000024.log: position 249: the batch at offset 27 fails its "
                 "checksum",
             ],
@@ -172,7 +172,7 @@ def test_st_9_every_damage_is_found_and_named(
     assert main(["dump", "--verify", "--records", *partitions]) == 1
     captured = capfd.readouterr()
     assert captured.out.replace(f"{directory}/", "").splitlines() == findings
-    assert captured.err.endswith(f", findings: {len(findings)}\n")
+    assert captured.err.endswith(f", problems found: {len(findings)}\n")
 
 
 def test_the_small_files_of_a_directory(logs: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -378,7 +378,7 @@ def test_in_5_a_watcher_waits_for_brokers_and_for_new_topics(name: str) -> None:
         with watching(servers, name) as watch:
             assert watch.look()["lag"]["records"] == 3
             broker.stop()
-            assert b"trying again" in watch.complaint()
+            assert b"retrying" in watch.complaint()
             broker.start()
             with SyncAdmin(servers) as admin:
                 admin.delete_topics(name)

@@ -293,9 +293,9 @@ def test_a_wrong_command_line_is_one_line_and_exit_2(
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("groups reset-offsets g --topic gone --to-earliest", "no topic gone"),
+        ("groups reset-offsets g --topic gone --to-earliest", "topic gone does not exist"),
         ("groups reset-offsets g --topic there:7 --to-earliest", "partitions 0 to 0, not 7"),
-        ("groups reset-offsets g --topic there --shift-by 1", "nothing is committed"),
+        ("groups reset-offsets g --topic there --shift-by 1", "no offset is committed"),
         ("groups reset-offsets g --from-file /there/is/no/such/file", "no such file"),
         ("groups delete gone", "GROUP_ID_NOT_FOUND"),
         ("groups delete-offsets gone --topic there", "GROUP_ID_NOT_FOUND"),

@@ -226,7 +226,7 @@ def test_lg_2_what_the_options_choose_and_where_they_start(collecting: Collectin
     collecting.once(*options)
     assert sorted(collecting.values()) == [b"app.log", b"inner.log"]
     errors = collecting.once(str(collecting.logs), "--ignore-older", "a day", code=2)
-    assert "'a day' is not a number with s, m, h or d: 24h" in errors
+    assert "'a day' is not a number followed by s, m, h or d, such as 24h" in errors
 
 
 def test_lg_2_secrets_reach_no_topic(collecting: Collecting) -> None:

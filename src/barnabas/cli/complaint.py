@@ -27,7 +27,7 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
         UnknownTopicOrPartition,
         "`barnabas topics list` shows the topics, `barnabas topics create` creates one",
     ),
-    (TopicAlreadyExists, "to accept an existing topic, give --if-not-exists"),
+    (TopicAlreadyExists, "to accept an existing topic, use --if-not-exists"),
     (InvalidReplicationFactor, "a topic cannot have more replicas than there are brokers"),
     (GroupIdNotFound, "`barnabas groups list` shows the groups"),
     (NonEmptyGroup, "stop its members first: `barnabas groups describe --members` shows them"),

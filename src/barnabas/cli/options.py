@@ -41,7 +41,11 @@ class Duration(click.ParamType[float]):
     ) -> float:
         found = re.fullmatch(r"(\d{1,9})([smhd])", str(value))
         if found is None:
-            self.fail(f"{value!r} is not a number with s, m, h or d: 24h", parameter, context)
+            self.fail(
+                f"{value!r} is not a number followed by s, m, h or d, such as 24h",
+                parameter,
+                context,
+            )
         return int(found[1]) * self._UNITS[found[2]]
 
 
@@ -63,7 +67,7 @@ def topic_name(command: F) -> F:
 def one_topic(argument: str | None, option: str | None) -> str:
     """Return the topic, given either way. Raises UsageError."""
     if argument is not None and option is not None and argument != option:
-        raise click.UsageError(f"two topics are named, {argument} and {option}")
+        raise click.UsageError(f"two topics are specified, {argument} and {option}")
     name = argument if argument is not None else option
     if not name:
         raise click.UsageError("name a topic")
@@ -76,7 +80,7 @@ def storage_options(pairs: Iterable[str]) -> dict[str, str]:
     """
     # The value may be a secret key, so do not show the pair.
     if any("=" not in pair for pair in pairs):
-        raise click.UsageError("--storage: one value is not NAME=VALUE")
+        raise click.UsageError("--storage: a value does not have the form NAME=VALUE")
     return key_values(pairs, "--storage")
 
 
@@ -115,7 +119,7 @@ def unescape(text: str) -> bytes:
 
 
 def run_client(
-    work: Coroutine[Any, Any, T], waits_for: str | None = "an answer of the brokers"
+    work: Coroutine[Any, Any, T], waits_for: str | None = "a response from the brokers"
 ) -> T:
     """Run a command's work on its own loop; Ctrl-C cancels it.
 

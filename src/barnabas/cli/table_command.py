@@ -98,7 +98,8 @@ def checkpoint(path: str, storage_pairs: tuple[str, ...]) -> int:
     "--retain-hours",
     type=click.IntRange(0),
     metavar="N",
-    help="Keep younger files, which readers may be using and writers may not have committed yet. "
+    help="Keep files younger than this: readers may be using them, or writers may not have "
+    "committed them yet. "
     "The default is the table's own retention (delta.deletedFileRetentionDuration), or a week. A "
     "value below the duration of the longest batch or query is safe only while the table is not "
     "in use.",

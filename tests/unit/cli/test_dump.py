@@ -223,7 +223,9 @@ def verified(
     printed = capfd.readouterr()
     findings = printed.out.splitlines()
     assert code == (1 if findings else 0)
-    assert printed.err == f"Verified {counted(len(paths), 'file')}, findings: {len(findings)}\n"
+    assert (
+        printed.err == f"Verified {counted(len(paths), 'file')}, problems found: {len(findings)}\n"
+    )
     return [finding.rpartition(f"{paths[0].parent}/")[2] for finding in findings]
 
 
@@ -234,7 +236,8 @@ def test_a_log_that_goes_back_is_found(tmp_path: Path, capfd: pytest.CaptureFixt
     path = write(tmp_path, batch(3, epoch=2), batch(6, epoch=1), batch(6, epoch=2), name=f"{5:020}")
     assert verified(capfd, path) == [
         f"{path.name}: position 0: the batch at offset 3 does not come after offset 4",
-        f"{path.name}: position {size}: the batch at offset 6 is of leader epoch 1, after one of 2",
+        f"{path.name}: position {size}: the batch at offset 6 has leader epoch 1, after a batch "
+        "with 2",
         f"{path.name}: position {2 * size}: the batch at offset 6 does not come after offset 6",
     ]
 
@@ -264,8 +267,9 @@ def test_indexes_are_held_against_the_log(
     index.write_bytes(pack(">iiiiii", 1, size, 2, size + 1, 9, 3 * size) + b"\0")
     assert verified(capfd, index) == [
         f"{index.name}: 25 bytes are not a whole number of entries of 8 bytes",
-        f"{index.name}: the entry offset 2 position {size + 1}: no batch begins there",
-        f"{index.name}: the entry offset 9 position {3 * size}: no batch from there on ends with "
+        f"{index.name}: the entry offset 2 position {size + 1}: no batch begins at that position",
+        f"{index.name}: the entry offset 9 position {3 * size}: no batch from that position on "
+        "ends with "
         "that offset",
     ]
     index.write_bytes(pack(">iiii", 2, size, 1, 2 * size))
@@ -275,8 +279,8 @@ def test_indexes_are_held_against_the_log(
     ]
     times.write_bytes(pack(">qiqi", T0 + 2, 1, T0 + 3, 8))
     assert verified(capfd, times) == [
-        f"{times.name}: the entry timestamp {T0 + 2} offset 1: the largest timestamp up to there "
-        f"is {T0 + 1}",
+        f"{times.name}: the entry timestamp {T0 + 2} offset 1: the largest timestamp up to that "
+        f"offset is {T0 + 1}",
         f"{times.name}: the entry timestamp {T0 + 3} offset 8: no batch ends with that offset",
     ]
     write(tmp_path, batch(0, [b"v", b"v"]))

@@ -133,7 +133,7 @@ def delete(  # noqa: PLR0913  (a command's parameters are its options)
     wanted = _filters((principals, hosts), deeds, patterns, allow)
     rules = run_client(_describe_rules(servers, wanted))
     if not rules:
-        click.echo("No such rule.")
+        click.echo("No matching rules.")
         return
     # A script with piped input cannot answer a prompt.
     if not force and sys.stdin.isatty():
@@ -203,7 +203,7 @@ def explain_(
 ) -> None:
     """Explain whether a user may do something, which rule decides, and what would allow it.
 
-    Without --host, the address is one that is in no rule.
+    Without --host, an address that appears in no rule is assumed.
 
     \b
     Examples:

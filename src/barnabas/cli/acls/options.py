@@ -108,7 +108,7 @@ def principals(command: F) -> F:
         "named_principals",
         multiple=True,
         metavar="TYPE:NAME",
-        help="The user with its type, such as User:alice; User:* is everyone.",
+        help="The user with its type, such as User:alice; User:* means everyone.",
     )(chosen)
     return click.option(  # type: ignore[no-any-return]
         "--user",
@@ -162,7 +162,7 @@ hosts = click.option(
     multiple=True,
     callback=lambda _, __, given: tuple(map(java_host, given)),
     metavar="ADDRESS",
-    help="A client address, not a host name or range; '*' is any. May be repeated.",
+    help="A client address, not a host name or range; '*' means any. May be repeated.",
 )
 
 

@@ -94,15 +94,15 @@ def explanation_lines(access: Access, found: Explanation) -> list[str]:
     else:
         lines += [
             f"Rule: {rule_text(rule)}.",
-            "A deny rule overrides every allow rule. To remove it, after which allow rules "
-            "decide unless another rule denies:",
+            "A deny rule overrides every allow rule. To remove it (allow rules then decide, "
+            "unless another rule denies):",
             f"  {rule_line(rule, 'delete')}",
         ]
     # super.users is a broker setting, which the ACL API cannot show.
     if not found.is_allowed:
         lines.append(
-            f"Not visible from here: whether {access.principal} is in the brokers' super.users, "
-            "who may do everything."
+            f"Not checked: whether {access.principal} is one of the brokers' super.users, who may "
+            "do everything."
         )
     return lines
 
@@ -111,12 +111,12 @@ def _without_rule(access: Access, found: Explanation) -> list[str]:
     resource = resource_text(access.resource)
     if found.is_allowed is None:
         why = (
-            f"No rule is about {resource}: only super users may use it, unless the brokers "
+            f"No rule applies to {resource}: only super users may use it, unless the brokers "
             "have allow.everyone.if.no.acl.found=true."
         )
     else:
         checked = counted(len(found.about), "rule")
-        why = f"No rule about {resource} allows it ({checked} checked)."
+        why = f"No rule for {resource} allows it ({checked} checked)."
     lines = [why]
     lines += [
         f"Similar: {rule_text(each)}."
@@ -127,7 +127,9 @@ def _without_rule(access: Access, found: Explanation) -> list[str]:
     lines += ["To allow it:", f"  {rule_line(letting_in(access))}"]
     # Another common mistake is to allow fetching from the topic but not joining the group.
     if access.operation is Operation.READ and access.resource.resource_type is ResourceType.TOPIC:
-        lines.append("A consumer reads its group as well: --consumer --group GROUP allows both.")
+        lines.append(
+            "A consumer also needs to read its group: --consumer --group GROUP allows both."
+        )
     return lines
 
 

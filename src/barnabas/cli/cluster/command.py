@@ -86,14 +86,14 @@ cluster.add_command(health)
     default=_FIRST_PORT,
     show_default=True,
     metavar="PORT",
-    help="New brokers listen on the first free ports from this one on.",
+    help="New brokers listen on the first free ports, starting with this one.",
 )
 @click.option(
     "--override",
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A config of every broker; may be repeated.",
+    help="A config for every broker; may be repeated.",
 )
 @click.option("--secure", is_flag=True, help="TLS, authentication and ACLs; permanent.")
 def start(
@@ -101,10 +101,10 @@ def start(
 ) -> int:
     """Start a ZooKeeper and brokers 1 to N, and run them until Ctrl-C or SIGTERM.
 
-    Each is a separate process, which may be killed. The same directory means the same cluster, on
-    the same ports. Partitions have three replicas, of which two must be in sync, unless --override
-    changes this. With barnabas.metrics.port, broker 1 uses that port, and the others use the next
-    ones.
+    Each is a separate process, which you may kill. If the directory already contains a cluster,
+    that cluster is started, on the same ports. Partitions have three replicas, of which two must be
+    in sync, unless --override changes this. With barnabas.metrics.port, broker 1 uses that port,
+    and the others use the next ones.
 
     \b
     Examples:
@@ -179,7 +179,7 @@ def stop_broker(broker_id: int, directory: Path) -> int:
 def start_broker(broker_id: int, directory: Path) -> int:
     """Start a broker that was stopped or killed, and return when it is ready.
 
-    After a kill, it waits until the broker's old session has expired.
+    After a kill, the command waits until the broker's old session has expired.
 
     \b
     Examples:

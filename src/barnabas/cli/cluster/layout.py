@@ -168,7 +168,8 @@ def existing_plan(directory: Path) -> Plan:
     plan = read_plan(directory)
     if plan is None:
         raise CannotRun(
-            f"no cluster in {directory}: --dir names another, `barnabas cluster start` creates one"
+            f"there is no cluster in {directory}: use --dir to choose another directory, or "
+            "`barnabas cluster start` to create one"
         )
     return plan
 
@@ -194,7 +195,7 @@ def make_plan(
     if wanted < had:
         raise CannotRun(
             f"the cluster in {directory} has {counted(had, 'broker')}, whose partitions would lose "
-            f"replicas on {wanted}: use another --dir"
+            f"replicas with only {wanted}: use another --dir"
         )
     taken = [before.zookeeper_port, *before.ports.values(), *_metrics_ports(overrides, wanted)]
     free = _free_ports(first_port, taken)
@@ -213,7 +214,7 @@ def _free_ports(first: int, taken: Iterable[int]) -> Iterator[int]:
     yield from (
         port for port in range(first, _LAST_PORT + 1) if port not in avoided and _free(port)
     )
-    raise CannotRun(f"no free port from {first} on")
+    raise CannotRun(f"no port from {first} up is free")
 
 
 def _free(port: int) -> bool:

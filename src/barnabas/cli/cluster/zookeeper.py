@@ -70,7 +70,9 @@ def _warn_of_readers(directory: Path) -> None:
     """Warn if other users may read the directory, whose files contain password hashes."""
     bits = directory.stat().st_mode & 0o777
     if bits & ~_PRIVATE:
-        text = f"others may read {directory} of ZooKeeper (mode {bits:04o}): run chmod 700 on it"
+        text = (
+            f"other users can read ZooKeeper's {directory} (mode {bits:04o}): run chmod 700 on it"
+        )
         click.echo(f"barnabas cluster: warning: {text}", err=True)
 
 

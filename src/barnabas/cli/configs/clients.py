@@ -57,10 +57,7 @@ def change_of(entity: Entity, add: Iterable[str], delete: Iterable[str]) -> Chan
         user = entity.get("user")
         # Credentials belong to a user (/config/users/<user>), never to a default or a pair (SE-3).
         if user is None or len(entity) > 1:
-            raise BadChange(
-                "SCRAM credentials belong to one user: name the user with --user, and no other "
-                "owner"
-            )
+            raise BadChange("SCRAM credentials belong to one user: specify only --user")
         return Change(entity, {}, scram_alterations(user, add, delete))
     try:
         return Change(entity, alteration(entity, add, delete), [])

@@ -174,7 +174,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
     except BadChange as error:
         raise click.UsageError(str(error)) from error
     if not changes:
-        raise click.UsageError("nothing to change: give --add, --delete, --append or --subtract")
+        raise click.UsageError("nothing to change: use --add, --delete, --append or --subtract")
 
     async def work() -> None:
         async with Admin(servers, **client_options()) as admin:
@@ -225,7 +225,7 @@ def _alter_clients(
     except BadChange as error:
         raise click.UsageError(str(error)) from error
     if not change.quotas and not change.credentials:
-        raise click.UsageError("nothing to change: give --add or --delete")
+        raise click.UsageError("nothing to change: use --add or --delete")
 
     async def work() -> None:
         async with Admin(servers, **client_options()) as admin:

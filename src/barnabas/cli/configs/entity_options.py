@@ -34,7 +34,7 @@ _OPTIONS = (
     click.option(
         "--user",
         metavar="NAME",
-        help="The quotas and SCRAM credentials of this user; no secret is shown.",
+        help="The quotas and SCRAM credentials of this user; secrets are not shown.",
     ),
     click.option(
         "--user-defaults", is_flag=True, help=("The quotas of each user that has none of its own.")
@@ -124,7 +124,7 @@ class EntityOptions(NamedTuple):
             ("ip", "--ip", self.ip, self.ip_defaults),
         ):
             if name is not None and is_default:
-                raise click.UsageError(f"give either {option} or {option}-defaults, not both")
+                raise click.UsageError(f"use either {option} or {option}-defaults, not both")
             if name == "":
                 raise click.UsageError(
                     f"{option} must not be empty; use {option}-defaults to set the default"

@@ -82,7 +82,7 @@ class Wanted(NamedTuple):
 @click.option(
     "--deep-iteration", "deep", is_flag=True, help="Include each record's offset and sizes."
 )
-@click.option("--verify", is_flag=True, help="Print only problems of the files.")
+@click.option("--verify", is_flag=True, help="Print only the problems found.")
 def dump(
     paths: tuple[str, ...],
     files: tuple[str, ...],
@@ -134,7 +134,7 @@ def dump(
             complain(_WHO, _reason(shown_as, error))
     output.flush()
     if verify:
-        click.echo(f"Verified {counted(found, 'file')}, findings: {problems}", err=True)
+        click.echo(f"Verified {counted(found, 'file')}, problems found: {problems}", err=True)
     return EXIT_FAILURE if problems else EXIT_OK
 
 
@@ -205,7 +205,7 @@ def _kind(path: Path) -> str:
     if suffix == _LOG or suffix in _BY_SUFFIX:
         return suffix
     known = ", ".join((_LOG, *_BY_SUFFIX, *SMALL_FILES))
-    raise CorruptData(f"not a file that can be dumped, as {known}")
+    raise CorruptData(f"not a file that can be dumped; these can be: {known}")
 
 
 def _lines(path: Path, shown_as: str, wanted: Wanted) -> Iterator[str]:

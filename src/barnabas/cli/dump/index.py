@@ -41,7 +41,7 @@ def base_offset(path: Path) -> int:
     """
     base = path.name.partition(".")[0]
     if not base.isascii() or not base.isdecimal():
-        raise CorruptData(f"its name is not an offset, as 00000000000000000000{path.suffix} is")
+        raise CorruptData(f"its name is not an offset, such as 00000000000000000000{path.suffix}")
     return int(base)
 
 

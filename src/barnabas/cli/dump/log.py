@@ -208,7 +208,7 @@ def _control_text(record: Record) -> str:
             return f" controlType: {_CONTROL_TYPES.get(kind, 'UNKNOWN')}({kind})"
         _, epoch = _MARKER_VALUE.unpack_from(record.value or b"")
     except error as cause:
-        raise CorruptData(f"the control record at offset {record.offset} is cut") from cause
+        raise CorruptData(f"the control record at offset {record.offset} is truncated") from cause
     return f" endTxnMarker: {_MARKERS[kind]} coordinatorEpoch: {epoch}"
 
 

@@ -109,7 +109,7 @@ def _content(path: Path) -> bytes:
     empty.
     """
     if path.stat().st_size > MAX_BYTES:
-        raise CorruptData(f"{path.stat().st_size} bytes are too many for this kind of file")
+        raise CorruptData(f"too large for this kind of file: {path.stat().st_size} bytes")
     return path.read_bytes()
 
 

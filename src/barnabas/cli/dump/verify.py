@@ -63,7 +63,7 @@ def verify_log(path: Path, *, records: bool = False) -> Findings:
                 # truncation removes an older leader's records.
                 if header.magic == 2 and header.partition_leader_epoch < last_epoch:
                     epoch = header.partition_leader_epoch
-                    yield f"{where} is of leader epoch {epoch}, after one of {last_epoch}"
+                    yield f"{where} has leader epoch {epoch}, after a batch with {last_epoch}"
                 last_offset = max(last_offset, header.last_offset)
                 last_epoch = max(last_epoch, header.partition_leader_epoch)
         except CorruptData as error:
@@ -88,9 +88,9 @@ def verify_offset_index(path: Path) -> Findings:
                 yield f"{what} does not come after offset {before.offset} position {before.target}"
                 return
             if not scan.begins_at(entry.target):
-                yield f"{what}: no batch begins there"
+                yield f"{what}: no batch begins at that position"
             elif not scan.ends_with(entry.offset):
-                yield f"{what}: no batch from there on ends with that offset"
+                yield f"{what}: no batch from that position on ends with that offset"
             before = entry
 
 
@@ -111,7 +111,7 @@ def verify_time_index(path: Path) -> Findings:
                 yield f"{what}: no batch ends with that offset"
             # An entry holds the largest timestamp so far; a search by time can skip all before it.
             elif scan.max_timestamp != entry.target:
-                yield f"{what}: the largest timestamp up to there is {scan.max_timestamp}"
+                yield f"{what}: the largest timestamp up to that offset is {scan.max_timestamp}"
             before = entry
 
 

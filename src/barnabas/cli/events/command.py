@@ -68,7 +68,7 @@ _PAUSE_S = 1.0
 @click.option(
     "--since",
     metavar="TIME",
-    help="Only events since then: 10m (also s, h, d) ago, or an instant such as "
+    help="Only events since this time: 10m (also s, h, d) ago, or an instant such as "
     "2026-11-27T20:15 (UTC).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
@@ -134,7 +134,10 @@ class _Shown:
             self._problems[report.broker_id] = problem
             click.echo(problem, err=True)
         if report.has_gap:
-            gap = f"broker {report.broker_id} restarted, or no longer has all events before these"
+            gap = (
+                f"broker {report.broker_id} restarted, or has discarded some of the events before "
+                "these"
+            )
             click.echo(gap, err=True)
 
 

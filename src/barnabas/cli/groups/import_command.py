@@ -108,7 +108,7 @@ def _chosen(groups: list[ConsumerOffsets], names: GroupNames) -> list[ConsumerOf
     known = {group.group_id: group for group in groups}
     for name in names.names:
         if name not in known:
-            raise BadReset(f"ZooKeeper has no offsets of group {name!r}, below /consumers")
+            raise BadReset(f"ZooKeeper has no offsets of group {name!r} below /consumers")
     return [known[name] for name in dict.fromkeys(names.names)] if names.names else groups
 
 
@@ -116,7 +116,7 @@ def _remarks(group: ConsumerOffsets) -> Iterator[str]:
     if group.running:
         yield (
             f"{group.group_id}: {counted(group.running, 'consumer')} still running on ZooKeeper; "
-            "what they commit there from now on is not imported"
+            "offsets committed there from now on are not imported"
         )
     for path in group.unreadable:
-        yield f"{group.group_id}: left out {path}, which is not an offset of a partition"
+        yield f"{group.group_id}: left out {path}, which does not contain a partition's offset"

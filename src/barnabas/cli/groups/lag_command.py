@@ -60,8 +60,8 @@ def judging(most: int = _COUNTED_ONCE) -> Callable[[F], F]:
         type=click.Choice(("read_uncommitted", "read_committed")),
         default="read_uncommitted",
         show_default=True,
-        help="How the group reads: with read_committed, aborted records are no lag, and an open "
-        "transaction ends the log.",
+        help="How the group reads: with read_committed, aborted records do not count as lag, and "
+        "the log ends at the first open transaction.",
     )
     stuck_after = click.option(
         "--stuck-after",
@@ -70,8 +70,8 @@ def judging(most: int = _COUNTED_ONCE) -> Callable[[F], F]:
         default=f"{PATIENCE_MS // 1000}s",
         show_default=True,
         metavar="TIME",
-        help="A member with records to read that has not moved its offset for so long is stuck; "
-        "must be longer than the time between its commits.",
+        help="A member that has records to read, but has not moved its offset for this long, is "
+        "stuck; must be longer than the time between its commits.",
     )
     count = click.option(
         "--count",
@@ -118,14 +118,14 @@ def _is_settled(lag: GroupLag) -> bool:
 
 @click.command()
 @group_names
-@click.option("--once", is_flag=True, help="Print the state after one look, and end.")
+@click.option("--once", is_flag=True, help="Print the current state, and exit.")
 @click.option(
     "--interval-ms",
     type=click.IntRange(50),
     default=1000,
     show_default=True,
     metavar="MS",
-    help="The time between two looks.",
+    help="The time between polls.",
 )
 @click.option(
     "--metrics-port",
@@ -160,7 +160,7 @@ def watch(  # noqa: PLR0913  (a command's parameters are its options)
 
     On a terminal, the output is a table; in a pipe or a file, it is the current state, and then a
     line for each partition that is new or whose state changes. --json prints an array for each
-    look, on one line. The lag in seconds is the age of the first record that the group has not
+    poll, on one line. The lag in seconds is the age of the first record that the group has not
     read.
 
     \b
@@ -171,7 +171,7 @@ def watch(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas groups watch --metrics-port 9405
     """
     if metrics_port is not None and (once or as_json):
-        raise click.UsageError("--metrics-port contradicts --once and --json")
+        raise click.UsageError("--metrics-port cannot be combined with --once or --json")
     watcher = _Watcher(names, Judging(isolation_level, stuck_after_s, most), interval_ms / 1000)
     if metrics_port is not None:
         work = watcher.serve(servers, metrics_host, metrics_port)
@@ -191,7 +191,7 @@ class _Watcher:
         self._interval_s = interval_s
         self._lags: Sequence[GroupLag] = ()
         self._looked_at_ms = 0
-        self._unready = "the groups have not been looked at"
+        self._unready = "the groups have not been polled yet"
 
     async def write(self, servers: str, *, once: bool, as_json: bool) -> None:
         """Write lines to standard output."""
@@ -261,7 +261,7 @@ class _Watcher:
                 async with asyncio.timeout(max(self._interval_s * _SILENCE_LOOKS, _SILENCE_S)):
                     self._lags = await looker.look(self._names.unique_ids)
             except (Unreachable, TimeoutError, UnknownTopicOrPartition) as error:
-                reason = in_one_line(error) or "the brokers do not answer"
+                reason = in_one_line(error) or "the brokers do not respond"
             except KafkaError as error:
                 if not error.retriable:
                     raise
@@ -270,7 +270,7 @@ class _Watcher:
                 self._looked_at_ms, self._unready = looker.looked_at_ms, ""
                 return
             if not once and not self._unready:
-                warn("barnabas groups watch", f"{reason}; trying again")
+                warn("barnabas groups watch", f"{reason}; retrying")
             self._unready = reason
             if once:
                 return

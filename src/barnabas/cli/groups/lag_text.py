@@ -238,14 +238,24 @@ def families(lags: Sequence[GroupLag], looked_at_ms: int) -> list[Family]:
             reached.append(Sample(1, (*labels, ("state", verdict.state.value))))
     look = [Sample(looked_at_ms / 1000)]
     return [
-        gauge("barnabas_group_lag_records", "Records that a group has not read, at most", records),
-        gauge("barnabas_group_lag_seconds", "How long the first of them has been waiting", seconds),
+        gauge(
+            "barnabas_group_lag_records",
+            "Upper bound of the number of records that a group has not read",
+            records,
+        ),
+        gauge(
+            "barnabas_group_lag_seconds",
+            "How long the first unread record has been waiting",
+            seconds,
+        ),
         gauge("barnabas_group_lag_trend", "Growth of the lag, in offsets per second", trends),
         gauge(
             "barnabas_group_catch_up_seconds",
-            "Time until the group is caught up at the present rate; missing: never, or unknown",
+            "Time until the group has caught up, at the current rate; absent if never, or unknown",
             catch_ups,
         ),
-        gauge("barnabas_group_partition_state", "1 for the state of the partition", reached),
-        gauge("barnabas_group_lag_looked_at_seconds", "Time of the last look", look),
+        gauge(
+            "barnabas_group_partition_state", "1 for the current state of the partition", reached
+        ),
+        gauge("barnabas_group_lag_looked_at_seconds", "Time of the last poll", look),
     ]

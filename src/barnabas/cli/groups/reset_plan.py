@@ -82,7 +82,7 @@ def select_partitions(
     for topic, numbers in selections:
         existing = topics.get(topic)
         if existing is None:
-            raise BadReset(f"there is no topic {topic}")
+            raise BadReset(f"topic {topic} does not exist")
         for number in existing if numbers is None else numbers:
             if number not in existing:
                 raise BadReset(
@@ -124,7 +124,7 @@ def _wanted_offset(partition: TopicPartition, target: Target, log: Log) -> tuple
         case Goal.SHIFT:
             # Kafka also rejects this, because there is nothing to count from.
             if log.committed is None:
-                raise BadReset(f"cannot shift the offset of {partition}: nothing is committed")
+                raise BadReset(f"cannot shift the offset of {partition}: no offset is committed")
             return log.committed + target.number, None
         case Goal.CURRENT:
             found, lacking = log.committed, "committed offset"

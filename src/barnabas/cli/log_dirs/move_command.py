@@ -38,7 +38,7 @@ def move(
 ) -> int:
     """Move replicas to another log directory of their broker, while they are being served.
 
-    Specify topics, to move all of the broker's replicas, or some of their partitions. The move
+    Specify topics, to move all of their replicas on the broker, or only some partitions. The move
     continues after the broker is restarted; `log-dirs describe` shows its progress. To cancel a
     move, move the replica to its current directory.
 

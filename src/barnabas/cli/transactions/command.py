@@ -53,7 +53,7 @@ _partition = click.option("--partition", type=INT32, required=True, metavar="N")
 
 @command_group()
 def transactions() -> None:
-    """List and describe transactions, and abort those that hang.
+    """List and describe transactions, and abort hanging ones.
 
     \b
     Examples:

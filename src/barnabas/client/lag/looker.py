@@ -205,5 +205,5 @@ def _unassigned_because(group: GroupDescription) -> str:
     if group.state in ("PreparingRebalance", "CompletingRebalance"):
         return "the group is rebalancing"
     if group.members and group.protocol_type != CONSUMER_PROTOCOL:
-        return f"the members share their partitions by another protocol, {group.protocol_type}"
+        return f"the members assign their partitions by another protocol, {group.protocol_type}"
     return ""

@@ -165,7 +165,7 @@ def _too_little(history: History) -> str:
             "the end of the log (auto.offset.reset)"
         )
     if not history.watched_ms:
-        return "a trend needs more than one look"
+        return "a trend needs more than one poll"
     seen = "no commit was" if history.moved_at_ms is None else "too few commits were"
     reason = f"{seen} seen in {history.watched_ms / 1000:.0f} s"
     if not sample.least:

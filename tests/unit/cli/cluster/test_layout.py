@@ -48,7 +48,7 @@ def test_it_may_grow_and_not_shrink(tmp_path: Path) -> None:
     grown = make_plan(tmp_path, 4, {}, plan.ports[1])
     assert {id_: grown.ports[id_] for id_ in (1, 2)} == plan.ports
     assert len({*grown.ports.values(), grown.zookeeper_port}) == 5
-    with pytest.raises(CannotRun, match=r"has 2 brokers, .* on 1: use another --dir"):
+    with pytest.raises(CannotRun, match=r"has 2 brokers, .* with only 1: use another --dir"):
         make_plan(tmp_path, 1, {}, free_port())
 
 
@@ -114,7 +114,7 @@ def test_a_file_that_is_not_ours_gets_a_complaint(
 
 
 def test_where_no_cluster_is_nothing_can_be_stopped(tmp_path: Path) -> None:
-    with pytest.raises(CannotRun, match=r"no cluster in .*: --dir names another"):
+    with pytest.raises(CannotRun, match=r"no cluster in .*: use --dir to choose another"):
         existing_plan(tmp_path)
 
 

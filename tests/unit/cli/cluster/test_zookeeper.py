@@ -60,7 +60,7 @@ def test_its_data_are_its_owners_alone(
     assert capsys.readouterr().err == ""
     directory.chmod(0o750)
     zookeeper.command(plan, {"PATH": path}, jar)
-    assert f"others may read {directory} of ZooKeeper (mode 0750)" in capsys.readouterr().err
+    assert f"other users can read ZooKeeper's {directory} (mode 0750)" in capsys.readouterr().err
     assert directory.stat().st_mode & 0o777 == 0o750, "it may be meant"
 
 

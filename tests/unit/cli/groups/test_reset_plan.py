@@ -94,7 +94,7 @@ def test_only_what_is_there_is_selected() -> None:
     topics = {"orders": [0, 1], "bills": [0]}
     named = [Selection("orders", (1,)), Selection("orders", None), Selection("bills", None)]
     assert select_partitions(named, topics) == [ORDERS_1, ORDERS_0, TopicPartition("bills", 0)]
-    with pytest.raises(BadReset, match="no topic gone"):
+    with pytest.raises(BadReset, match="topic gone does not exist"):
         select_partitions([Selection("gone", None)], topics)
     with pytest.raises(BadReset, match="partitions 0 to 1, not 7"):
         select_partitions([Selection("orders", (7,))], topics)

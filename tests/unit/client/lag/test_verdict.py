@@ -131,7 +131,7 @@ def test_in_5_one_commit_is_no_trend() -> None:
     found = verdict(*looks)
     assert (found.state, found.pace) == (State.UNKNOWN, None)
     assert found.reason == "too few commits were seen in 7 s"
-    assert verdict(looks[0]).reason == "a trend needs more than one look"
+    assert verdict(looks[0]).reason == "a trend needs more than one poll"
     assert verdict(*looks[:3]).reason == "no commit was seen in 2 s"
 
 

@@ -24,6 +24,7 @@ from barnabas.broker.configs.inter_broker_version import NAME as INTER_BROKER_VE
 from barnabas.broker.configs.inter_broker_version import writes_isrs
 from barnabas.broker.controller.registration import ensure_base
 from barnabas.broker.listener_names import inter_broker_listener
+from barnabas.broker.loop_delays import LIMIT, LoopDelays
 from barnabas.broker.network.listeners import (
     Listener,
     configured_listeners,
@@ -32,7 +33,6 @@ from barnabas.broker.network.listeners import (
 )
 from barnabas.broker.node import Node
 from barnabas.broker.parts import Bound, Ground, Parts
-from barnabas.broker.runtime.loop_delays import LIMIT, LoopDelays
 from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.broker.seams import Seams, system_seams
 from barnabas.broker.security.authorization import AllowAll, Authorizer

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from barnabas.broker.event_limit import MINUTE_MS
-from barnabas.broker.runtime.loop_delays import EVERY_MS, LoopDelays
+from barnabas.broker.loop_delays import EVERY_MS, LoopDelays
 from barnabas.events import Event, EventLog
 from barnabas.metrics import Registry
 from tests.kit.set_clock import SetClock

@@ -92,6 +92,7 @@ def test_sp_3_executors_of_a_standalone_cluster_are_killed(servers: str, tmp_pat
     print(f"{ROWS} rows twice, {killed} executors killed")
 
 
+@pytest.mark.soak  # it takes as much CPU time as the two other tests together
 @pytest.mark.timeout(600)
 def test_sp_3_tasks_that_run_twice_at_once(servers: str, tmp_path: Path) -> None:
     """By Spark's speculation: a task of each query is slow, and both of its attempts write."""

@@ -6,12 +6,14 @@ broker or group; without one, it is empty.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+from barnabas.client.admin.group_admin import GroupDescription
 from barnabas.client.lag.group_lag import GroupLag
 from barnabas.client.lag.verdict import State, Verdict
 from barnabas.client.view import PartitionView
@@ -193,8 +195,7 @@ def _groups(lags: Iterable[GroupLag], events: EventBook) -> Iterator[Finding]:
             yield Finding(
                 severity=severity,
                 what=f"Group {group_id} {_STATES[state]}: {name}: {verdict.reason}",
-                # A group stops when its last generation has no member that reads the partition.
-                why=_cause(_last_generation(events, group_id)) if state is State.STOPPED else "",
+                why=_stop_cause(events, lag.group) if state is State.STOPPED else "",
                 advice=advice,
                 link=f"#/groups/{quote(group_id, safe='')}",
             )
@@ -225,9 +226,30 @@ def _rebalances(events: EventBook, now_ms: int) -> Iterator[Finding]:
             )
 
 
+def _stop_cause(events: EventBook, group: GroupDescription) -> str:
+    """Return why the group's members are those that it has, or "" if no event is about them.
+
+    A group stops when its last generation has no member that reads the partition. If the event of
+    that generation has not arrived yet, the last known event tells of an earlier one.
+    """
+    event = _last_generation(events, group.group_id)
+    if event is None:
+        return ""
+    # The broker makes each character of a name printable, so the length is the same.
+    rest = event["text"][len(f"group {group.group_id}") :]
+    found = _GENERATION.match(rest)
+    count = int(found["members"] or 0) if found else -1
+    return _cause(event) if count == len(group.members) else ""
+
+
 def _last_generation(events: EventBook, group_id: str) -> EventRow | None:
     return events.find(lambda row: row["kind"] == "group-generation" and row["group"] == group_id)
 
+
+_GENERATION: Final = re.compile(
+    r": generation -?\d+ -> \d+ in \d+ ms, (?:empty|(?P<members>\d+) members?):"
+)
+"""How a broker's text about a generation goes on after the name of the group."""
 
 _STATES: Final = {
     State.STUCK: "is stuck",

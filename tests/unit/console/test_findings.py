@@ -125,14 +125,25 @@ def test_groups_that_need_a_person(state: State, severity: str | None) -> None:
         assert (each["why"], each["link"]) == ("", "#/groups/a%2Fb")
 
 
+EMPTY = "group a/b: generation 3 -> 4 in 0 ms, empty: member m session timed out; unchanged"
+
+
 def test_a_stopped_group_with_the_cause_of_its_last_generation() -> None:
-    left = Event("group-generation", "empty", "member m session timed out", group="a/b")
+    left = Event("group-generation", EMPTY, "member m session timed out", group="a/b")
     other = Event("group-generation", "joined", "another joined", group="c")
     events = known(HEALTHY, left, other).events
     (found,) = findings(groups(State.STOPPED, "a/b")._replace(events=events), 10**9)
     assert found["why"] == "member m session timed out"
     (found,) = findings(groups(State.STUCK, "a/b")._replace(events=events), 10**9)
     assert found["why"] == "", "a generation does not say why a member reads nothing"
+
+
+def test_in_1_no_cause_for_a_stop_until_its_event_has_arrived() -> None:
+    """IN-1: a generation with members does not say why the group now has none."""
+    text = "group a/b: generation 2 -> 3 in 5 ms, 1 member: m joined (in 0 ms, empty: ); moved"
+    events = known(HEALTHY, Event("group-generation", text, "m joined", group="a/b")).events
+    (found,) = findings(groups(State.STOPPED, "a/b")._replace(events=events), 10**9)
+    assert found["why"] == ""
 
 
 def test_a_group_that_rebalances_often_with_its_last_cause() -> None:

@@ -72,7 +72,7 @@ def test_a_broker_is_asked_for_all_that_it_hosts_and_nothing_else() -> None:
     assert isinstance(request, LeaderAndIsr)
     assert (request.controller_id, request.controller_epoch) == (3, 9)
     (state,) = request.partitions
-    assert state == (TopicPartition("t", 0), topic.topic_id, here, topic.config, False)
+    assert state == (TopicPartition("t", 0), topic.topic_id, here, topic.config, False, "")
 
 
 def test_zk_4_who_loses_a_directory_is_not_asked_to_host_what_it_has_deleted() -> None:

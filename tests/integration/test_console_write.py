@@ -313,7 +313,12 @@ def test_bad_fields_are_named(console: WebConsole, name: str, fields: Any, part:
         ),
         ("alter-configs", {"of": "broker", "broker": 77, "set": {"a": "b"}}, 422, "77"),
         ("reset-offsets", {"group": "nope", "to": "latest"}, 404, "no group 'nope'"),
-        ("reset-offsets", {"group": "readers", "to": "latest", "topics": ["x"]}, 409, "topic x does not exist"),
+        (
+            "reset-offsets",
+            {"group": "readers", "to": "latest", "topics": ["x"]},
+            409,
+            "topic x does not exist",
+        ),
         ("elect-leaders", {"of": "topic", "topic": "nope"}, 404, "nope"),
         ("no-such-action", {}, 404, "no action"),
     ],

@@ -11,6 +11,7 @@ from barnabas.console.groups import behind
 from barnabas.console.rates import Growth, total
 from barnabas.console.shapes import Overview
 from barnabas.console.topics import is_under_replicated
+from barnabas.counted import counted
 
 _LAST_EVENTS: Final = 10
 _LACKS: Final = (
@@ -30,7 +31,7 @@ def overview(known: Known, growth: Growth, title: str, now_ms: int) -> Overview:
         title=title,
         looked_at=look.at_ms,
         error=look.error or known.groups.error,
-        lacks=_LACKS if known.disks.is_denied else "",
+        lacks=_lacks(known),
         findings=findings(known, now_ms),
         controller=controller if controller in look.live else None,
         brokers=len(look.cluster.brokers),
@@ -44,6 +45,18 @@ def overview(known: Known, growth: Growth, title: str, now_ms: int) -> Overview:
         records_in=growth.series(),
         events=known.events.latest(EventFilter(), _LAST_EVENTS),
         silent=known.events.silent,
+    )
+
+
+def _lacks(known: Known) -> str:
+    """Return which permissions the console's user lacks, or ""."""
+    if known.disks.is_denied:
+        return _LACKS
+    if not known.groups.denied:
+        return ""
+    return (
+        "The console's user lacks the permission Describe on "
+        f"{counted(known.groups.denied, 'group')}. Their lag is therefore not shown."
     )
 
 

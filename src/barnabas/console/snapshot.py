@@ -56,6 +56,8 @@ class GroupLook(NamedTuple):
     lags: Mapping[str, GroupLag]
     looked_at: Mapping[str, int]
     """When each of `lags` was looked at, in ms since 1970."""
+    denied: int = 0
+    """The number of listed groups that the user may not Describe."""
     error: str = ""
 
 

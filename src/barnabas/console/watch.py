@@ -9,7 +9,7 @@ polls, with the reason for any later failure.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
 from barnabas.client.admin.admin import Admin
@@ -37,7 +37,7 @@ from barnabas.console.snapshot import (
 from barnabas.console.transactions import OPEN
 from barnabas.console.turns import latest, next_turn
 from barnabas.console.viewers import News, Viewers
-from barnabas.errors import ClusterAuthorizationFailed, KafkaError
+from barnabas.errors import ClusterAuthorizationFailed, GroupAuthorizationFailed, KafkaError
 from barnabas.types import TopicPartition
 
 _PATIENCE: Final[Mapping[str, Any]] = {
@@ -55,6 +55,8 @@ _START_S: Final = 15.0
 _LONGEST_S: Final = 60.0
 """A longer poll fails. The first poll of many groups is slow, since it needs metadata for all of
 their topics."""
+_DENIED_MS: Final = 60_000
+"""How long a denied group is left out; its ACLs may have changed afterwards."""
 _MOST_ENDS: Final = 20_000
 _MOST_OPEN: Final = 200
 _COUNTED_RECORDS: Final = 1_000
@@ -85,6 +87,7 @@ class ClusterWatch:
         self._look: ClusterLook | None = None
         self._disks = NO_DISKS
         self._groups = NO_GROUPS
+        self._denied_groups: dict[str, int] = {}  # and when the brokers denied each, in ms
         self._transactions = NO_TRANSACTIONS
 
     @property
@@ -223,16 +226,42 @@ class ClusterWatch:
         self._groups = self._groups._replace(listings=listings)
         before, viewers = self._groups, self.viewers
         opened = reversed(viewers.on_view(OPEN_GROUP))
-        names = next_turn(listings, before.looked_at, opened, viewers.on_view(GROUP))
-        found = {each.group.group_id: each for each in await looker.look(names, before.looked_at)}
+        now_ms = self.now_ms()
+        self._denied_groups = {
+            name: at_ms
+            for name, at_ms in self._denied_groups.items()
+            if name in listings and now_ms - at_ms < _DENIED_MS
+        }
+        visible = [name for name in listings if name not in self._denied_groups]
+        names = next_turn(visible, before.looked_at, opened, viewers.on_view(GROUP))
+        try:
+            looked = await looker.look(names, before.looked_at)
+        except GroupAuthorizationFailed:
+            # Whoever may Describe the cluster lists all groups, even those that they may not
+            # Describe. A denied group must not hide the lag of the others.
+            denied = await self._denied_among(names)
+            self._denied_groups |= dict.fromkeys(denied, now_ms)
+            names = [name for name in names if name not in denied]
+            looked = await looker.look(names, before.looked_at)
+        found = {each.group.group_id: each for each in looked}
         now_ms = self.now_ms()
         # A group that was asked for, but not found, has gone since it was listed.
         known = {name: at for name, at in before.looked_at.items() if name not in names}
         looked_at = latest(known | dict.fromkeys(found, now_ms), listings)
         lags = {name: found.get(name) or before.lags[name] for name in looked_at}
-        self._groups = GroupLook(listings, lags, looked_at)
+        self._groups = GroupLook(listings, lags, looked_at, len(self._denied_groups))
         sums = {group_id: float(each.together.records) for group_id, each in found.items()}
         self.group_lags.add(now_ms, sums)
+
+    async def _denied_among(self, names: Iterable[str]) -> set[str]:
+        """Return the groups that the user may not Describe."""
+        denied = set()
+        for name in names:
+            try:
+                await self.admin.describe_groups([name])
+            except GroupAuthorizationFailed:
+                denied.add(name)
+        return denied
 
     def _groups_failed(self, reason: str) -> None:
         self._groups = self._groups._replace(error=f"groups: {reason}")

@@ -107,9 +107,15 @@ def test_sessions_that_end_are_followed_by_others(zookeeper: ZooKeeperProcess) -
                 assert was_active
 
         def agreed() -> bool:
+            active = [each for each in three.all.values() if each.runner.is_active]
+            try:
+                epochs = {each.runner.image.controller_epoch for each in active}
+            except NotController:  # it is elected, but has not loaded the state
+                return False
             images = [each.image for each in three.all.values()]
             leader = images[0].topics["t"].partitions[0].leader
-            return len({each.controller_epoch for each in images}) == 1 and leader > 0
+            known = {each.controller_epoch for each in images}
+            return len(active) == 1 and known == epochs and leader > 0
 
         await until(agreed, WELL_WITHIN_S)
         (controller,) = [each for each in three.all.values() if each.runner.is_active]

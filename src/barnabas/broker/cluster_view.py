@@ -1,8 +1,9 @@
-"""Maintains this broker's view of the cluster: the image and the broker's own registration.
+"""Maintains this broker's view of the cluster: the cluster image and this broker's own
+registration.
 
-The view is updated by the control plane, from the controller's UpdateMetadata, and by this broker's
-registration. All other parts read it, and can wait until it meets a condition. The image is
-immutable and replaced as a whole, so each image is a consistent snapshot.
+The control plane updates the image when the controller sends UpdateMetadata, and the registration
+when this broker registers. All other parts only read the view, or wait until it meets a condition.
+The image is immutable and is always replaced as a whole, so every image is a consistent snapshot.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ NO_EPOCH = -1
 
 
 class ClusterView:
-    """The current image, created before all other parts of a broker."""
+    """Holds the current image of the cluster. It is created before all other parts of a broker."""
 
     __slots__ = (
         "_broker_epoch",
@@ -37,7 +38,7 @@ class ClusterView:
     def __init__(self, broker_id: int, *, has_peers: bool = False) -> None:
         """Create an empty view.
 
-        `has_peers` means that other brokers share the metadata store, so one of them may be the
+        `has_peers` means that other brokers share the metadata store, so any of them may be the
         controller.
         """
         self.broker_id = broker_id
@@ -45,8 +46,8 @@ class ClusterView:
         self.is_cluster_stopping = False
         """Whether all brokers are being stopped, in which case losing other brokers is expected."""
         self.image = ClusterImage.empty()
-        """The brokers, topics and leaders, as the controller last described them; only `update`
-        replaces it."""
+        """The brokers, topics and leaders as most recently described by the controller. Only
+        `update` replaces the image."""
         self._broker_epoch = NO_EPOCH
         self._changed: asyncio.Future[None] | None = None
         self._is_registered = asyncio.Event()
@@ -55,18 +56,22 @@ class ClusterView:
         """Replace the image."""
         self.image = image
         changed, self._changed = self._changed, None
-        # All waiting callers share one future; each checks the new image and waits again if
+        # All waiting callers share one future. Each of them checks the new image and waits again if
         # necessary.
         if changed is not None:
             changed.set_result(None)
 
     @property
     def broker_epoch(self) -> int:
-        """The epoch of this broker's registration (its znode's czxid); -1 before the first."""
+        """The epoch of this broker's registration (the czxid of its znode), or -1 if it has not
+        registered yet.
+        """
         return self._broker_epoch
 
     def on_registered(self, broker_epoch: int) -> None:
-        """Store the epoch of a new registration; requests for an earlier one are then rejected."""
+        """Store the epoch of a new registration. From now on, requests for an earlier registration
+        are rejected.
+        """
         self._broker_epoch = broker_epoch
         self._is_registered.set()
 
@@ -75,11 +80,11 @@ class ClusterView:
         await self._is_registered.wait()
 
     def live_brokers(self) -> dict[int, int]:
-        """Return the live brokers with their registration epochs."""
+        """Return the live brokers, each with the epoch of its registration."""
         return {each.broker_id: each.epoch for each in self.image.brokers.values()}
 
     def is_known(self, name: TopicPartition) -> bool:
-        """Return whether the partition exists, on this broker or another."""
+        """Return whether the partition exists on any broker."""
         topic = self.image.topics.get(name.topic)
         return topic is not None and name.partition in topic.partitions
 
@@ -89,7 +94,9 @@ class ClusterView:
         return not self.has_peers or self.broker_id in self.image.brokers
 
     async def until_metadata(self) -> None:
-        """Wait until `has_metadata` is true; before that, the image may lack existing topics."""
+        """Wait until `has_metadata` is true. Before that, topics that exist may be missing from the
+        image.
+        """
         await self.until(lambda _: self.has_metadata)
 
     async def until(self, holds: Callable[[ClusterImage], bool]) -> None:

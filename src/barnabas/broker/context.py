@@ -1,4 +1,6 @@
-"""Provides a request's context: the broker's parts, the API and version, and the client (SE-1)."""
+"""Provides the context of a request: the broker's parts, the API and its version, and the client
+(SE-1).
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,11 @@ class Context:
         self.client_id = client_id
 
     def is_allowed(self, resource_name: str, references: int = 1) -> bool:
-        """Return whether the client is authorized for this API's operation on the named resource.
+        """Return whether the client is authorized to perform this API's operation on the named
+        resource.
 
-        `references` is how many times the request names the resource, for the authorizer's log.
+        `references` is the number of times that the request names the resource. The authorizer logs
+        it.
         """
         needs = REQUIRED[self.api.stem]
         audit = ASKED if references == 1 else Audit(references=references)
@@ -49,40 +53,40 @@ class Context:
         resource_name: str,
         references: int = 1,
     ) -> bool:
-        """Return whether the client is authorized for an operation other than this API's usual one.
+        """Return whether the client is authorized to perform an operation other than the usual one
+        of this API.
 
-        For example, a Metadata request can create a topic (TP-6).
+        For example, a Metadata request can cause a topic to be created (TP-6).
         """
         audit = ASKED if references == 1 else Audit(references=references)
         needs = Needs(operation, resource_type)
         return self.node.authorizer.allows(self, needs, resource_name, audit)
 
     def may(self, operation: Operation, resource_type: ResourceType, resource_name: str) -> bool:
-        """Return whether the client is authorized, without logging a denial.
+        """Return whether the client is authorized. A denial is not logged.
 
-        Use this to filter a list, or if either of two permissions is sufficient.
+        Use this method to filter a list, or when either of two permissions is sufficient.
         """
         needs = Needs(operation, resource_type)
         return self.node.authorizer.allows(self, needs, resource_name, TRIED)
 
     def could(self, operation: Operation, resource_type: ResourceType, resource_name: str) -> bool:
-        """Return whether the client is authorized, without logging the result.
+        """Return whether the client is authorized. Neither outcome is logged.
 
-        Use this to report authorized operations to the client, and for permissions checked again
-        later.
+        Use this method to tell the client which operations it may perform, and for permissions that
+        will be checked again later.
         """
         needs = Needs(operation, resource_type)
         return self.node.authorizer.allows(self, needs, resource_name, SHOWN)
 
     def allowed_somewhere(self, operation: Operation, resource_type: ResourceType) -> bool:
-        """Return whether the client is authorized on at least one resource of the type
-        (KIP-679).
+        """Return whether the client is authorized on at least one resource of this type (KIP-679).
         """
         return self.node.authorizer.allows_somewhere(self, Needs(operation, resource_type))
 
     @property
     def origin(self) -> str:
-        """Describe the request and its sender, as the cause of an event."""
+        """Describe the request and its sender, for use as the cause of an event."""
         client = self.client
         principal = printable(str(client.principal)[:_LONGEST_NAME])
         client_id = (self.client_id or "")[:_LONGEST_NAME]  # printed with escapes
@@ -92,15 +96,16 @@ class Context:
         )
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int]:
-        """Return the host and port at which this client reaches a broker through its own listener.
+        """Return the host and port at which this client can reach a broker through the client's own
+        listener.
 
-        If no address is configured, this is the one that the client connected to; it works both
-        from another host and inside a container.
+        If no address is configured, return the address to which the client connected. It can be
+        reached both from another host and from inside a container.
         """
         client = self.client
         endpoint = broker.endpoints[0]
         for candidate in broker.endpoints:
-            # KIP-103: a client reaches every broker through listeners of the same name.
+            # KIP-103: a client reaches all brokers through listeners with the same name.
             if candidate.listener == client.listener:
                 endpoint = candidate
         if broker.broker_id == self.node.broker_id and client.listener in self.node.auto_advertised:

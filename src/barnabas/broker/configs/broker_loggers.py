@@ -1,7 +1,7 @@
 """Reads and changes the log levels of a running broker (KIP-412).
 
-The loggers are Python's: `root`, `barnabas` and its descendants. The levels are named as in Kafka.
-A change lasts until the process ends, as in Kafka.
+The loggers are the Python loggers `root` and `barnabas`, and the descendants of `barnabas`. The
+levels have the same names as in Kafka. As in Kafka, a change is lost when the process ends.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ LEVELS: Final[Mapping[str, int]] = {
 
 
 def logger_names() -> list[str]:
-    """Return `root` and the broker's existing loggers."""
+    """Return the names of the broker's existing loggers, including `root`."""
     known = logging.root.manager.loggerDict
     return [ROOT, *sorted(name for name in known if name.split(".")[0] == _OURS)]
 
 
 def effective_levels() -> dict[str, str]:
-    """Return the level of each logger, whether set or inherited."""
+    """Return the effective level of each logger, whether it is set on the logger or inherited."""
     return {name: _level(_logger(name).getEffectiveLevel()) for name in logger_names()}
 
 
 def own_levels() -> dict[str, str]:
-    """Return the level of each logger that does not inherit it."""
+    """Return the levels of only those loggers that have a level of their own."""
     levels = {name: _logger(name).level for name in logger_names()}
     return {name: _level(level) for name, level in levels.items() if level}
 
 
 def level_edit(changes: Sequence[Change]) -> Edit:
-    """Return an edit of log levels for IncrementalAlterConfigs; only SET and DELETE are valid.
+    """Return an edit of log levels for IncrementalAlterConfigs. Only SET and DELETE are allowed.
 
-    The edit raises InvalidConfig for an unknown logger or level, and InvalidRequest for any other
-    operation or for deleting the root logger's level.
+    The edit raises InvalidConfig if a logger or level is unknown. It raises InvalidRequest for any
+    other operation, and for an attempt to delete the level of the root logger.
     """
 
     def edit(current: Settings) -> dict[str, str]:
@@ -57,8 +57,7 @@ def level_edit(changes: Sequence[Change]) -> Edit:
         for name, operation, value in changes:
             if operation not in (Operation.SET, Operation.DELETE):
                 raise InvalidRequest(f"{name}: a log level can only be set (0) or deleted (1)")
-            # Python creates a logger for any name, so a mistyped name would be accepted
-            # silently.
+            # Python creates a logger for any name, so it would silently accept a mistyped one.
             if name not in names:
                 raise InvalidConfig(f"Logger {name} does not exist!")
             if operation == Operation.DELETE:
@@ -81,7 +80,7 @@ def level_edit(changes: Sequence[Change]) -> Edit:
 
 
 def set_levels(wanted: Settings) -> None:
-    """Set each logger's level, or reset it to inherit its level."""
+    """Set the level of each logger, or reset the logger so that it inherits its level."""
     current = own_levels()
     for name in current.keys() - wanted.keys():
         _logger(name).setLevel(logging.NOTSET)
@@ -95,5 +94,5 @@ def _logger(name: str) -> logging.Logger:
 
 
 def _level(number: int) -> str:
-    """Return the name of the level, or of the next higher level that has a name."""
+    """Return the name of this level, or of the next higher level if this one has no name."""
     return next((name for name, level in LEVELS.items() if number <= level), "FATAL")

@@ -1,8 +1,9 @@
-"""Edits a resource's configs as AlterConfigs and IncrementalAlterConfigs request.
+"""Edits the configs of a resource in response to AlterConfigs and IncrementalAlterConfigs.
 
-AlterConfigs replaces all settings; IncrementalAlterConfigs sets, deletes, and, for lists, appends
-and subtracts (KIP-339). An item that a list already contains is not appended again. A list that has
-not been set starts from Kafka's default, not from the broker's setting.
+AlterConfigs replaces all settings. IncrementalAlterConfigs sets and deletes individual settings,
+and adds or removes items of a list (KIP-339). An item that is already in the list is not added
+again. If the list has not been set, it starts from Kafka's default and not from the broker's
+setting.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from barnabas.named_tuple import NamedTuple
 
 Settings = Mapping[str, str]
 Edit = Callable[[Settings], dict[str, str]]
-"""Maps a resource's current settings to the new settings, or raises a KafkaError."""
+"""Returns the new settings for a resource, given its current settings, or raises a KafkaError."""
 
 
 class Operation(IntEnum):
-    """An operation on one setting, with its code on the wire."""
+    """An operation on a single setting. The values are the codes on the wire."""
 
     SET = 0
     DELETE = 1
@@ -29,7 +30,8 @@ class Operation(IntEnum):
 
 
 class Change(NamedTuple):
-    """A requested change to one setting; `operation` is the received code, which can be invalid."""
+    """A requested change to one setting. `operation` is the code as received, which may be invalid.
+    """
 
     name: str
     operation: int
@@ -37,7 +39,7 @@ class Change(NamedTuple):
 
 
 def replacement(settings: Sequence[tuple[str, str | None]]) -> Edit:
-    """Return the edit for AlterConfigs, which removes all settings not listed."""
+    """Return an edit for AlterConfigs, which removes every setting that is not listed."""
     changes = [Change(name, Operation.SET, value) for name, value in settings]
     _refuse_malformed(changes)
     wanted = {change.name: change.value or "" for change in changes}
@@ -45,9 +47,9 @@ def replacement(settings: Sequence[tuple[str, str | None]]) -> Edit:
 
 
 def increments(changes: Sequence[Change], key_of: Callable[[str], ConfigKey]) -> Edit:
-    """Return the edit for IncrementalAlterConfigs.
+    """Return an edit for IncrementalAlterConfigs.
 
-    `key_of` returns the config key for a name, or raises InvalidConfig.
+    `key_of` returns the config key with the given name, or raises InvalidConfig.
     """
     _refuse_malformed(changes)
 
@@ -63,7 +65,7 @@ def increments(changes: Sequence[Change], key_of: Callable[[str], ConfigKey]) ->
 def _carry_out(change: Change, wanted: dict[str, str], key_of: Callable[[str], ConfigKey]) -> None:
     name, value = change.name, change.value or ""
     if change.operation == Operation.DELETE:
-        # As in Kafka, deleting a setting that is not set is not an error, even if its name is
+        # As in Kafka, it is not an error to delete a setting that is not set, even if its name is
         # unknown.
         wanted.pop(name, None)
         return
@@ -85,7 +87,7 @@ def _carry_out(change: Change, wanted: dict[str, str], key_of: Callable[[str], C
 
 
 def _refuse_malformed(changes: Iterable[Change]) -> None:
-    """Raise an error if any change is invalid for every resource."""
+    """Raise an error if any of the changes would be invalid for every kind of resource."""
     seen: set[str] = set()
     for name, operation, value in changes:
         if name in seen:

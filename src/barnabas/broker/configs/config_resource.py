@@ -1,6 +1,7 @@
-"""Alters config resources: a topic, a broker or all brokers.
+"""Alters the configs of a resource: a topic, a single broker or all brokers.
 
-AlterConfigs and IncrementalAlterConfigs share this code; only their edits differ.
+AlterConfigs and IncrementalAlterConfigs share this code and differ only in the edit that they
+apply.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class ResourceKind(IntEnum):
-    """The supported config resource types, with Kafka's codes."""
+    """The config resource types that are supported, with their codes in Kafka."""
 
     TOPIC = 2
     BROKER = 4
@@ -39,9 +40,10 @@ class ResourceKind(IntEnum):
 
 
 class Alteration(NamedTuple):
-    """An alteration of a resource.
+    """The alteration requested for one resource.
 
-    `edit` is built late, so that its errors are reported for the resource.
+    `edit` is not built until it is needed, so any error in building it is reported for this
+    resource.
     """
 
     kind: int
@@ -50,7 +52,7 @@ class Alteration(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The response for one resource; on success the code is 0 and the message None."""
+    """The outcome for one resource. If it succeeded, the code is 0 and the message is None."""
 
     kind: int
     name: str
@@ -61,14 +63,14 @@ class Outcome(NamedTuple):
 async def alter_all(
     context: Context, alterations: Sequence[Alteration], validate_only: bool
 ) -> list[Outcome]:
-    """Alter the resources one by one; if one fails, the others are not affected."""
+    """Alter the resources one after another. If one of them fails, the others are still altered."""
     times = Counter((each.kind, each.name) for each in alterations)
     outcomes = []
     async for each in in_slices(alterations):
         code, message = NONE, None
         try:
-            # As in Kafka, reject all alterations of a resource that is listed twice: either may be
-            # intended.
+            # As in Kafka, if a resource is listed twice, both alterations are rejected because it
+            # is unclear which was intended.
             if times[each.kind, each.name] > 1:
                 raise InvalidRequest(f"{each.name!r} is listed more than once; list it once")
             await _alter(context, each, validate_only)
@@ -81,7 +83,7 @@ async def alter_all(
 async def _alter(context: Context, wanted: Alteration, validate_only: bool) -> None:
     name, dynamic = wanted.name, context.node.dynamic_config
     if wanted.kind == ResourceKind.TOPIC:
-        # The empty name means all brokers (KIP-226).
+        # An empty name refers to all brokers (KIP-226).
         if not name:
             raise InvalidRequest("a topic name is missing; there are no configs for all topics")
         if not context.is_allowed(name):
@@ -113,7 +115,7 @@ async def _alter(context: Context, wanted: Alteration, validate_only: bool) -> N
 
 
 def check_logger_owner(name: str, broker_id: int) -> None:
-    """Raise InvalidRequest unless the logger resource belongs to this broker."""
+    """Raise InvalidRequest if the logger resource belongs to another broker."""
     if name != str(broker_id):
         raise InvalidRequest(
             f"Unexpected broker id, expected {broker_id}, but received {name!r}: each broker has "

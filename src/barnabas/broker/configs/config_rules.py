@@ -1,7 +1,7 @@
-"""Checks which broker settings can change at run time, and logs changes.
+"""Checks which broker settings may be changed at run time, and logs the changes.
 
-A request to change any other setting is rejected. Any such setting in the metadata tree (written by
-hand or by another version) is logged and ignored.
+A request to change any other setting is rejected. If the metadata tree contains such a setting
+because someone edited it by hand or another version wrote it, it is logged and ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 def check_change(name: str, text: str, is_for_all: bool) -> None:
-    """Raise InvalidConfig for an unknown name and InvalidRequest for a read-only setting.
+    """Raise InvalidConfig if the setting is unknown, and InvalidRequest if it is read-only.
 
     Also raises InvalidConfig for a security setting that would have no effect (SE-6).
     """
@@ -28,7 +28,7 @@ def check_change(name: str, text: str, is_for_all: bool) -> None:
     reason = refusal(name, is_for_all)
     if reason is not None:
         raise InvalidRequest(reason)
-    # Other inert configs are accepted with a warning.
+    # A change to any other inert config is accepted with a warning.
     if key.inert:
         from barnabas.config.security_claims import (
             broken_promise,
@@ -40,7 +40,7 @@ def check_change(name: str, text: str, is_for_all: bool) -> None:
 
 
 def unusable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
-    """Return the unusable broker settings in the tree, with the reasons."""
+    """Return the broker settings in the tree that cannot be used, each with the reason."""
     reasons = {}
     for name, text in stored.items():
         try:
@@ -52,20 +52,22 @@ def unusable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
 
 
 def usable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
-    """Return the usable broker settings in the tree."""
+    """Return the broker settings in the tree that can be used."""
     reasons = unusable(stored, is_for_all)
     return {name: text for name, text in stored.items() if name not in reasons}
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings in `after` that are missing from `before` or differ from it."""
+    """Return the settings in `after` that are new or have a different value in `before`."""
     return {name: text for name, text in after.items() if before.get(name) != text}
 
 
 def in_question(
     current: Mapping[str, str], wanted: Mapping[str, str], useless: Container[str]
 ) -> dict[str, str]:
-    """Return the settings that a request must validate: all except unchanged unusable ones."""
+    """Return the settings that must be validated for a request: all except unusable ones that it
+    leaves unchanged.
+    """
     return {
         name: text
         for name, text in wanted.items()
@@ -74,7 +76,7 @@ def in_question(
 
 
 def log_changes(before: BrokerConfig, after: BrokerConfig) -> None:
-    """Log each changed setting, with a warning if the change has no effect."""
+    """Log each changed setting. If the change has no effect, log a warning."""
     for name in dict.fromkeys((*before.set_names(), *after.set_names())):
         old, new = before.value(name), after.value(name)
         if old == new:

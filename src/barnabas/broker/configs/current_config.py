@@ -1,4 +1,4 @@
-"""Provides the broker's current configuration, which a dynamic change replaces as a whole."""
+"""Provides the broker's current configuration. A dynamic change replaces it as a whole."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ if TYPE_CHECKING:
 
 
 class CurrentConfig:
-    """A BrokerConfig for readers; `replace` applies dynamic changes (KIP-226)."""
+    """Gives readers the current BrokerConfig, which `replace` exchanges on a dynamic change
+    (KIP-226).
+    """
 
     __slots__ = ("_value",)
 
@@ -18,7 +20,7 @@ class CurrentConfig:
 
     @property
     def value(self) -> BrokerConfig:
-        """The whole configuration as an immutable value."""
+        """The whole current configuration, which is immutable."""
         return self._value
 
     def replace(self, value: BrokerConfig) -> None:
@@ -26,7 +28,7 @@ class CurrentConfig:
         self._value = value
 
     def is_set(self, name: str) -> bool:
-        """Return whether the key was set explicitly."""
+        """Return whether the key has been set explicitly."""
         return self._value.is_set(name)
 
     def bool(self, name: str) -> bool:

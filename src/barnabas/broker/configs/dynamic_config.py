@@ -3,13 +3,15 @@
     request -> edit the node's settings -> check -> commit them with a change node
             -> the watch on /config/changes -> read the entity again -> apply -> answer
 
-A request that changes a setting waits until this broker applies it; other brokers are notified by
-their watches. A change node names the entity to reread, without its settings, so change nodes can
-be processed in any order or skipped. Each node is removed a quarter of an hour after it was first
-read. Work interrupted by the end of a session continues in the next session.
+When a client changes a setting, its request waits until this broker has applied the change; the
+other brokers are notified by their watches. A change node only names the entity whose settings must
+be read again. It does not contain the settings, so change nodes can be processed in any order or
+skipped. Each node is removed a quarter of an hour after it was first seen. If the session ends
+during this work, the work continues in the next session.
 
-Invariant: the settings in the tree apply, except unusable ones: a setting that is unknown,
-read-only or out of bounds (written by hand or by another version) is logged and ignored.
+Invariant: all settings in the tree are in effect, except unusable ones. A setting that is unknown,
+read-only or out of bounds (because someone edited it by hand or another version wrote it) is logged
+and ignored.
 """
 
 from __future__ import annotations
@@ -87,38 +89,40 @@ _LEVELS = {
 
 
 BrokerConfigListener = Callable[["BrokerConfig"], None]
-"""Called with each new broker configuration."""
+"""Called with the new broker configuration after each change."""
 
 BrokerConfigCheck = Callable[["BrokerConfig"], None]
-"""Called before a configuration is accepted; raises ConfigError to reject it."""
+"""Called before a new configuration is accepted. Raises ConfigError to reject it."""
 
 
 class TopicConfigs(Protocol):
-    """Applies changed topic configs to the local logs."""
+    """Applies changed topic configs to the logs on this broker."""
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None: ...
 
 
 class TopicConfigReport(Protocol):
-    """Reports changed topics to the controller, if this broker is the active controller."""
+    """Reports changed topics to the controller if the controller is active on this broker."""
 
     async def topic_config_changed(self, topic: str) -> None: ...
 
 
 class EntityConfigs(Protocol):
-    """Caches the settings of entities other than topics and brokers."""
+    """Caches the settings of entities other than topics and brokers, such as users."""
 
     async def load(self) -> None:
         """Read the settings of all entities. Raises MetadataError."""
         ...
 
     async def on_changed(self, path: str) -> None:
-        """Reread one entity's settings; `path` is below `/config`. Raises MetadataError."""
+        """Read the settings of one entity again. `path` is relative to `/config`. Raises
+        MetadataError.
+        """
         ...
 
 
 class DynamicConfig:
-    """Applies changed configs to one broker. Call `start` and `stop` once each."""
+    """Applies config changes to this broker. Call `start` and `stop` once each."""
 
     __slots__ = (
         "_checks",
@@ -170,30 +174,32 @@ class DynamicConfig:
         self._pump_task: asyncio.Task[None] | None = None
 
     def follow(self, kind: str, configs: EntityConfigs) -> None:
-        """Pass changes to one kind of entity (such as `users`) to `configs`; called before
-        `start`."""
+        """Pass all changes to entities of one kind (such as `users`) to `configs`. Must be called
+        before `start`."""
         self._followed.setdefault(kind, []).append(configs)
 
     def add_listener(self, listener: BrokerConfigListener, check: BrokerConfigCheck) -> None:
-        """Register `check` to validate and `listener` to receive new settings; called before
+        """Add a `check` for new settings and a `listener` that receives them. Must be called before
         `start`.
         """
         self._listeners.append(listener)
         self._checks.append(check)
 
     async def skip_past_changes(self) -> None:
-        """Skip the changes made so far; called before the topics are loaded.
+        """Skip all changes made before this call. Called before the topics are loaded.
 
-        A change made during loading is not skipped: it may be newer than the topic configs read.
+        A change made while the topics are being loaded is not skipped, because it may be newer than
+        the topic configs that were read.
         """
         now_ms = self._clock.monotonic_ms()
         for name in await children(self._store, config_changes.CHANGES):
             self._seen_at_ms[name] = now_ms
 
     async def start(self) -> None:
-        """Apply the broker settings in the tree and the topic changes since `skip_past_changes`.
+        """Apply the broker settings in the tree, and all topic changes made since
+        `skip_past_changes`.
 
-        Called once the topics are loaded.
+        Must be called once the topics have been loaded.
         """
         before = self._config.value
         await self._take_up_brokers()
@@ -211,7 +217,7 @@ class DynamicConfig:
         self._pump_task = asyncio.get_running_loop().create_task(self._pump())
 
     async def stop(self) -> None:
-        """Stop applying changes; waiting requests fail."""
+        """Stop applying changes. Requests that are still waiting fail."""
         self._failure = UnknownServerError("the broker is stopping")
         if self._pump_task is not None:
             self._pump_task.cancel()
@@ -221,10 +227,11 @@ class DynamicConfig:
         _complete(waiting, self._failure)
 
     def on_topics_known(self, topics: Iterable[str]) -> None:
-        """Reread skipped topics that the controller has now described.
+        """Read the configs of skipped topics again if the controller has described them in the
+        meantime.
 
-        A change skipped because its topic was unknown may be newer than the topic configs that were
-        read.
+        A change that was skipped because the topic was unknown may be newer than the configs that
+        were read for the topic.
         """
         if not self._skipped:
             return
@@ -237,9 +244,9 @@ class DynamicConfig:
     # --- changing --------------------------------------------------------------------------------
 
     async def alter_topic(self, topic: str, edit: Edit, *, validate_only: bool = False) -> None:
-        """Change a topic's own settings, and wait until its logs use them.
+        """Change the settings of a topic, and wait until its logs use them.
 
-        Raises UnknownTopicOrPartition, InvalidConfig, or any error that `edit` raises.
+        Raises UnknownTopicOrPartition, InvalidConfig, or any error raised by `edit`.
         """
         entity = config_changes.entity(config_changes.TOPICS, topic)
 
@@ -259,10 +266,11 @@ class DynamicConfig:
     async def alter_broker(
         self, broker_id: int | None, edit: Edit, *, validate_only: bool = False
     ) -> None:
-        """Change the settings of this broker, or of all brokers (None), and wait until they apply.
+        """Change the settings of this broker, or of all brokers (None), and wait until they are in
+        effect.
 
-        Raises InvalidRequest for a read-only key or a bad value, InvalidConfig for an unknown key,
-        or any error that `edit` raises.
+        Raises InvalidRequest if a key is read-only or a value is invalid, InvalidConfig if a key is
+        unknown, or any error raised by `edit`.
         """
         entity = config_changes.broker_entity(broker_id)
         is_for_all = broker_id is None
@@ -283,10 +291,10 @@ class DynamicConfig:
         await self._alter(entity, decide, None, validate_only)
 
     async def alter_user(self, user: str, edit: Edit) -> None:
-        """Change a user's credentials or quotas, and wait until this broker has applied them.
+        """Change the credentials or quotas of a user, and wait until this broker has applied them.
 
-        Error messages never include a user's settings, which are secrets. Raises InvalidConfig if
-        the stored settings cannot be read, or any error that `edit` raises.
+        A user's settings are secret and never appear in an error message. Raises InvalidConfig if
+        the stored settings cannot be read, or any error raised by `edit`.
         """
         entity = config_changes.entity(config_changes.USERS, encoded_user(user))
         try:
@@ -295,15 +303,18 @@ class DynamicConfig:
             raise InvalidConfig(f"the settings of user {user!r} cannot be read") from None
 
     async def alter_entity(self, entity: str, edit: Edit, *, validate_only: bool = False) -> None:
-        """Change a user, client id or address config, and wait until this broker applies it.
+        """Change the config of a user, client id or address, and wait until this broker has applied
+        it.
 
-        `entity` is the path below `/config`. An edit must keep unknown settings. Raises any error
-        that `edit` raises.
+        `entity` is its path relative to `/config`. The edit must preserve settings that it does not
+        know. Raises any error raised by `edit`.
         """
         await self._alter(entity, edit, None, validate_only, is_kept_empty=False)
 
     def _check_together(self, wanted: Mapping[str, str], is_for_all: bool) -> None:
-        """Raise ConfigError if the settings are invalid for the broker or one of its topics."""
+        """Raise ConfigError if the settings would make the configuration of the broker or of any
+        topic invalid.
+        """
         now = self._config.value
         if is_for_all:
             after = now.with_dynamic(now.per_broker, wanted)
@@ -327,10 +338,11 @@ class DynamicConfig:
         *,
         is_kept_empty: bool = True,
     ) -> dict[str, str]:
-        """Write the entity's settings as edited by `decide`, provided that the node `guard` exists.
+        """Write the settings of an entity as edited by `decide`, on condition that the node `guard`
+        exists.
 
-        With `is_kept_empty`, the node is kept even without settings. Returns the new settings, or
-        nothing if they were only validated.
+        If `is_kept_empty`, the node is kept even if no settings remain. Returns the new settings,
+        or an empty dict if they were only validated.
         """
         path = config_changes.config_path(entity)
         for _ in range(_ATTEMPTS):
@@ -375,7 +387,7 @@ class DynamicConfig:
         )
 
     async def _read(self, path: str) -> Znode | None:
-        """Read a node on behalf of a client."""
+        """Read a node for a client's request."""
         try:
             return await self._store.read(path)
         except MetadataError as error:
@@ -399,7 +411,7 @@ class DynamicConfig:
             await self._has_session()
 
     async def _has_session(self) -> None:
-        """If the session has ended, wait for the next, which starts with a round."""
+        """If the session has ended, wait for the next session, which begins with a round."""
         is_over = False
         while self._store.session_state is SessionState.EXPIRED:
             is_over = True
@@ -413,7 +425,9 @@ class DynamicConfig:
             self._due.set()
 
     async def _whole_round(self) -> None:
-        """Wait for a round that starts after this call and applies everything committed before."""
+        """Wait for a round that begins after this call and so applies all changes committed before
+        it.
+        """
         if self._failure is not None:
             raise self._failure
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -423,7 +437,7 @@ class DynamicConfig:
 
     async def _round(self) -> None:
         self._due.clear()
-        # Set the watch before reading, so that a change in between triggers another round.
+        # Set the watch before reading, so that a change made in between triggers another round.
         self._store.watch(config_changes.CHANGES, self._due.set)
         now_ms = self._clock.monotonic_ms()
         names = await children(self._store, config_changes.CHANGES)
@@ -466,8 +480,9 @@ class DynamicConfig:
 
     async def _take_up_topic(self, topic: str) -> None:
         if topic not in self._view.image.topics:
-            # The topic was deleted, or is so new that LeaderAndIsr will deliver its configs. But a
-            # controller on this broker may have read older configs without having sent them.
+            # Either the topic was deleted, or it is so new that its configs will arrive with
+            # LeaderAndIsr. But a controller on this broker may have read older configs and not have
+            # sent them yet.
             await self._report(topic)
             if topic not in self._view.image.topics:
                 self._skip(topic)
@@ -477,7 +492,7 @@ class DynamicConfig:
         image = self._view.image
         known = image.topics.get(topic)
         if known is not None:
-            # LeaderAndIsr for another partition of the topic may not include the topic configs.
+            # A LeaderAndIsr for another partition of the topic may not include the topic's configs.
             topics = {**image.topics, topic: known._replace(config=overrides)}
             self._view.update(image._replace(topics=MappingProxyType(topics)))
         self._logs.update_topic_config(topic, overrides)
@@ -490,7 +505,7 @@ class DynamicConfig:
             del self._skipped[next(iter(self._skipped))]
 
     async def _report(self, topic: str) -> None:
-        # If the controller resigns first, the next term reads all settings anyway.
+        # If the controller resigns before this, the next term reads all settings anyway.
         with suppress(NotController):
             await self._controller.topic_config_changed(topic)
 
@@ -503,11 +518,11 @@ class DynamicConfig:
         per_broker = await self._load(self._view.broker_id)
         cluster_wide = await self._load(None)
         before = self._config.value
-        # An earlier round may have read the settings that the change node refers to.
+        # An earlier round may already have read the settings to which the change node refers.
         if (per_broker, cluster_wide) == (before.per_broker, before.cluster_wide):
             return
         try:
-            # Each setting is valid, but it may conflict with the properties file.
+            # Each setting is valid by itself, but may conflict with the properties file.
             after = before.with_dynamic(per_broker, cluster_wide)
         except ConfigError as error:
             _log.error("ignoring the changed configs of this broker: %s", error)
@@ -516,13 +531,13 @@ class DynamicConfig:
         self.apply(after)
 
     def apply(self, config: BrokerConfig) -> None:
-        """Replace the broker's configuration and notify the listeners."""
+        """Replace the broker's configuration and notify all listeners."""
         self._config.replace(config)
         for listener in self._listeners:
             listener(config)
 
     async def _load(self, broker_id: int | None) -> dict[str, str]:
-        """Read the usable settings of one broker, or of all brokers, from the tree."""
+        """Read the usable settings of one broker, or of all brokers, from the metadata tree."""
         path = config_changes.config_path(config_changes.broker_entity(broker_id))
         node = await self._store.read(path)
         try:
@@ -537,7 +552,7 @@ class DynamicConfig:
         return {name: text for name, text in settings.items() if name not in reasons}
 
     async def _remove_old(self, names: frozenset[str], now_ms: int) -> None:
-        """Remove the change nodes that every broker has had time to read."""
+        """Remove change nodes that every broker has had enough time to read."""
         for name, seen_at_ms in list(self._seen_at_ms.items()):
             if name not in names:
                 del self._seen_at_ms[name]
@@ -548,7 +563,7 @@ class DynamicConfig:
 
 
 def apply_log_level(config: BrokerConfig) -> None:
-    """Apply `barnabas.log.level`; if it is not set, the embedding program controls the level."""
+    """Apply `barnabas.log.level`. If it is not set, the level is left to the embedding program."""
     level = _LEVELS[config.str(_LOG_LEVEL)] if config.is_set(_LOG_LEVEL) else logging.NOTSET
     logging.getLogger("barnabas").setLevel(level)
 

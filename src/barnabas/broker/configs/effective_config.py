@@ -1,6 +1,7 @@
-"""Computes effective configs with their sources, for DescribeConfigs and CreateTopics.
+"""Determines effective configs and their sources, for DescribeConfigs and CreateTopics.
 
-Each place where a value is set is listed as a synonym, highest precedence first (KIP-226):
+Every place where a value is set is listed as a synonym, in descending order of precedence
+(KIP-226):
 
     the topic's own setting
     /config/brokers/<id>        each of the names that mean this key, in their order
@@ -8,9 +9,9 @@ Each place where a value is set is listed as a synonym, highest precedence first
     the properties file         the same
     the defaults                the same
 
-As in Kafka, the list starts with the first entry under the key's primary name, and earlier entries
-do not count as the source: `retention.ms` counts as a default if its value comes from
-`log.retention.hours`.
+As in Kafka, the list starts with the first entry that has the key's primary name, and entries
+before it do not count as the source. For example, `retention.ms` is reported as a default if its
+value comes from `log.retention.hours`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Source(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """A place where a value is set; the value is None for a secret."""
+    """A place where a config's value is set. The value of a secret is None."""
 
     name: str
     value: str | None
@@ -45,7 +46,9 @@ class Synonym(NamedTuple):
 
 
 class Effective(NamedTuple):
-    """A config in effect; `value` is its text, or None for null and for secrets (SE-6)."""
+    """A config as it is in effect. `value` is its text, or None if the value is null or a secret
+    (SE-6).
+    """
 
     key: ConfigKey
     value: str | None
@@ -55,7 +58,9 @@ class Effective(NamedTuple):
 
 
 def topic_configs(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Effective]:
-    """Return every config of a topic; its own settings override the broker's and the defaults."""
+    """Return all configs of a topic. Its own settings take precedence over the broker's settings
+    and the defaults.
+    """
     in_force = config.log_config(overrides)
     useless = unusable(overrides)
     effective = []
@@ -71,11 +76,13 @@ def topic_configs(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Ef
 
 
 def broker_configs(config: BrokerConfig) -> list[Effective]:
-    """Return every config of this broker, including settings that are not in the table."""
+    """Return all configs of this broker, including settings that the table of keys does not
+    contain.
+    """
     from barnabas.config.inert_keys import INTERNAL_KEYS  # most brokers never need that table
 
     names = [name for name in BROKER_KEYS if name not in INTERNAL_KEYS or config.is_set(name)]
-    # The table omits settings for individual listeners, plug-ins and throttles.
+    # The table does not contain settings of individual listeners, plug-ins and throttles.
     names += [name for name in config.set_names() if name not in BROKER_KEYS]
     effective = []
     for name in names:
@@ -89,7 +96,7 @@ def broker_configs(config: BrokerConfig) -> list[Effective]:
 
 
 def cluster_configs(config: BrokerConfig) -> list[Effective]:
-    """Return only the configs set as defaults for all brokers."""
+    """Return only the configs that have been set as defaults for all brokers."""
     effective = []
     for name, text in config.cluster_wide.items():
         key = key_of(name)
@@ -101,7 +108,7 @@ def cluster_configs(config: BrokerConfig) -> list[Effective]:
 
 
 def _synonyms(config: BrokerConfig, name: str, is_sensitive: bool) -> list[Synonym]:
-    """Return every place where this broker key or an equivalent is set."""
+    """Return every place where this broker key, or an equivalent key, is set."""
     names = _names_of(name)
     found = [
         Synonym(each, None if is_sensitive else texts[each], source)
@@ -118,12 +125,14 @@ def _synonyms(config: BrokerConfig, name: str, is_sensitive: bool) -> list[Synon
         if key is not None and key.default is not None:
             text = None if is_sensitive else key.text(key.default)
             found.append(Synonym(each, text, Source.DEFAULT))
-    # As in Kafka, omit any entries under other names before the first entry under this name.
+    # As in Kafka, omit entries under other names if they precede the first entry under this name.
     return list(dropwhile(lambda synonym: synonym.name != name, found))
 
 
 def _names_of(name: str) -> tuple[str, ...]:
-    """Return the names that can set a broker key, strongest first; nearly always just the key."""
+    """Return the names under which a broker key can be set, highest precedence first. Nearly all
+    keys have only one.
+    """
     if name.startswith("listener.name."):
         return (name, name.split(".", 3)[-1])
     return SAME_SETTING.get(name, (name,))
@@ -134,5 +143,5 @@ def _source(synonyms: list[Synonym]) -> Source:
 
 
 def _is_read_only(name: str) -> bool:
-    # Like Kafka, report a listener's settings as read-only, although they can be changed.
+    # Like Kafka, report the settings of a listener as read-only, although they can be changed.
     return name not in BROKER_KEYS or scope_of(name) is Scope.READ_ONLY

@@ -1,8 +1,10 @@
-"""Writes the nodes of users, client ids and addresses below `/config`, and their parents.
+"""Writes the config nodes of users, client ids and addresses below `/config`, and their parent
+nodes.
 
-Like Kafka, this removes an empty node without children. Removing a user's last client also removes
-the user's `clients` node, and the user's own node if that is then empty. Other configs in the same
-node are kept, because a user's credentials and quotas share a node.
+Like Kafka, this code removes a node that has no configs and no children. When the last client of a
+user is removed, the user's `clients` node is removed too, and so is the user's own node if nothing
+is left in it. Credentials and quotas of a user are stored in the same node, so all other configs in
+a node are preserved.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ async def write_operations(
 ) -> list[Operation]:
     """Return the operations that store these configs in an entity's node.
 
-    `node` is the node as it was read. If a concurrent change affects it or one of its parents, the
-    commit fails and must be retried. Returns no operations if the node does not exist and there are
-    no configs to store.
+    `node` is the node as it was read. If that node or one of its parents is changed concurrently,
+    the commit fails and must be retried. If the node does not exist and there are no configs to
+    store, no operations are returned.
     """
     path = config_path(entity)
     if configs:
@@ -31,14 +33,14 @@ async def write_operations(
         return [*await _creations_above(store, entity), Create(path, data)]
     if node is None:
         return []
-    # Keep the node as the parent of the user's clients, which may have configs.
+    # Keep the node because it is the parent of the user's clients, which may have configs.
     if node.children:
         return [Set(path, layout.encode_config({}), node.version)]
     return [Delete(path, node.version), *await _deletions_above(store, entity)]
 
 
 async def _creations_above(store: MetadataStore, entity: str) -> list[Operation]:
-    """Return the operations that create the missing parent nodes."""
+    """Return the operations that create any missing parent nodes."""
     operations: list[Operation] = []
     above = entity.rpartition("/")[0]
     while above and await store.read(config_path(above)) is None:
@@ -48,9 +50,10 @@ async def _creations_above(store: MetadataStore, entity: str) -> list[Operation]
 
 
 async def _deletions_above(store: MetadataStore, entity: str) -> list[Operation]:
-    """Return the operations that delete parent nodes left without children.
+    """Return the operations that delete parent nodes which would otherwise be left without
+    children.
 
-    The nodes for the entity types are kept.
+    The nodes for the entity types are never deleted.
     """
     operations: list[Operation] = []
     below, above = entity, entity.rpartition("/")[0]

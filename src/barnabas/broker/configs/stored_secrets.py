@@ -1,10 +1,11 @@
-"""Encrypts secrets in a broker's dynamic configs; they are plain text only in memory.
+"""Encrypts the secrets in a broker's dynamic configs. Secrets are held as plain text only in
+memory.
 
     request -> plain settings -> check -> seal -> /config/brokers/<id>
     /config/brokers/<id> -> open -> plain settings -> apply
 
-As in Kafka, an unreadable secret (damaged, or encrypted with another password) is logged and
-ignored, but stays in the tree until it is set or deleted.
+As in Kafka, a secret that cannot be read (because it is damaged or was encrypted with another
+password) is logged and ignored, but it stays in the tree until it is set again or deleted.
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ _OLD_SECRET: Final = "password.encoder.old.secret"
 
 
 class Opened(NamedTuple):
-    """A node's readable settings, and the reasons why the others cannot be read."""
+    """The settings of a node that could be read, and the reasons why the others could not."""
 
     settings: dict[str, str]
     unreadable: dict[str, str]
 
 
 class StoredSecrets:
-    """Encrypts and decrypts a broker's secrets. Loads cryptography only if there are any."""
+    """Encrypts and decrypts a broker's secrets. Cryptography is imported only if there are secrets.
+    """
 
     __slots__ = ("_encoder", "_old")
 
@@ -47,7 +49,7 @@ class StoredSecrets:
         self._old = _encoder(config, _OLD_SECRET)
 
     def open(self, stored: Mapping[str, str]) -> Opened:
-        """Return the settings with their secrets as plain text."""
+        """Return the settings with all secrets decrypted."""
         settings, unreadable = {}, {}
         for name, text in stored.items():
             if not is_dynamic_password(name):
@@ -62,15 +64,17 @@ class StoredSecrets:
     def seal(
         self, wanted: Mapping[str, str], current: Mapping[str, str], stored: Mapping[str, str]
     ) -> dict[str, str]:
-        """Return the settings as stored; secrets unchanged from `current` are not encrypted again.
+        """Return the settings in the form in which they are stored. Secrets that have not changed
+        since `current` are not encrypted again.
 
-        Raises InvalidConfig, as Kafka does, if there is a secret but no encoder password.
+        Like Kafka, raises InvalidConfig if the settings include a secret but no encoder password is
+        configured.
         """
         settings = {}
         for name, text in wanted.items():
             if not is_dynamic_password(name):
                 settings[name] = text
-            # Encrypted with a new salt, the secret would look changed.
+            # If it were encrypted again with a new salt, the secret would appear to have changed.
             elif current.get(name) == text and name in stored:
                 settings[name] = stored[name]
             else:
@@ -78,9 +82,10 @@ class StoredSecrets:
         return settings
 
     async def renew(self, store: MetadataStore, broker_id: int) -> None:
-        """Re-encrypt secrets stored with the old password; raises MetadataError."""
+        """Re-encrypt all secrets that are stored with the old password. Raises MetadataError."""
         path = config_changes.config_path(config_changes.broker_entity(broker_id))
-        # As in Kafka, the secrets are re-encrypted when the broker starts with both passwords set.
+        # As in Kafka, the secrets are re-encrypted if both passwords are set when the broker
+        # starts.
         while self._old is not None:
             node = await store.read(path)
             if node is None:
@@ -117,11 +122,11 @@ class StoredSecrets:
 async def with_stored_settings(
     config: BrokerConfig, store: MetadataStore, secrets: StoredSecrets, broker_id: int
 ) -> BrokerConfig:
-    """Return the configuration with this broker's stored settings, before its listeners are
+    """Return the configuration with this broker's stored settings. Needed before its listeners are
     created.
 
-    A keystore password may be stored only there. Unusable settings are ignored here and logged
-    later.
+    A keystore password may be stored only in the metadata tree. Unusable settings are ignored here;
+    they are logged later.
     """
     from barnabas.broker.configs.config_rules import usable
 
@@ -142,11 +147,11 @@ async def with_stored_settings(
 
 
 def _encoder(config: BrokerConfig, setting: str) -> PasswordEncoder | None:
-    # The table of all keys is large, so load it only if the setting is present.
+    # The table of all keys is large, so it is loaded only if this setting is present.
     secret = config.str(setting) if config.is_set(setting) else ""
     if not secret:
         return None
-    # Imported here, so that a broker without stored secrets does not load it.
+    # Imported here so that a broker without stored secrets never loads it.
     from barnabas.security.password_encoder import Encryption, PasswordEncoder
 
     default = Encryption()

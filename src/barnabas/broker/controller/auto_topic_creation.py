@@ -1,9 +1,9 @@
-"""Creates missing topics automatically when a client asks for them (TP-6).
+"""Creates missing topics automatically when a client refers to them (TP-6).
 
-This requires `auto.create.topics.enable`, and uses `num.partitions` and
-`default.replication.factor`. All missing topics in a request are created together and charged to
-the client's controller mutation quota. Coordinators create the internal topics: see
-`broker.coordinator.internal_topics`.
+Automatic creation requires `auto.create.topics.enable`, and uses `num.partitions` and
+`default.replication.factor`. All topics that are missing in a request are created together and
+charged to the client's controller mutation quota. The internal topics are created by the
+coordinators: see `broker.coordinator.internal_topics`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def is_enabled(context: Context) -> bool:
 
 
 def is_missing(context: Context, name: str) -> bool:
-    """Return whether the topic is missing and the client may know that."""
+    """Return whether the topic is missing and the client is allowed to know that."""
     return (
         name not in context.node.image.topics
         and name not in INTERNAL_TOPICS
@@ -48,12 +48,12 @@ def is_missing(context: Context, name: str) -> bool:
 
 
 async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
-    """Create the topics that the client is authorized to create; return the errors of the
+    """Create those topics that the client is authorized to create, and return the errors for the
     others."""
     failures: Failures = {}
     allowed = []
     for name in missing:
-        # SE-1: CREATE on the cluster or on this topic.
+        # SE-1: the client needs CREATE on the cluster or on this topic.
         if _may_create(context, name):
             allowed.append(name)
         else:
@@ -72,15 +72,15 @@ async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
     except NotController:
         return failures | dict.fromkeys(allowed, LeaderNotAvailable())
     except RequestTimedOut:
-        # Kafka returns this error while a topic is being created; the client retries.
+        # Kafka returns this error while it is creating a topic, and the client retries.
         outcomes = [LeaderNotAvailable()] * len(new)
     quota = mutation_quota(context)
     for topic, outcome in zip(new, outcomes, strict=True):
-        # Charge the topic if it was created or its creation is in progress (KIP-599).
+        # Charge for the topic if it has been created or is being created (KIP-599).
         if not isinstance(outcome, KafkaError) or isinstance(outcome, LeaderNotAvailable):
             quota.take(topic.partitions)
         if isinstance(outcome, TopicAlreadyExists):
-            # Another client created the topic: it has a leader, or will have one soon.
+            # Another client created the topic, so it has a leader or will have one soon.
             failures[topic.name] = LeaderNotAvailable()
         elif isinstance(outcome, KafkaError):
             failures[topic.name] = outcome

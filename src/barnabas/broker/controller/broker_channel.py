@@ -1,8 +1,9 @@
-"""The controller's channel to another broker: one request in flight, retried until answered.
+"""The controller's channel to another broker. It sends one request at a time and retries until it
+is answered.
 
-While an unreachable broker is registered, the channel keeps retrying, and later requests queue up
-(`request_backlog`). A channel serves one registration. When the registration ends, its requests are
-dropped, because the next registration gets the full state.
+While a broker is registered but unreachable, the channel keeps retrying and later requests are
+queued (`request_backlog`). A channel serves only one registration. When the registration ends, the
+queued requests are dropped, because the broker gets the full state when it registers again.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _MAX_BACKOFF_S = 1.0
 
 
 class BrokerChannel:
-    """A channel to one registration of one broker."""
+    """Sends requests to one registration of one broker."""
 
     __slots__ = (
         "_answered",
@@ -72,7 +73,7 @@ class BrokerChannel:
         deposed: Deposed,
         versions_known: VersionsKnown,
     ) -> None:
-        """`deposed` is called with the error that ends this controller or the channel."""
+        """`deposed` is called with the error that ends this controller or this channel."""
         self.broker = broker
         self._peers = peers
         self._timeout_ms = timeout_ms
@@ -86,12 +87,14 @@ class BrokerChannel:
         self._task.add_done_callback(self._on_ended)
 
     def send(self, request: ControlRequest, image: ClusterImage) -> None:
-        """Send the request after all earlier ones; `image` is the cluster after it is applied."""
+        """Send the request after all earlier ones. `image` is the state of the cluster once it has
+        been applied.
+        """
         self._backlog.add(request, image)
         self._due.set()
 
     def close(self) -> None:
-        """Stop sending. A request in flight may still arrive."""
+        """Stop sending. If a request is in flight, it may still reach the broker."""
         self._task.cancel()
         self._backlog.clear()
         if self._connection is not None:
@@ -115,7 +118,7 @@ class BrokerChannel:
                     self._backlog.clear()
                     self._deposed(error)
                 except StaleBrokerEpoch as error:
-                    # The metadata store will report the new registration too, and that closes this
+                    # The metadata store will report the new registration as well, which closes this
                     # channel.
                     _log.info("%s has re-registered: %s", self, error)
                     self._backlog.clear()
@@ -124,18 +127,21 @@ class BrokerChannel:
                     self._answered(self.broker.broker_id, pending.request, codes)
 
     async def _answer_to(self, pending: PendingRequest) -> Codes:
-        """Retry until there is a response, and return it. Raises errors that end the channel."""
+        """Retry until the broker responds, and return the response. Raises the errors that end the
+        channel.
+        """
         backoff_s = _BACKOFF_S
         while True:
             try:
                 codes = await self._ask(pending)
-            # Both errors end this channel, as a retry would fail the same way.
+            # Both errors end this channel, because a retry would fail in the same way.
             except (StaleControllerEpoch, StaleBrokerEpoch):
                 raise
             except KafkaError as error:
                 if not (error.retriable or isinstance(error, ClusterAuthorizationFailed)):
-                    # As in Kafka, do not retry: the response would be the same. The controller
-                    # itself logs that it excludes a broker without compatible versions.
+                    # As in Kafka, do not retry, because the response would be the same. The
+                    # controller logs separately that it excludes a broker without compatible
+                    # versions.
                     level = (
                         logging.DEBUG if isinstance(error, UnsupportedVersion) else logging.ERROR
                     )
@@ -148,7 +154,8 @@ class BrokerChannel:
                 if backoff_s >= _MAX_BACKOFF_S:
                     _log.warning("%s is responding again", self)
                 return codes
-            # Do not warn yet: a broker is briefly unreachable while it starts or stops.
+            # Do not warn yet, since a broker is unreachable for a short time while it starts or
+            # stops.
             if backoff_s < _MAX_BACKOFF_S:
                 backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
                 level = logging.WARNING if backoff_s == _MAX_BACKOFF_S else logging.DEBUG
@@ -161,7 +168,7 @@ class BrokerChannel:
     async def _ask(self, pending: PendingRequest) -> Codes:
         request, image = pending
         epoch = self.broker.epoch
-        # Include the addresses of the leaders, in case the receiver does not know them yet.
+        # Include the addresses of the leaders, which the receiver may not know yet.
         if isinstance(request, LeaderAndIsr):
             message, version = wire.leader_and_isr_request(request, epoch, image.brokers)
             answer = await self._exchange(LEADER_AND_ISR, message, version)
@@ -176,8 +183,8 @@ class BrokerChannel:
         return {}
 
     async def _exchange(self, api: Api, message: Message, version: int) -> Message:
-        """Send the request once. Raises Unreachable, CorruptData, or UnsupportedVersion if the peer
-        does not support `version`.
+        """Send the request once. Raises Unreachable or CorruptData, or UnsupportedVersion if the
+        peer does not support `version`.
         """
         if self._connection is None or not self._connection.is_open:
             if self._connection is not None:

@@ -1,9 +1,9 @@
-"""Sends the controller's requests to the brokers.
+"""Sends the controller's requests to all brokers.
 
-When `send` returns, this broker has applied its own requests, in the order of decisions. A request
-to another broker is queued in that broker's channel, which keeps the order and merges queued
-requests; the response arrives later. A broker that has left or re-registered gets no requests meant
-for its earlier registration.
+By the time `send` returns, the requests for this broker have been applied, in the order in which
+they were decided. A request to another broker is queued in the channel to that broker, which
+preserves the order and merges queued requests. Its response arrives later. A broker that has left
+or registered again never receives requests that were meant for its earlier registration.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PARTITIONS_AT_ONCE = 1_000
-"""The number of partitions created or removed before the next disk sync."""
+"""The number of partitions that are created or removed between two disk syncs."""
 
 Deliver = Callable[[ControlRequest], Awaitable[object]]
-"""Applies a request on this broker before it returns. It may raise OSError."""
+"""Applies a request on this broker and then returns. May raise OSError."""
 
 
 class BrokerChannels:
-    """A controller's channels to the brokers, for one controller epoch."""
+    """A controller's channels to the brokers for one controller epoch."""
 
     __slots__ = (
         "_answered", "_broker_id", "_channels", "_deliver", "_deposed", "_learned", "_peers",
@@ -49,9 +49,9 @@ class BrokerChannels:
         deposed: Deposed,
         learned: Callable[[], None],
     ) -> None:
-        """`timeout_ms` is the time after which a request to another broker is retried.
+        """A request to another broker is retried if there is no response within `timeout_ms`.
 
-        `learned` is called when the supported versions of a broker have been added to `versions`.
+        `learned` is called when the versions that a broker supports have been added to `versions`.
         """
         self._broker_id = broker_id
         self._deliver = deliver
@@ -62,20 +62,20 @@ class BrokerChannels:
         self._learned = learned
         self._channels: dict[int, BrokerChannel] = {}
         self.versions: dict[int, tuple[int, Versions]] = {}
-        """The responses to ApiVersions by broker id, each with its broker epoch.
+        """The ApiVersions responses by broker id, each with the broker epoch to which it applies.
 
-        Like the connections, they outlast a term.
+        Like the connections, they are kept beyond the end of a term.
         """
 
     async def send(self, requests: Sequence[Send], image: ClusterImage) -> None:
-        """Send the requests, and wait until this broker has applied its own.
+        """Send the requests, and wait until those for this broker have been applied.
 
-        `image` is the new state of the cluster; only brokers in the image get requests.
+        `image` is the new state of the cluster. Requests are sent only to brokers in the image.
         """
         self._connect_to(image)
         for broker_id, request in requests:
             if broker_id == self._broker_id:
-                # Await the requests in order, so that committed decisions are in effect on this
+                # Await one request after another, so that committed decisions are in effect on this
                 # broker when `send` returns.
                 await self._carry_out(request)
             elif broker_id in self._channels:
@@ -125,9 +125,10 @@ class BrokerChannels:
             try:
                 codes = await self._deliver(part)
             except OSError as error:
-                # If a log cannot be created or removed, only that replica fails.
+                # If a log cannot be created or removed, only the replica concerned fails.
                 _log.error("%s failed: %s", type(part).__name__, error)
-                # It is then unknown what this broker hosts, as for a remote broker.
+                # In that case it is unknown what this broker hosts, as it would be for a remote
+                # broker.
                 codes = {} if isinstance(part, LeaderAndIsr) else None
             # UpdateMetadata has no error codes per partition.
             if not isinstance(part, UpdateMetadata):
@@ -135,7 +136,7 @@ class BrokerChannels:
 
 
 def _codes(request: ControlRequest, answer: object) -> Codes:
-    """Return this broker's error code for each partition; None means no error."""
+    """Return the error code of each partition on this broker, or None if there was no error."""
     if isinstance(answer, Mapping):
         return answer
     if isinstance(request, UpdateMetadata):
@@ -146,7 +147,7 @@ def _codes(request: ControlRequest, answer: object) -> Codes:
 
 
 def _parts(request: ControlRequest) -> Iterator[ControlRequest]:
-    """Split the request into parts that do not block the event loop for long."""
+    """Split the request into parts that are small enough not to block the event loop for long."""
     if isinstance(request, UpdateMetadata) or len(request.partitions) <= _PARTITIONS_AT_ONCE:
         yield request
         return

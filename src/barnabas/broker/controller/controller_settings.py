@@ -1,4 +1,4 @@
-"""Defines the settings and collaborators that a controller uses in all its terms."""
+"""Defines the settings and collaborators that a controller keeps through all its terms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from barnabas.config import BrokerConfig
 
 NewMachine = Callable[[int, ClusterImage, Settings], Controller]
-"""Creates the machine for a term; the simulator can create mutants."""
+"""Creates the machine for a term. The simulator uses it to create mutants."""
 
 
 class ControllerSettings(NamedTuple):
@@ -50,7 +50,7 @@ class ControllerSettings(NamedTuple):
 
 
 class ControllerContext(NamedTuple):
-    """The collaborators of this broker's controller, which are the same in every term."""
+    """The collaborators of this broker's controller. They are the same in every term."""
 
     store: MetadataStore
     view: ClusterView
@@ -62,4 +62,4 @@ class ControllerContext(NamedTuple):
     unclean_elections: Counter
     events: EventLog
     causes: TopicCauses
-    """The requests behind the topic changes of this broker."""
+    """The requests that caused the topic changes of this broker."""

@@ -1,6 +1,7 @@
 """Limits how long a client waits for the controller.
 
-The work itself continues after a timeout or a disconnect, so that no topic is left half created.
+When a client times out or disconnects, the work itself continues, so that no topic is left half
+created.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ _UNTIL_REFUSED_MS = 5000
 
 
 async def within(timeout_ms: int, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of `work`, or raise its error. Raises RequestTimedOut if it takes too long.
+    """Return the result of `work`, or raise its error. Raises RequestTimedOut if the work takes too
+    long.
 
-    Even with a timeout of 0, a client gets the errors that are detected immediately.
+    Even if its timeout is 0, a client receives any error that is detected immediately.
     """
     task = asyncio.get_running_loop().create_task(work)
     task.add_done_callback(retrieve_error)
     waits_ms = timeout_ms if timeout_ms > 0 else _UNTIL_REFUSED_MS
     try:
         # Do not use `wait_for`: its error and its frame would reference each other. Only the
-        # garbage collector could free this cycle, which includes the whole request.
+        # garbage collector could free this cycle, which would keep the whole request alive.
         async with asyncio.timeout(waits_ms / 1000):
             return await shielded(task)
     except TimeoutError:

@@ -1,13 +1,14 @@
-"""Elects this broker as controller, and manages its session and its terms (ZK-3).
+"""Takes part in the election of the controller, and manages this broker's session and terms (ZK-3).
 
     register -> try to be elected -> controller: serve until the term ends -> watch the controller
         ^               ^______________________________________________________|
         |_______ the session expires
 
-Of the brokers that share a metadata store, the one that created `/controller` is the controller.
-The others watch that node and try to create it when it is deleted. Any error ends the whole term
-(`ControllerTerm`); the next term, on this broker or another, starts by reading everything. When a
-session expires, its state is dropped: the broker registers again, with a new broker epoch.
+Among the brokers that share a metadata store, the controller is the broker that created
+`/controller`. The other brokers watch that node and try to create it when it has been deleted. Any
+error ends the entire term (`ControllerTerm`). The next term, on this broker or another one, begins
+by reading the whole state. When a session expires, all its state is dropped, and the broker
+registers again under a new broker epoch.
 """
 
 from __future__ import annotations
@@ -42,25 +43,25 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# A session from before a restart expires at most one tick late, and ZooKeeper's minimum session
-# timeout is two ticks, 4 s by default. This leaves room for a busy ZooKeeper host.
+# A session from before a restart expires at most one tick late. ZooKeeper's minimum session timeout
+# is two ticks, which is 4 s by default. This value leaves a margin for a busy ZooKeeper host.
 _SHORTEST_SESSION_MS = 4_000
 _ENDS_LATE_MS = 1_000
 
 _BACKOFF_S = 0.05
 _DOUBLINGS = 7
 _CALM_AGAIN_MS = 20_000
-"""After this time without a failure, the next one counts as the first."""
+"""If no failure occurs for this long, the next failure counts as the first one."""
 
 UNKNOWN = -1
 _FIRST_EPOCH = 1
 
 Registered = Callable[[int], None]
-"""Called with the broker epoch of a new registration."""
+"""Called after each registration with the new broker epoch."""
 
 
 class ControllerElection:
-    """Takes part in the election for this broker. Call `start` and `stop` once each."""
+    """Takes part in the election on behalf of this broker. Call `start` and `stop` once each."""
 
     __slots__ = (
         "_broker",
@@ -106,21 +107,21 @@ class ControllerElection:
         self._failures = 0
         self._failed_at_ms = 0
         self.controller_id = UNKNOWN
-        """The id of the controller as known to this broker; -1 if there is none."""
+        """The id of the current controller as far as this broker knows, or -1 if there is none."""
 
     def term(self) -> ControllerTerm:
-        """The current term of this broker. Raises NotController."""
+        """The current term of this broker. Raises NotController if there is none."""
         if self._term is None:
             raise NotController(f"this broker is not the controller: {self._why_not}")
         return self._term
 
     @property
     def is_active(self) -> bool:
-        """Whether this broker is the controller."""
+        """Whether this broker is currently the controller."""
         return self._term is not None
 
     def configure(self, settings: ControllerSettings) -> None:
-        """Apply changed broker settings."""
+        """Apply broker settings that have changed."""
         self._settings = settings
         if self._term is not None:
             self._term.configure(settings)
@@ -128,27 +129,28 @@ class ControllerElection:
     # --- lifecycle -------------------------------------------------------------------------------
 
     async def start(self, broker: BrokerImage, cluster_id: str) -> None:
-        """Register, and become the controller if there is none.
+        """Register this broker, and become the controller if there is none.
 
-        On a standalone broker, errors are raised immediately, because no other broker can take
+        On a standalone broker, errors are raised immediately because no other broker could take
         over.
         """
         self._broker = broker
         self._cluster_id = cluster_id
-        # Set the callback before registering: the session may expire during registration.
+        # Set the callback before registering, because the session may expire while the broker
+        # registers.
         self._store.on_session(self._session_changed)
         await self._register(broker)
         try:
             await self._try_to_be_elected()
         except (MetadataError, KafkaError) as error:
-            # A standalone broker that is not the controller cannot serve anything.
+            # A standalone broker that is not the controller cannot do any useful work.
             if self._context.peers is None:
                 raise
             await self._resign(error)
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """End the term; every caller gets NotController."""
+        """End the term. All callers that are still waiting get NotController."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
@@ -168,7 +170,7 @@ class ControllerElection:
                 else:
                     await self._term.serve()
             except Exception as error:
-                # Stop on any error: decisions would be based on state that may be wrong.
+                # Stop on any error, because further decisions might be based on incorrect state.
                 await self._resign(error)
                 await self._back_off()
 
@@ -176,7 +178,7 @@ class ControllerElection:
 
     @property
     def is_registered(self) -> bool:
-        """Return whether this broker still has the session in which it registered."""
+        """Return whether this broker still has the session in which it registered itself."""
         return not self._is_session_over
 
     @property
@@ -185,7 +187,8 @@ class ControllerElection:
         return store.session_state is SessionState.EXPIRED or store.session_id != self._session_id
 
     def _session_changed(self, state: SessionState) -> None:
-        # ZK-5: another broker may be the controller, so this term must not make any more decisions.
+        # ZK-5: another broker may already be the controller, so this term must make no further
+        # decisions.
         if self._is_session_over and self._term is not None:
             self._term.events.end(SessionExpired(layout.CONTROLLER, "the session has expired"))
         self._due.set()
@@ -201,21 +204,21 @@ class ControllerElection:
         session_ms = max(self._settings.session_timeout_ms, _SHORTEST_SESSION_MS)
         wait_ms = session_ms + session_ms // 2 + _ENDS_LATE_MS
         registered = await register(self._store, broker, self._clock, wait_ms)
-        # Read the id again: the session in which registration began may have expired during the
-        # wait for the previous one to end.
+        # Read the id again. The session in which registration began may have expired while this
+        # broker was waiting for its previous session to end.
         self._session_id = self._store.session_id
         self._context.view.on_registered(registered.epoch)
         self._registered(registered.epoch)
 
     async def withdraw_loss_warning(self) -> None:
-        """Withdraw the warning about possibly lost records from this registration."""
+        """Withdraw from this registration the warning that records may have been lost."""
         assert self._broker is not None
         self._broker = self._broker._replace(may_have_lost=False)
         data = layout.encode_broker(self._broker, self._clock.wall_ms())
         try:
             await self._store.commit([Set(layout.broker_path(self._broker.broker_id), data)])
         except MetadataError as error:
-            # Until the next start, new controllers will be more cautious than necessary.
+            # Until this broker starts again, new controllers will be more cautious than necessary.
             _log.info(
                 "cannot clear the warning about lost records from this broker's registration: %s",
                 error,
@@ -224,7 +227,9 @@ class ControllerElection:
     # --- terms -----------------------------------------------------------------------------------
 
     async def _try_to_be_elected(self) -> None:
-        """Start a term if there is no controller, or if this broker is still the controller."""
+        """Start a term if there is no controller, or if this broker is still registered as the
+        controller.
+        """
         broker_id = self._context.view.broker_id
         elected = await become_controller(self._store, broker_id, self._clock)
         if elected is None:
@@ -239,7 +244,9 @@ class ControllerElection:
         await term.begin(self._cluster_id, cause)
 
     def _channels_of(self, elected: Elected) -> BrokerChannels:
-        """Return the channels. All terms of an epoch share them, to keep requests in order."""
+        """Return the channels for this epoch. All terms of an epoch share them so that requests
+        stay in order.
+        """
         if self._channels is not None and self._channels[0] == elected:
             return self._channels[1]
         self._close_channels()
@@ -274,9 +281,9 @@ class ControllerElection:
             self._channels = None
 
     async def _watch_controller(self) -> None:
-        """Wait until there may be no controller or the session has expired."""
+        """Wait until the session has expired or there may be no controller."""
         self._due.clear()
-        # Watch before reading, so that any change in between sets the event again.
+        # Set the watch before reading, so that any change made in between sets the event again.
         self._store.watch(layout.CONTROLLER, self._due.set)
         node = await self._store.read(layout.CONTROLLER)
         if node is None:
@@ -289,7 +296,7 @@ class ControllerElection:
             await self._due.wait()
 
     async def _resign(self, error: Exception) -> None:
-        """End the term; the next term starts from the state in the store."""
+        """End the term. The next term starts from the state in the metadata store."""
         was_active = self._term is not None
         self._end_term(error)
         if not was_active:
@@ -297,7 +304,8 @@ class ControllerElection:
             return
         self.controller_id = UNKNOWN
         if _is_doubtful(error):
-            # There may be no other controller, but the store must be read again first.
+            # There may be no other controller, but the state must be read from the store again
+            # first.
             _log.warning(
                 "controller resigned; reloading its state from the metadata store: %s", error
             )
@@ -322,7 +330,9 @@ class ControllerElection:
             term.close(error)
 
     async def _back_off(self) -> None:
-        """Retry immediately after the first failure, then with increasing delays."""
+        """Retry immediately after the first failure, and with increasing delays after further
+        failures.
+        """
         now_ms = self._clock.monotonic_ms()
         if now_ms - self._failed_at_ms > _CALM_AGAIN_MS:
             self._failures = 0
@@ -333,7 +343,7 @@ class ControllerElection:
 
 
 def _is_doubtful(error: Exception) -> bool:
-    """Return whether the error merely indicates that the state in the store has changed."""
+    """Return whether the error only indicates that the state in the store has changed."""
     if isinstance(error, SessionExpired):
         return False
     is_deposed = isinstance(error, BadVersion) and error.path == layout.CONTROLLER_EPOCH

@@ -351,13 +351,13 @@ def _is_doubtful(error: Exception) -> bool:
 
 
 class Previous(NamedTuple):
-    """Holds what this broker knows about the last controller."""
+    """What this broker knows about the last controller."""
 
     broker_id: int = UNKNOWN
     broker_epoch: int = UNKNOWN
-    """The epoch of its registration while it was the controller."""
+    """The epoch of that broker's registration while it was the controller."""
     own_end: Exception | None = None
-    """The error that ended this broker's own last term, if any."""
+    """The error that ended this broker's own last term, if it had one."""
 
 
 async def election_cause(
@@ -365,10 +365,10 @@ async def election_cause(
 ) -> str:
     """Return why there was no controller before this broker was elected in this epoch (IN-1).
 
-    A broker knows who the last controller was if it has watched `/controller`. ZooKeeper deletes
-    that node and the broker's registration together when a session ends. If the registration is
-    unchanged, the session has not ended, so somebody deleted the node. Anything that this broker
-    cannot find out, such as why a session ended, is reported as unknown.
+    A broker knows who the last controller was if it was watching `/controller`. When a session
+    ends, ZooKeeper deletes that node together with the broker's registration. If the registration
+    has not changed, the session has not ended, so somebody must have deleted the node. Whatever
+    this broker cannot find out, such as why a session ended, is reported as unknown.
     """
     last, known_epoch, own_end = previous
     if last == broker_id:

@@ -1,15 +1,16 @@
-"""Runs one term of a controller, from its election to its end.
+"""Runs a single term of a controller, from its election to its end.
 
     watch fires, request comes -> read what is new -> decide -> commit -> apply -> send
 
-Rounds run one at a time; a watch only schedules the next round. A request (for a new ISR or a new
-leader) is also decided in a round, and answered once the decision is committed and delivered.
+Only one round runs at a time, and a watch does no more than schedule the next round. Requests (for
+a new ISR or a new leader) are decided in a round as well. They are answered once the decision has
+been committed and delivered.
 
-If leaders have written ISRs themselves since the decision (RE-9), the controller reads these ISRs
-and decides again. If a commit fails for any other reason, another broker is the controller or the
-state of the store is unknown: `serve` raises the error, and every caller gets NotController. The
-term makes no more decisions; the next term, on this broker or another, starts by reading
-everything.
+If leaders have written ISRs themselves since the decision was made (RE-9), the controller reads
+those ISRs and decides again. If a commit fails for any other reason, either another broker is the
+controller or the state of the store is unknown. In that case `serve` raises the error, and all
+callers get NotController. The term makes no further decisions, and the next term, on this broker or
+another one, begins by reading the whole state.
 """
 
 from __future__ import annotations
@@ -75,15 +76,17 @@ _WATCHED = (
 )
 
 _MAX_ATTEMPTS = 5
-"""The number of attempts at one decision. A writer that conflicts more often than this is not a
-leader changing its ISR.
+"""How many times a decision is attempted. A writer that conflicts with it more often than this is
+not a leader that is changing its ISR.
 """
 
 _Outcome = tuple[object, KafkaError | None]
 
 
 class ControllerTerm:
-    """One term of this broker. Call `begin` and `serve` once each, in this order."""
+    """A term in which this broker is the controller. Call `begin` and `serve` once each, in this
+    order.
+    """
 
     __slots__ = (
         "_channels",
@@ -109,7 +112,7 @@ class ControllerTerm:
     ) -> None:
         self.elected = elected
         self.events = EventQueue()
-        """Receives every event and request for this controller."""
+        """Receives all events and requests for this controller."""
         self._context = context
         self._settings = settings
         self._channels = channels
@@ -129,7 +132,7 @@ class ControllerTerm:
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster after all committed decisions."""
+        """The cluster as it is after all committed decisions."""
         return self._machine.image
 
     @property
@@ -139,7 +142,7 @@ class ControllerTerm:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Why registered brokers are excluded."""
+        """The reasons why registered brokers are excluded, by broker."""
         return self._machine.left_out
 
     @property
@@ -151,7 +154,7 @@ class ControllerTerm:
         return self._controller
 
     def configure(self, settings: ControllerSettings) -> None:
-        """Apply changed broker settings."""
+        """Apply broker settings that have changed."""
         if settings.machine != self._settings.machine and self._controller is not None:
             self.events.defaults_changed = True
             self.events.wake()
@@ -169,16 +172,16 @@ class ControllerTerm:
     # --- lifecycle -------------------------------------------------------------------------------
 
     async def begin(self, cluster_id: str, cause: str) -> None:
-        """Read everything from the store, and return once this broker has applied it.
+        """Read the whole state from the store, and return once this broker has applied it.
 
         `cause` is the reason for the election.
         """
         store = self._context.store
-        # Watch before reading, so that any change in between triggers another round.
+        # Set the watches before reading, so that any change made in between triggers another round.
         for path, callback in self._on_change.items():
             store.watch(path, callback)
-        # Use the topic ids announced by an earlier controller: an old Kafka tool may have removed
-        # them from the nodes (KIP-516).
+        # Use the topic ids that an earlier controller announced, because an old Kafka tool may have
+        # removed them from the nodes (KIP-516).
         known = self._context.view.image.topics
         ids = {name: topic.topic_id for name, topic in known.items()}
         topics = await self._topics.unknown((), ids)
@@ -197,7 +200,7 @@ class ControllerTerm:
         log_election(self._context.events, cause, image, self.image, known_live)
         await self._channels.send(self._removed_topics(), self.image)
         self._query_log_ends()
-        # The first round processes notifications left before this term.
+        # The first round processes the notifications that were written before this term.
         self.events.path_changed(layout.DELETE_TOPICS)
         self.events.path_changed(log_dir_notifications.PATH)
         self.events.path_changed(layout.ISR_CHANGES)
@@ -206,8 +209,8 @@ class ControllerTerm:
         await self._round()
 
     def _removed_topics(self) -> list[Send]:
-        """Build the removal of topics that only this broker knows; other brokers detect deletions
-        themselves.
+        """Build the removal of topics that only this broker still knows. Other brokers detect
+        deletions themselves.
         """
         gone = self._context.view.image.topics.keys() - self.image.topics.keys()
         if not gone:
@@ -221,13 +224,13 @@ class ControllerTerm:
         return machine
 
     async def serve(self) -> None:
-        """Process events until an error ends the term; raise that error."""
+        """Process events until an error ends the term, and raise that error."""
         while True:
             await self.events.round_due()
             await self._round()
 
     def close(self, error: Exception) -> None:
-        """End the term: every waiting caller gets NotController."""
+        """End the term. All callers that are still waiting get NotController."""
         self.events.end(error)
         if self._timer is not None:
             self._timer.cancel()
@@ -245,21 +248,21 @@ class ControllerTerm:
         self._timer = self._next_rebalance()
 
     def is_deletion_blocked(self, topic: str) -> bool:
-        """Return whether a topic's deletion is waiting for a failed broker or log directory."""
+        """Return whether the deletion of a topic must wait for a failed broker or log directory."""
         return self._deletions.is_blocked(topic, self.image)
 
     async def until_deleted(self, topic: str) -> None:
-        """Wait until a topic's deletion is complete. Raises NotController."""
+        """Wait until the topic has been deleted completely. Raises NotController."""
         await self._deletions.until_removed(topic)
 
     def on_answer(self, broker_id: int, request: ControlRequest, codes: Codes) -> None:
-        """Process a broker's response to a request from this controller epoch."""
+        """Process a broker's response to a request that was sent in this controller epoch."""
         if self._controller is None:
-            # The request is from an earlier term; this term resends everything.
+            # The request was sent in an earlier term, and this term sends everything again.
             return
         if isinstance(request, LeaderAndIsr):
             self._note_reports(broker_id, codes)
-        # Nothing waits for replicas that are stopped but not deleted.
+        # Nothing waits for a replica that is stopped without being deleted.
         elif isinstance(request, StopReplica) and request.delete:
             self._deletions.on_answer(broker_id, request, codes)
             if self._deletions.without_replicas():
@@ -269,12 +272,12 @@ class ControllerTerm:
                 self.events.logs_deleted(broker_id, moved)
 
     def _note_reports(self, broker_id: int, codes: Codes) -> None:
-        """Record which replicas the broker has lost or hosts again, from its response."""
+        """Record which replicas the broker has lost or hosts again, according to its response."""
         broker = self.image.brokers.get(broker_id)
         if broker is None:
             return
-        # Record the broker epoch: before the next round, the broker may leave, or re-register with
-        # a repaired disk.
+        # Record the broker epoch as well. Before the next round, the broker may leave, or register
+        # again with a repaired disk.
         epoch = broker.epoch
         lost, hosted = [], []
         for name, code in codes.items():
@@ -291,8 +294,8 @@ class ControllerTerm:
     def _is_known_lost(
         self, broker_id: int, broker_epoch: int, name: TopicPartition
     ) -> bool | None:
-        """Return whether the broker last reported the replica as lost; None if there is no such
-        partition.
+        """Return whether the broker's last report describes the replica as lost, or None if the
+        partition does not exist.
         """
         topic = self.image.topics.get(name.topic)
         partition = None if topic is None else topic.partitions.get(name.partition)
@@ -304,19 +307,21 @@ class ControllerTerm:
     # --- rounds ----------------------------------------------------------------------------------
 
     async def _round(self) -> None:
-        """Process every event since the last round."""
+        """Process all events that have occurred since the last round."""
         events = self.events
         events.begin_round()
         changed, events.changed_paths = events.changed_paths, {}
-        # A watch fires once, so set it again before reading.
+        # A watch fires only once, so set it again before reading.
         for path in changed:
             self._context.store.watch(path, self._on_change[path])
-        # Check for another controller first: a deposed controller must not decide anything.
+        # Check first whether there is another controller, because a deposed controller must not
+        # decide anything.
         if layout.CONTROLLER in changed:
             await self._check_still_elected()
         if events.defaults_changed:
             await self._apply_defaults()
-        # Process brokers before topics: the leaders of new partitions must be live brokers.
+        # Process brokers before topics, because the leader of a new partition must be a live
+        # broker.
         if layout.BROKER_IDS in changed:
             await self._process_brokers()
         if events.versions_changed:
@@ -332,14 +337,14 @@ class ControllerTerm:
         await self._process_replica_reports()
         await self._process_deleted_logs()
         await self._process_log_ends()
-        # Process requests after the changes in the store, which affect the responses.
+        # Process requests after the changes in the store, because those affect the responses.
         await self._process_requests()
         await self._tool_requests.process(changed, lambda: self.image)
         if events.rebalance_is_due:
             events.rebalance_is_due = False
             percent = self._settings.max_imbalance_percent
             await self._carry_out(lambda machine: machine.rebalance_leaders(percent))
-        # Process deletions last, once the topics to delete are known.
+        # Process deletions last, when the topics that can be deleted are known.
         if layout.DELETE_TOPICS in changed:
             await self._process_deletions()
         await self._complete_deletions()
@@ -351,7 +356,7 @@ class ControllerTerm:
             raise NotController("another broker has been elected")
 
     async def _apply_defaults(self) -> None:
-        """Apply changed defaults to all topics: elect leaders as at the start of a term."""
+        """Apply changed defaults to all topics, and elect leaders as at the start of a term."""
         self.events.defaults_changed = False
         self._machine.configure(self._settings.machine)
         await self._carry_out(lambda machine: machine.on_elected(self._deletions))
@@ -373,7 +378,7 @@ class ControllerTerm:
         self._query_log_ends()
 
     async def _process_versions(self) -> None:
-        """Exclude brokers that do not support the controller's requests."""
+        """Exclude brokers that do not support the requests of this controller."""
         self.events.versions_changed = False
         for broker_id, (broker_epoch, versions) in sorted(self._channels.versions.items()):
             if broker_id in self.image.brokers and why_left_out(broker_id, versions):
@@ -388,10 +393,11 @@ class ControllerTerm:
                 )
 
     async def _read_isrs_without(self, gone: Set[int]) -> None:
-        """Read the ISRs that may include replicas on these brokers although the image does not.
+        """Read the ISRs that may include a replica on one of these brokers although it is not in
+        the ISR in the image.
 
-        A leader may have added such a replica without announcing it yet (RE-9); the replica would
-        remain in the ISR even if it had lost records.
+        A leader may have added such a replica and not have announced it yet (RE-9). Without this
+        step, the replica would remain in the ISR even if it had lost records.
         """
         names = [
             TopicPartition(topic.name, number)
@@ -404,7 +410,7 @@ class ControllerTerm:
             self._machine.states_read(states)
 
     def _query_log_ends(self) -> None:
-        """Start a query if leaders can only be elected once log ends are known."""
+        """Start a query if some leaders can only be elected once log ends are known."""
         peers = self._context.peers
         if peers is None or not self._machine.ends_wanted:
             return
@@ -426,7 +432,7 @@ class ControllerTerm:
             log_topics(self._context, self.image, "topic-created", added)
 
     async def _process_changed_topics(self) -> None:
-        """Read new partitions of topics whose nodes have changed."""
+        """Read the new partitions of topics whose nodes have changed."""
         changed, self.events.changed_topics = self.events.changed_topics, {}
         topics = [
             self.image.topics[name]
@@ -448,13 +454,13 @@ class ControllerTerm:
             await self._carry_out(lambda machine: machine.configs_changed(configs))
 
     async def _process_log_dir_events(self) -> None:
-        """Resend all hosted partitions to a broker that reports a disk failure.
+        """Send all hosted partitions again to each broker that has reported a disk failure.
 
-        Its response lists the lost partitions.
+        The broker's response contains the partitions that it has lost.
         """
         store = self._context.store
         for broker_id in await log_dir_notifications.take(store, self.elected.version):
-            # A broker that has left gets all partitions when it re-registers.
+            # A broker that has left will get all its partitions when it registers again.
             if broker_id in self.image.brokers:
                 hosted = log_dir_notifications.everything_hosted(
                     self.image, broker_id, {*self._deletions}
@@ -462,19 +468,19 @@ class ControllerTerm:
                 await self._channels.send([hosted], self.image)
 
     async def _process_isr_changes(self) -> None:
-        """Send all brokers the ISRs that leaders have written themselves (RE-9)."""
+        """Send all brokers those ISRs that leaders have written themselves (RE-9)."""
         store = self._context.store
         found = await isr_notifications.read_announced(store)
         self._machine.states_read(await isr_notifications.read_states(store, found.partitions))
         await self._carry_out(lambda machine: machine.isrs_announced(found.partitions))
-        # Remove the notifications last: a controller that takes over earlier must process them
-        # again.
+        # Remove the notifications last. If another controller takes over before that, it must
+        # process them again.
         await isr_notifications.remove(store, found.paths, self.elected.version)
 
     async def _process_deleted_logs(self) -> None:
-        """Confirm deleted logs.
+        """Confirm that logs have been deleted.
 
-        As in Kafka, these include logs that could not be deleted, which become stray.
+        As in Kafka, logs that could not be deleted are confirmed too, and become stray logs.
         """
         deleted, self.events.deleted_logs = self.events.deleted_logs, {}
         for broker_id, names in deleted.items():
@@ -504,11 +510,11 @@ class ControllerTerm:
 
     async def _process_requests(self) -> None:
         events = self.events
-        # Requests that arrive during the round wait for the next one. Otherwise, a client that
+        # Requests that arrive during this round wait for the next one. Otherwise, a client that
         # keeps sending requests would delay all other work, such as the handling of a failed
         # broker.
         for _ in range(len(events.requests)):
-            # The request stays in the queue until it is answered, by `close` if necessary.
+            # The request stays in the queue until it is answered, if necessary by `close`.
             outcomes: list[_Outcome] = []
             await self._carry_out(partial(_decide, events.requests[0], outcomes))
             events.settle_first(*outcomes[-1])
@@ -525,7 +531,7 @@ class ControllerTerm:
             await self._carry_out(lambda machine: machine.deletions_requested(requested))
 
     async def _complete_deletions(self) -> None:
-        """Remove the nodes of topics without remaining replicas."""
+        """Remove the nodes of topics that have no replicas left."""
         names = self._deletions.without_replicas()
         if not names:
             return
@@ -536,11 +542,11 @@ class ControllerTerm:
         log_topics(self._context, self.image, "topic-deleted", names)
 
     async def _carry_out(self, decide: Callable[[Controller], Decision]) -> Decision:
-        """Decide, commit, apply and send, in this order; if the commit fails, change nothing.
+        """Decide, commit, apply and send, in this order. If the commit fails, nothing changes.
 
         Return the decision.
         """
-        # RE-9: if a leader has written its ISR since the state was read, decide again.
+        # RE-9: if a leader has written its ISR since the state was read, make the decision again.
         for attempt in range(1, _MAX_ATTEMPTS + 1):
             decision = decide(self._machine)
             overtaken = await self._commit(decision)
@@ -548,7 +554,7 @@ class ControllerTerm:
                 break
             if attempt == _MAX_ATTEMPTS or not await self._caught_up(decision):
                 raise overtaken
-        # Apply only committed decisions, and send only applied ones.
+        # Apply a decision only once it is committed, and send it only once it is applied.
         self._machine.apply(decision)
         log_changes(self._context.events, self.image.controller_id, decision)
         self._context.unclean_elections.increment(decision.unclean_elections)
@@ -560,17 +566,17 @@ class ControllerTerm:
     async def _commit(self, decision: Decision) -> BadVersion | None:
         """Commit the decision.
 
-        Return the error if a leader may have been faster and nothing was committed.
+        Return the error if nothing was committed, possibly because a leader wrote first.
         """
         for number, operations in enumerate(split(decision.operations)):
-            # If the term ended between two commits, write nothing more.
+            # If the term ended between two of the commits, write nothing more.
             if self.events.ended is not None:
                 raise self.events.ended
             try:
                 await self._context.store.commit(operations)
             except BadVersion as error:
-                # Only the first commit may be decided again: after it, part of the decision is
-                # committed.
+                # Only if the first commit fails can the decision be made again. After it, part of
+                # the decision has been committed.
                 if number == 0 and layout.partition_of_state(error.path) is not None:
                     return error
                 raise
@@ -584,7 +590,7 @@ class ControllerTerm:
 
 
 def _decide(request: Request, outcomes: list[_Outcome], machine: Controller) -> Decision:
-    """Decide, and append the response or the raised error to the list."""
+    """Decide on the request, and append the response or the error that was raised to `outcomes`."""
     try:
         decision, answer = request.decide(machine)
     except KafkaError as error:

@@ -1,8 +1,8 @@
-"""Queues the events that a controller still has to process, and the callers waiting for a round.
+"""Queues the events that a controller has not processed yet, and the callers that wait for a round.
 
-An event only sets a mark in the queue. The next round takes the marks and reads the current state,
-so the order and number of events do not matter. When the term ends, all waiting callers get an
-error.
+An event only leaves a mark in the queue. The next round takes all marks and reads the current
+state, so neither the order nor the number of events matters. When the term ends, all waiting
+callers get an error.
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ T = TypeVar("T")
 ANY_EPOCH = -1
 
 Reports = dict[tuple[int, int], dict[TopicPartition, bool]]
-"""Whether each replica is lost, by broker and broker epoch (-1: any) and by partition."""
+"""Whether each replica is lost, by broker id and epoch (-1 for any epoch) and then by partition."""
 
 
 class Request(NamedTuple):
-    """A request on which the machine decides; `answer` receives the response."""
+    """A request that the machine decides. `answer` receives the response."""
 
     decide: Callable[[Controller], tuple[Decision, Any]]
     answer: asyncio.Future[Any]
 
 
 class ReplicaReports:
-    """Reports about replicas that the controller has not finished processing.
+    """Holds the reports about replicas that the controller has not finished processing.
 
-    A report states whether a replica is hosted or was lost with a log directory. A damaged log
-    counts as lost until another replica is the leader; then it starts empty, and the broker hosts
-    the replica again in the same registration. Therefore, the latest report about a replica counts,
-    whether the previous one is waiting, in progress, or part of the image.
+    A report says either that a replica is hosted or that it was lost with a log directory. A
+    damaged log is regarded as lost until another replica has become the leader. The log then starts
+    empty, and the broker hosts the replica again under the same registration. For this reason, the
+    latest report about a replica takes precedence over an earlier one, regardless of whether the
+    earlier one is waiting, being processed, or already part of the image.
     """
 
     __slots__ = ("_taken", "_waiting")
@@ -50,16 +51,16 @@ class ReplicaReports:
         self._taken: Reports = {}
 
     def __len__(self) -> int:
-        """Return the number of replicas with a waiting report."""
+        """Return the number of replicas about which a report is waiting."""
         return sum(len(reported) for reported in self._waiting.values())
 
     def add(
         self, broker_id: int, broker_epoch: int, names: Iterable[TopicPartition], *, is_lost: bool
     ) -> None:
-        """Add a live broker's report about these replicas; it replaces earlier reports."""
+        """Add a live broker's report about these replicas, which replaces its earlier reports."""
         names = list(names)
         for (reporter, _), reported in self._waiting.items():
-            # Any registration will do, because the latest report describes the disk.
+            # The registration does not matter, because the latest report describes the disk.
             if reporter == broker_id:
                 for name in names:
                     reported.pop(name, None)
@@ -67,7 +68,9 @@ class ReplicaReports:
         reported.update(dict.fromkeys(names, is_lost))
 
     def last(self, broker_id: int, broker_epoch: int, name: TopicPartition) -> bool | None:
-        """Return whether the latest report describes the replica as lost; None without reports."""
+        """Return whether the latest report describes the replica as lost, or None if there is no
+        report.
+        """
         for reports in (self._waiting, self._taken):
             for epoch in (broker_epoch, ANY_EPOCH) if reports else ():
                 is_lost = reports.get((broker_id, epoch), {}).get(name)
@@ -76,17 +79,19 @@ class ReplicaReports:
         return None
 
     def take(self) -> Reports:
-        """Take all waiting reports; they count until they are processed."""
+        """Take all waiting reports. They are still taken into account until they have been
+        processed.
+        """
         self._taken, self._waiting = self._waiting, {}
         return self._taken
 
     def on_processed(self) -> None:
-        """Forget the reports that `take` returned, once the image includes them."""
+        """Forget the reports returned by `take`, which are now part of the image."""
         self._taken = {}
 
 
 class EventQueue:
-    """The events and waiting callers of one term."""
+    """The events and waiting callers of a single term."""
 
     __slots__ = (
         "_due",
@@ -107,20 +112,20 @@ class EventQueue:
 
     def __init__(self) -> None:
         self._due = asyncio.Event()
-        # callers that wait for the end of the next round
+        # callers waiting for the end of the next round
         self._waiting: list[asyncio.Future[None]] = []
-        # callers that wait for the end of the round in progress
+        # callers waiting for the end of the current round
         self._served: list[asyncio.Future[None]] = []
         self.ended: Exception | None = None
         self.changed_paths: dict[str, None] = {}
-        """The paths whose children may have changed."""
+        """The watched paths whose children may have changed."""
         self.changed_topics: dict[str, None] = {}
-        """The topics whose node has changed."""
+        """The topics whose nodes have changed."""
         self.changed_configs: dict[str, None] = {}
-        """The topics whose config node has changed."""
+        """The topics whose config nodes have changed."""
         self.replica_reports = ReplicaReports()
         self.deleted_logs: dict[int, dict[TopicPartition, None]] = {}
-        """The logs of moved partitions that brokers have deleted."""
+        """The logs that brokers have deleted after their partitions were moved away."""
         self.log_ends: list[LogEnds] = []
         self.requests: list[Request] = []
         self.defaults_changed = False
@@ -147,19 +152,22 @@ class EventQueue:
     def replicas_lost(
         self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int = ANY_EPOCH
     ) -> None:
-        """Record that a live broker has lost these replicas with a log directory (KIP-112)."""
+        """Record that a live broker has lost these replicas together with a log directory
+        (KIP-112).
+        """
         self.replica_reports.add(broker_id, broker_epoch, names, is_lost=True)
         self.wake()
 
     def replicas_hosted(
         self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int
     ) -> None:
-        """Record that a live broker hosts these replicas again after losing them."""
+        """Record that a live broker hosts these replicas again after it had lost them."""
         self.replica_reports.add(broker_id, broker_epoch, names, is_lost=False)
         self.wake()
 
     def logs_deleted(self, broker_id: int, names: Iterable[TopicPartition]) -> None:
-        """Record that a broker has deleted its logs of partitions moved to other brokers."""
+        """Record that a broker has deleted its logs of partitions that were moved to other brokers.
+        """
         self.deleted_logs.setdefault(broker_id, {}).update(dict.fromkeys(names))
         self.wake()
 
@@ -174,16 +182,18 @@ class EventQueue:
         self.wake()
 
     async def whole_round(self) -> None:
-        """Wait for a round that starts after this call, which reads everything committed so far."""
+        """Wait for a round that starts after this call, and so reads everything that has been
+        committed before it.
+        """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._add(self._waiting, future)
         await future
 
     async def submit(self, decide: Callable[[Controller], tuple[Decision, T]]) -> T:
-        """Have the machine decide; return the response once the decision is committed and
-        delivered.
+        """Have the machine make a decision, and return the response once the decision has been
+        committed and delivered.
 
-        Raises the KafkaError that `decide` raises, or NotController.
+        Raises NotController, or any KafkaError raised by `decide`.
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._add(self.requests, Request(decide, future))
@@ -196,11 +206,11 @@ class EventQueue:
         self.wake()
 
     def wake(self) -> None:
-        """Schedule another round."""
+        """Make sure that another round takes place."""
         self._due.set()
 
     def end(self, error: Exception) -> None:
-        """End the term with this error. Only the first error is used."""
+        """End the term with this error. If it has already ended, the earlier error is kept."""
         self.ended = self.ended or error
         self.wake()
 
@@ -214,9 +224,10 @@ class EventQueue:
             raise self.ended
 
     def begin_round(self) -> None:
-        """Begin a round; later events wait for the next one."""
+        """Begin a round. Events that occur from now on wait for the next one."""
         self._due.clear()
-        # This round serves the callers that are already waiting; later callers wait for the next.
+        # This round serves all callers that are already waiting. Later callers must wait for the
+        # next round.
         self._served, self._waiting = [*self._served, *self._waiting], []
 
     def end_round(self) -> None:
@@ -227,7 +238,7 @@ class EventQueue:
                 future.set_result(None)
 
     def settle_first(self, result: object = None, error: Exception | None = None) -> None:
-        """Answer the first request and remove it."""
+        """Answer the first request and remove it from the queue."""
         answer = self.requests.pop(0).answer
         if answer.done():
             return
@@ -237,7 +248,7 @@ class EventQueue:
             answer.set_exception(error)
 
     def close(self, error: Exception) -> None:
-        """End the term; every waiting caller gets the error."""
+        """End the term. All waiting callers get the error."""
         waiting = [*self._served, *self._waiting, *(each.answer for each in self.requests)]
         self._served, self._waiting, self.requests = [], [], []
         for future in waiting:

@@ -1,8 +1,9 @@
-"""Asks replicas for their log end offsets, which a controller may need to elect a leader.
+"""Asks replicas for their log end offsets, which a controller may need in order to elect a leader.
 
-It sends a Fetch as a debugging consumer (replica id -2), to which followers respond too. The offset
-is beyond all logs, and the epoch is the latest leader epoch. The diverging epoch in the response
-contains the epoch of the log's last batch and the log end offset.
+The query is a Fetch sent as a debugging consumer (replica id -2), because followers respond to
+these as well. Its offset is beyond the end of any log, and its epoch is the latest leader epoch.
+The diverging epoch in the response consists of the epoch of the last batch in the log and the log
+end offset.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ LogEnds = Mapping[TopicPartition, Mapping[int, LogEnd]]
 
 
 class LogEndQuery:
-    """Queries log ends until all are known; a term runs at most one query at a time."""
+    """Queries log ends until all of them are known. A term runs only one query at a time."""
 
     __slots__ = ("_answered", "_peers", "_task", "_timeout_ms", "_unknown")
 
@@ -54,7 +55,7 @@ class LogEndQuery:
         unknown: Callable[[], tuple[ClusterImage, frozenset[TopicPartition]]],
         answered: Callable[[LogEnds], None],
     ) -> None:
-        """`unknown` returns the cluster and the partitions whose log ends are still unknown."""
+        """`unknown` returns the image and those partitions whose log ends are not known yet."""
         self._peers = peers
         self._timeout_ms = timeout_ms
         self._unknown = unknown
@@ -113,8 +114,8 @@ class LogEndQuery:
             for each in topic.partitions:
                 name = TopicPartition(topic.topic, each.partition_index)
                 diverging = each.diverging_epoch
-                # The broker may host the partition in another leader epoch, or not host it yet: ask
-                # again later.
+                # The broker may host the partition in a different leader epoch, or may not host it
+                # yet, so ask again later.
                 if each.error_code != NONE:
                     _log.info(
                         "broker %d returned no log end offset for %s: error %d",
@@ -144,7 +145,8 @@ def _request(names: list[TopicPartition], epochs: Mapping[TopicPartition, int]) 
                 partitions=[
                     FetchPartition(
                         partition=number,
-                        # A replica in an earlier leader epoch may be appending to its log.
+                        # A replica that is in an earlier leader epoch may still be appending to its
+                        # log.
                         current_leader_epoch=epochs[TopicPartition(topic, number)],
                         fetch_offset=_BEYOND_ALL,
                         last_fetched_epoch=epochs[TopicPartition(topic, number)],

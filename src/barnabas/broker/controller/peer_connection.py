@@ -1,6 +1,6 @@
-"""Interfaces for the controller's connections to other brokers.
+"""Defines the interfaces of the controller's connections to other brokers.
 
-`broker.inter_broker.peers` creates the real connections.
+The real connections are created by `broker.inter_broker.peers`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from barnabas.types import TopicPartition
 
 Codes = Mapping[TopicPartition, int]
 Answered = Callable[[int, ControlRequest, Codes], None]
-"""Receives the broker that responded, the request, and an error code for each partition."""
+"""Called with the id of the broker that responded, the request, and the error code of each
+partition.
+"""
 VersionsKnown = Callable[[BrokerImage, Versions], None]
-"""Receives a registered broker and its response to ApiVersions."""
+"""Called with a registered broker and its response to ApiVersions."""
 Deposed = Callable[[Exception], None]
-"""Receives the error that ends the term: a broker has seen a later controller epoch."""
+"""Called with the error that ends the term because a broker has seen a later controller epoch."""
 
 
 class PeerConnection(Protocol):
@@ -29,21 +31,22 @@ class PeerConnection(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether requests can be sent."""
+        """Whether requests can be sent over this connection."""
         ...
 
     @property
     def versions(self) -> Versions:
-        """The peer's response to ApiVersions."""
+        """The response of the peer to ApiVersions."""
         ...
 
     def version(self, api: Api, at_most: int | None = None) -> int:
-        """Return the highest common version, up to `at_most`. Raises UnsupportedVersion."""
+        """Return the highest version that both sides support, but at most `at_most`. Raises
+        UnsupportedVersion.
+        """
         ...
 
     def send(self, api: Api, message: Message, version: int) -> Awaitable[Message]:
-        """Send a request and return the response. Raises ConnectionLost, NoAnswer or
-        CorruptData.
+        """Send a request, and return its response. Raises ConnectionLost, NoAnswer or CorruptData.
         """
         ...
 
@@ -53,10 +56,10 @@ class PeerConnection(Protocol):
 
 
 class Peers(Protocol):
-    """Connects to brokers."""
+    """Opens connections to other brokers."""
 
     async def connect(self, broker: BrokerImage, purpose: str, timeout_ms: int) -> PeerConnection:
-        """Connect to a broker; `timeout_ms` limits the wait for each response. Raises
+        """Connect to a broker. `timeout_ms` is the longest wait for a response. Raises
         ConnectionLost or NoAnswer.
         """
         ...

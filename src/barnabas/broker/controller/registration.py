@@ -1,8 +1,9 @@
-"""A broker's first steps in the metadata tree: base nodes, cluster id, registration, election.
+"""Takes a broker's first steps in the metadata tree: base nodes, cluster id, registration,
+election.
 
-Each step is one commit and can be repeated safely: a broker that died between two steps repeats all
-of them at its next start. If another broker takes the same step, or the response to a commit is
-lost, the broker reads the tree to find out what was committed.
+Each step is a single commit and can safely be repeated. A broker that died between two steps
+repeats all of them when it is started again. If another broker takes the same step at the same
+time, or the response to a commit is lost, the broker reads the tree to find out what was committed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class Elected(NamedTuple):
-    """The controller epoch, and the data version of `/controller_epoch` that fences other
+    """The controller epoch, and the data version of `/controller_epoch`, which fences other
     controllers.
     """
 
@@ -46,10 +47,10 @@ class Elected(NamedTuple):
 
 
 async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Random) -> str:
-    """Create missing base nodes, and return the cluster id.
+    """Create any missing base nodes, and return the cluster id.
 
-    `cluster_id` is the id in the data directories, which is written to the tree if it has none.
-    Raises ConfigError if the tree has a different id.
+    `cluster_id` is the id found in the data directories. It is written to the tree if the tree has
+    no id. Raises ConfigError if the tree has a different id.
     """
     while True:
         operations: list[Operation] = [
@@ -57,7 +58,7 @@ async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Rand
         ]
         node = await store.read(layout.CLUSTER_ID)
         known = None if node is None else layout.decode_cluster_id(node.data)
-        # As in Kafka (InconsistentClusterId), never use the logs of another cluster.
+        # As in Kafka (InconsistentClusterId), a broker must never use the logs of another cluster.
         if known is not None and cluster_id not in (None, known):
             raise ConfigError(
                 f"the data in log.dirs belongs to cluster {cluster_id}, but the metadata belongs "
@@ -76,10 +77,10 @@ async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Rand
 async def register(
     store: MetadataStore, broker: BrokerImage, clock: Clock, wait_ms: int = 0
 ) -> BrokerImage:
-    """Register the broker in this session; return the registration with its broker epoch.
+    """Register the broker in this session, and return the registration with its broker epoch.
 
-    `wait_ms` limits the wait for the session of this broker's previous registration to end. Raises
-    ConfigError if it does not: another broker has this id.
+    `wait_ms` limits how long to wait for the session of this broker's previous registration to end.
+    Raises ConfigError if that session does not end, because then another broker is using this id.
     """
     path = layout.broker_path(broker.broker_id)
     deadline_ms = clock.monotonic_ms() + wait_ms
@@ -93,7 +94,7 @@ async def register(
                 return broker._replace(epoch=await _announce(store, path, broker, clock))
             continue
         left_ms = deadline_ms - clock.monotonic_ms()
-        # ZK-2: another live broker has this id.
+        # ZK-2: another live broker is using this id.
         if left_ms <= 0 or node.owner == store.session_id:
             raise ConfigError(
                 f"broker.id={broker.broker_id} is in use by a running broker; choose another id"
@@ -111,28 +112,32 @@ async def register(
 
 
 async def _announce(store: MetadataStore, path: str, broker: BrokerImage, clock: Clock) -> int:
-    """Create the node, and return its czxid.
+    """Create the broker's node, and return its czxid.
 
-    Raises NodeExists or, if there is no node, OutcomeUnknown or SessionExpired.
+    Raises NodeExists, or raises OutcomeUnknown or SessionExpired if the node does not exist
+    afterwards.
     """
     absent: MetadataError = SessionExpired(path, "the session expired right after the registration")
     try:
-        # As in Kafka, write twice: the data version of a registration is never 0.
+        # As in Kafka, write the node twice, so that the data version of a registration is never 0.
         data = layout.encode_broker(broker, clock.wall_ms())
         await store.commit([Create(path, ephemeral=True), Set(path, data, version=0)])
     except OutcomeUnknown as error:
         absent = error
     node = await store.read(path)
-    # The node exists, so the commit succeeded. Its czxid is the broker epoch (KIP-380).
+    # The node exists, so the commit did succeed. The broker epoch is the czxid of the node
+    # (KIP-380).
     if node is not None and node.owner == store.session_id:
         return node.czxid
     raise absent
 
 
 async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) -> Elected | None:
-    """Become the controller if there is none; return the new controller epoch and its data version.
+    """Become the controller if there is none, and return the new controller epoch and its data
+    version.
 
-    Returns None if another broker is the controller. The data version fences earlier controllers.
+    Returns None if another broker is the controller. The data version is used to fence earlier
+    controllers.
     """
     node = await store.read(layout.CONTROLLER_EPOCH)
     operations: list[Operation] = []
@@ -142,8 +147,8 @@ async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) 
     else:
         epoch, version = layout.decode_epoch(node.data), node.version
     operations += [
-        # Use a single commit, so that no broker becomes controller without incrementing the epoch
-        # (ZK-3).
+        # Use a single commit, so that no broker can become controller without incrementing the
+        # epoch (ZK-3).
         Create(
             layout.CONTROLLER,
             layout.encode_controller(broker_id, clock.wall_ms()),
@@ -151,12 +156,12 @@ async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) 
         ),
         Set(layout.CONTROLLER_EPOCH, layout.encode_epoch(epoch + 1), version),
     ]
-    # KIP-584: Kafka stores its feature levels in this node.
+    # KIP-584: this is the node in which Kafka stores its feature levels.
     if await store.read(layout.FEATURE) is None:
         operations.append(Create(layout.FEATURE, layout.FEATURE_NODE))
     try:
         await store.commit(operations)
-    # Another broker was faster.
+    # Another broker became controller first.
     except (NodeExists, BadVersion):
         return None
     except OutcomeUnknown:
@@ -168,8 +173,10 @@ async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) 
 
 
 async def elected_term(store: MetadataStore, broker_id: int) -> Elected | None:
-    """Return the controller epoch if this broker is the controller in the tree, else None."""
-    # Read the epoch first: the controller read afterwards was elected in that epoch or later.
+    """Return the controller epoch if the tree names this broker as the controller, otherwise None.
+    """
+    # Read the epoch first: the controller that is read afterwards was elected in that epoch or a
+    # later one.
     epoch = await store.read(layout.CONTROLLER_EPOCH)
     node = await store.read(layout.CONTROLLER)
     if epoch is None or node is None or not is_own(store, node, broker_id):
@@ -178,10 +185,10 @@ async def elected_term(store: MetadataStore, broker_id: int) -> Elected | None:
 
 
 async def resign(store: MetadataStore, broker_id: int) -> None:
-    """If this broker is still the controller, resign, so that another can be elected."""
+    """Resign if this broker is still the controller, so that another broker can be elected."""
     elected = await elected_term(store, broker_id)
     if elected is not None:
-        # Any broker elected in between has incremented the epoch.
+        # If another broker has been elected in between, it has incremented the epoch.
         with suppress(NoNode, BadVersion):
             await store.commit(
                 [Check(layout.CONTROLLER_EPOCH, elected.version), Delete(layout.CONTROLLER)]
@@ -189,5 +196,5 @@ async def resign(store: MetadataStore, broker_id: int) -> None:
 
 
 def is_own(store: MetadataStore, node: Znode, broker_id: int) -> bool:
-    """Return whether this broker created this `/controller` in this session."""
+    """Return whether this `/controller` node was created by this broker in this session."""
     return node.owner == store.session_id and layout.decode_controller(node.data) == broker_id

@@ -1,10 +1,11 @@
-"""Queues the requests that a broker has not answered yet, in order and bounded.
+"""Queues the requests that a broker has not answered yet. The queue is ordered and bounded.
 
-Normally, each request is sent as it was decided. If a broker does not respond, queued requests are
-merged into their combined effect: one metadata update, the partitions to stop, and the partitions
-to host. A backlog is therefore never larger than a few times the cluster's state.
+Normally, every request is sent exactly as it was decided. If the broker does not respond, the
+queued requests are merged into requests with the same combined effect: a single metadata update,
+the partitions to stop, and the partitions to host. The size of a backlog therefore never exceeds a
+few times the size of the cluster's state.
 
-The first request is never merged, because it may be in flight.
+The first request is never merged, because it may already be in flight.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from barnabas.cluster.image import ClusterImage, TopicImage
 from barnabas.types import TopicPartition
 
 MERGED_AT = 64
-"""The number of queued requests at which to merge.
+"""The number of queued requests at which they are merged.
 
-After a merge, it is at least twice the number of remaining requests.
+After a merge, the limit is raised to at least twice the number of requests that remain.
 """
 
 
 class PendingRequest(NamedTuple):
-    """A queued request, with the cluster at the time of the decision."""
+    """A queued request, with the state of the cluster when it was decided."""
 
     request: ControlRequest
     image: ClusterImage
@@ -46,20 +47,20 @@ class _Stop(NamedTuple):
     topic_id: bytes | None
 
     def after(self, before: _Stop | None) -> _Stop:
-        """Combine two stops of a partition."""
+        """Combine an earlier stop of a partition with this one."""
         if before is None:
             return self
-        # A later stop without deletion does not undo a deletion.
+        # A later stop that does not delete the partition does not undo an earlier deletion.
         delete = self.delete or before.delete
         epochs = (self.leader_epoch, before.leader_epoch)
-        # A broker that would have applied either of the two must apply the result, so drop any
-        # check that only one has.
+        # A broker that would have applied either of the two must also apply the result, so drop any
+        # check that only one of them has.
         unchecked = [each for each in (WHILE_DELETING, NO_EPOCH) if each in epochs]
         return _Stop(delete, unchecked[0] if unchecked else max(epochs), self.topic_id)
 
 
 class RequestBacklog:
-    """The queued requests for one registration of a broker."""
+    """The queued requests for a single registration of a broker."""
 
     __slots__ = ("_limit", "_queue")
 
@@ -75,17 +76,17 @@ class RequestBacklog:
         return self._queue[0]
 
     def add(self, request: ControlRequest, image: ClusterImage) -> None:
-        """Add a request at the end; `image` is the cluster after it is applied."""
+        """Append a request. `image` is the state of the cluster once it has been applied."""
         self._queue.extend(PendingRequest(piece, image) for piece in in_pieces(request))
-        # The limit grows with the number of requests that a merge leaves, so merges are rare even
-        # with many partitions.
+        # The limit grows with the number of requests that remain after a merge, so that merges are
+        # rare even with many partitions.
         if len(self._queue) > self._limit:
             first, *rest = self._queue
             self._queue = deque([first, *merge_requests(rest)])
             self._limit = max(MERGED_AT, 2 * len(self._queue))
 
     def remove_first(self) -> None:
-        """Remove the first request after its response."""
+        """Remove the first request, which has been answered."""
         self._queue.popleft()
         if not self._queue:
             self._limit = MERGED_AT
@@ -96,10 +97,10 @@ class RequestBacklog:
 
 
 def merge_requests(requests: Sequence[PendingRequest]) -> list[PendingRequest]:
-    """Merge requests of one controller into fewer requests with the same effect.
+    """Merge the requests of one controller into fewer requests that have the same effect.
 
-    UpdateMetadata comes first, because followers need the addresses of leaders. StopReplica comes
-    before LeaderAndIsr, because the old log of a partition that is hosted again must be deleted
+    UpdateMetadata comes first, because followers need the addresses of their leaders. StopReplica
+    comes before LeaderAndIsr, because if a partition is hosted again, its old log must be deleted
     first.
     """
     if not requests:
@@ -124,7 +125,7 @@ def merge_requests(requests: Sequence[PendingRequest]) -> list[PendingRequest]:
     if hosted:
         states = tuple(hosted.values())
         whole.append(LeaderAndIsr(last.controller_id, last.controller_epoch, states))
-    # The removal of a topic is sent partition by partition.
+    # The removal of a topic is sent as the removal of each of its partitions.
     known = image._replace(topics={**image.topics, **removed})
     return [
         PendingRequest(piece, known if isinstance(piece, UpdateMetadata) else image)
@@ -136,8 +137,7 @@ def merge_requests(requests: Sequence[PendingRequest]) -> list[PendingRequest]:
 def _update(
     requests: Sequence[PendingRequest],
 ) -> tuple[UpdateMetadata | None, dict[str, TopicImage]]:
-    """Return one update for all requests, and the topics that it removes, in their previous
-    state.
+    """Return a single update for all requests, and the topics that it removes as they were before.
     """
     update: UpdateMetadata | None = None
     topics: dict[str, TopicImage] = {}
@@ -156,7 +156,7 @@ def _update(
 
 
 def _cause(state: PartitionState, before: PartitionState | None) -> str:
-    """Return why the state's leader epoch began, which an earlier state may say."""
+    """Return why the current leader epoch began, which may be recorded only in an earlier state."""
     if before is None or before.partition.leader_epoch != state.partition.leader_epoch:
         return state.cause
     return before.cause
@@ -165,21 +165,24 @@ def _cause(state: PartitionState, before: PartitionState | None) -> str:
 def _roles(
     requests: Sequence[PendingRequest],
 ) -> tuple[dict[TopicPartition, PartitionState], dict[TopicPartition, _Stop]]:
-    """Return the partitions to host after all requests, and the partitions to stop first."""
+    """Return the partitions that the broker must host after all requests, and those that it must
+    stop first.
+    """
     hosted: dict[TopicPartition, PartitionState] = {}
     stopped: dict[TopicPartition, _Stop] = {}
     for request, _ in requests:
         if isinstance(request, LeaderAndIsr):
             for state in request.partitions:
                 before = hosted.get(state.topic_partition)
-                # A broker that never received the first request has no records of the partition.
+                # If the broker never received the first request, it has no records of this
+                # partition.
                 is_new = state.is_new or (before is not None and before.is_new)
                 hosted[state.topic_partition] = state._replace(
                     is_new=is_new, cause=_cause(state, before)
                 )
         elif isinstance(request, StopReplica):
             for name in request.partitions:
-                # The partition was stopped after it was hosted, so keep only the stop.
+                # The partition was stopped after it had been hosted, so only the stop remains.
                 hosted.pop(name, None)
                 topic_id = request.topic_ids.get(name)
                 stop = _Stop(request.delete, request.leader_epoch(name), topic_id)

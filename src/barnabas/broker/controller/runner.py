@@ -1,7 +1,8 @@
-"""Provides this broker's controller, active or not, to clients and brokers.
+"""Provides clients and brokers with this broker's controller, whether or not it is active.
 
-Requests that need the controller raise NotController on any other broker. `election` decides when
-this broker is the controller; `event_loop` does the work of a controller.
+On a broker that is not the controller, requests that need the controller raise NotController.
+`election` decides when this broker is the controller, and `event_loop` does the work of a
+controller.
 """
 
 from __future__ import annotations
@@ -86,11 +87,12 @@ class ControllerRunner:
     ) -> None:
         """`deliver` applies a request on this broker: see `broker_channels`.
 
-        `latest_epoch_of` returns the latest leader epoch in this broker's log of a partition; the
-        store may have lost it. `peers` connects to other brokers; None if there are none.
-        `registered` is called with each new broker epoch, right after `view` is updated. `strays`
-        are this broker's stray logs, for which no topic is created automatically. `events` is the
-        broker's event log; without one, this controller creates its own.
+        `latest_epoch_of` returns the latest leader epoch in this broker's log of a partition, which
+        the store may have lost. `peers` connects to other brokers, or is None if there are none.
+        `registered` is called with each new broker epoch, immediately after `view` has been
+        updated. `strays` are this broker's stray logs, whose topics must not be created
+        automatically. `events` is the broker's event log; if it is not given, this controller
+        creates its own.
         """
         metrics = Registry() if metrics is None else metrics
         metrics.declare(self._families)
@@ -119,39 +121,40 @@ class ControllerRunner:
 
     @property
     def is_active(self) -> bool:
-        """Whether this broker is the controller."""
+        """Whether this broker is currently the controller."""
         return self._election.is_active
 
     @property
     def is_registered(self) -> bool:
-        """Return whether this broker still has the session in which it registered."""
+        """Return whether this broker still has the session in which it registered itself."""
         return self._election.is_registered
 
     @property
     def controller_id(self) -> int:
-        """The id of the controller as known to this broker; -1 if there is none."""
+        """The id of the current controller as far as this broker knows, or -1 if there is none."""
         return self._election.controller_id
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster's committed state. Raises NotController."""
+        """The committed state of the cluster. Raises NotController."""
         return self._election.term().image
 
     @property
     def counts(self) -> Counts:
-        """The partition counts for monitoring. Raises NotController."""
+        """The partition counts used for monitoring. Raises NotController."""
         return self._election.term().counts
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Why registered brokers are excluded; known only to the controller."""
+        """The reasons why registered brokers are excluded. Only the controller knows them."""
         return self._election.term().left_out if self.is_active else ()
 
     @property
     def known_partitions(self) -> frozenset[TopicPartition]:
-        """Every partition that has a replica on this broker; all other logs are stray.
+        """All partitions that have a replica on this broker. Any other log on this broker is stray.
 
-        Unless this broker is the controller, this is the state read from the store at startup.
+        On a broker that is not the controller, this is the state that was read from the store at
+        startup.
         """
         try:
             topics = self.image.topics
@@ -165,8 +168,8 @@ class ControllerRunner:
         )
 
     def _families(self) -> Iterator[Family]:
-        """Yield the controller metrics. As in Kafka, every broker has them; unless it is the
-        controller, they are 0.
+        """Yield the metrics of the controller. As in Kafka, every broker reports them, with the
+        value 0 if it is not the controller.
         """
         try:
             counts, brokers = self.counts, len(self.image.brokers)
@@ -176,8 +179,8 @@ class ControllerRunner:
         for name, value, sentence in (
             ("ActiveControllerCount", self.is_active, "1 on the controller, 0 elsewhere"),
             ("ActiveBrokerCount", brokers, "Brokers that are registered"),
-            # In Kafka, 0 means that no event is being handled; Barnabas renders no page during an
-            # event.
+            # In Kafka, 0 means that no event is being handled. Barnabas never renders the page
+            # while it handles an event.
             ("ControllerState", 0, "Always 0: the controller is idle whenever a page is rendered"),
             ("OfflinePartitionsCount", counts.offline_partitions, "Partitions without a leader"),
             ("PreferredReplicaImbalanceCount", away, "Partitions not led by their first replica"),
@@ -187,17 +190,17 @@ class ControllerRunner:
             yield gauge(f"{_MBEAN}{name}", sentence, [Sample(value)])
 
     def configure(self, config: BrokerConfig) -> None:
-        """Apply changed broker settings."""
+        """Apply broker settings that have changed."""
         self._election.configure(ControllerSettings.of(config))
 
     # --- lifecycle -------------------------------------------------------------------------------
 
     async def start(self, broker: BrokerImage, cluster_id: str | None = None) -> str:
-        """Register, and become the controller if there is none; return the cluster id.
+        """Register this broker, become the controller if there is none, and return the cluster id.
 
-        `cluster_id` is the id in the data directories, if any. When `start` returns, a controller
-        has delivered the entire state of the store to this broker. Raises ConfigError (the broker
-        id is in use, or the cluster id differs) or CorruptData.
+        `cluster_id` is the id found in the data directories, if any. When `start` returns, a
+        controller has delivered the entire state of the store to this broker. Raises CorruptData,
+        or ConfigError if the broker id is in use or the cluster id differs.
         """
         found = await ensure_base(self._store, cluster_id, self._random)
         is_alone = self._context.peers is None
@@ -206,20 +209,21 @@ class ControllerRunner:
         return found
 
     async def stop(self) -> None:
-        """Resign; every caller gets NotController."""
+        """Resign as controller. All callers that are still waiting get NotController."""
         await self._election.stop()
 
     async def withdraw_loss_warning(self) -> None:
         """Withdraw the warning that this broker may have lost records in an unclean shutdown
         (KIP-966).
 
-        No partition depends on those records any more, so the next controller must not act on the
+        No partition depends on those records any longer, so the next controller must not act on the
         warning again.
         """
         await self._election.withdraw_loss_warning()
 
     async def read_hosted(self) -> frozenset[TopicPartition]:
-        """Return every partition that has a replica on this broker according to the store."""
+        """Return all partitions that have a replica on this broker according to the metadata store.
+        """
         hosted = []
         for name in await children(self._store, layout.TOPICS):
             node = await self._store.read(layout.topic_path(name))
@@ -243,7 +247,7 @@ class ControllerRunner:
         return self._topic_admin
 
     async def create_topic(self, topic: NewTopic, *, validate_only: bool = False) -> TopicImage:
-        """Create a topic, and return it once brokers know its leaders.
+        """Create a topic, and return it once the brokers know its leaders.
 
         With `validate_only`, nothing is created. Raises the KafkaError for the client:
         InvalidTopic, TopicAlreadyExists, InvalidConfig, InvalidPartitions, PolicyViolation,
@@ -257,14 +261,16 @@ class ControllerRunner:
     async def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> list[TopicImage | KafkaError]:
-        """Create topics like `create_topic`, in one commit and one round; failures are returned."""
+        """Create topics as `create_topic` does, but in a single commit and round. Failures are
+        returned, not raised.
+        """
         return await self._topics.create(topics, validate_only=validate_only)
 
     async def auto_create_topics(self, topics: Sequence[NewTopic]) -> list[TopicImage | KafkaError]:
-        """Create topics on any broker, and return once this broker knows them.
+        """Create topics, which works on any broker, and return once this broker knows them.
 
-        Works like `create_topics`, except that a topic with stray logs of the same name fails with
-        KafkaStorageError.
+        This works like `create_topics`, except that it fails with KafkaStorageError for a topic if
+        there are stray logs with its name.
         """
         refused = {each.name: self._strays.refusal(each.name) for each in topics}
         free = [each for each in topics if refused[each.name] is None]
@@ -281,24 +287,24 @@ class ControllerRunner:
         validate_only: bool = False,
         cause: str = "",
     ) -> TopicImage:
-        """Increase a topic to `total` partitions, and return it once the new ones have leaders
-        (TP-5).
+        """Increase the number of partitions of a topic to `total`, and return the topic once the
+        new partitions have leaders (TP-5).
 
-        `assignment` lists the replicas of each new partition, in partition order; without it, the
-        controller places them. No records are moved. With `validate_only`, nothing is created, but
-        the result is the same. Raises the errors of `TopicWriter.grow`.
+        `assignment` lists the replicas of each new partition, in partition order. If it is not
+        given, the controller places them. No records are moved. If `validate_only`, nothing is
+        created, but the result is the same. Raises the same errors as `TopicWriter.grow`.
         """
         return await self._topics.create_partitions(
             topic, total, assignment, "" if validate_only else cause, validate_only=validate_only
         )
 
     async def delete_topics(self, names: Sequence[str], cause: str = "") -> list[KafkaError | None]:
-        """Delete topics with all of their records, in one commit and one round.
+        """Delete topics and all of their records, in a single commit and round.
 
-        Returns when the topics are removed from the store. Failures are returned per topic:
+        Returns when the topics have been removed from the store. Failures are returned per topic:
         UnknownTopicOrPartition, or RequestTimedOut if a replica is on a failed broker or in a
-        failed log directory (it is deleted when the broker or directory is back). Raises
-        NotController.
+        failed log directory. Such a replica is deleted when the broker or directory is available
+        again. Raises NotController.
         """
         return await self._topics.delete(names, cause)
 
@@ -307,14 +313,14 @@ class ControllerRunner:
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, proposals: Sequence[IsrProposal]
     ) -> dict[TopicPartition, IsrAnswer]:
-        """Decide on the ISR changes that a leader proposes (KIP-497). Raises NotController."""
+        """Decide on the ISR changes proposed by a leader (KIP-497). Raises NotController."""
         return await self._election.term().events.submit(
             lambda machine: machine.isr_proposed(broker_id, broker_epoch, proposals)
         )
 
     async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
-        """Move the leaderships of a broker that is about to stop; return the remaining ones
-        (RE-13).
+        """Move partition leaderships away from a broker that is about to stop, and return those
+        that remain (RE-13).
 
         Raises NotController, StaleBrokerEpoch or BrokerIdNotRegistered.
         """
@@ -325,7 +331,7 @@ class ControllerRunner:
     async def elect_leaders(
         self, partitions: Sequence[TopicPartition] | None, unclean: bool
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Run preferred or unclean elections (KIP-460); None means all partitions."""
+        """Run preferred or unclean elections (KIP-460) for these partitions, or for all if None."""
         return await self._election.term().events.submit(
             lambda machine: machine.elect_leaders(partitions, unclean=unclean)
         )
@@ -333,14 +339,16 @@ class ControllerRunner:
     async def reassign(
         self, replicas: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Start to reassign partitions to other replicas; None cancels a reassignment (KIP-455)."""
+        """Start to reassign partitions to other replicas. None in place of the replicas cancels a
+        reassignment (KIP-455).
+        """
         return await self._election.term().events.submit(lambda machine: machine.reassign(replicas))
 
     def reassignments(
         self, names: Sequence[TopicPartition] | None
     ) -> dict[TopicPartition, PartitionImage]:
-        """Return the ongoing reassignments of these partitions (None: of all). Raises
-        NotController.
+        """Return the ongoing reassignments of these partitions, or of all partitions if None.
+        Raises NotController.
         """
         topics = self.image.topics
         if names is None:
@@ -358,21 +366,22 @@ class ControllerRunner:
         return found
 
     async def allocate_producer_id_block(self) -> tuple[int, int]:
-        """Allocate a block of a thousand producer ids; return the first and the last.
+        """Allocate a block of a thousand producer ids, and return the first and the last of them.
 
-        Any broker can do this. Raises NotController if the store does not respond.
+        This works on any broker. Raises NotController if the metadata store does not respond.
         """
         return await take_block(self._store, self._context.view.broker_id)
 
     # --- this broker's events --------------------------------------------------------------------
 
     async def replicas_offline(self, partitions: Sequence[TopicPartition]) -> None:
-        """Report that this broker has lost these replicas with a log directory (KIP-112).
+        """Report that this broker has lost these replicas together with a log directory (KIP-112).
 
-        Returns once the outcome has been sent to every broker, or, if another broker is the
-        controller, once the loss is announced. A controller that misses the announcement learns of
-        the loss when it is elected or when this broker registers, because this broker then rejects
-        its LeaderAndIsr. Raises NotController if the store does not respond for too long.
+        Returns once the outcome has been sent to all brokers or, if another broker is the
+        controller, once the loss has been announced. A controller that misses the announcement
+        learns of the loss when it is elected or when this broker registers, because this broker
+        then rejects its LeaderAndIsr. Raises NotController if the store does not respond for too
+        long.
         """
         broker_id = self._context.view.broker_id
         if self.is_active:
@@ -384,8 +393,8 @@ class ControllerRunner:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 await log_dir_notifications.announce(self._store, broker_id)
-            # The next registration gets LeaderAndIsr for all partitions, and this broker's response
-            # reports the loss.
+            # The next registration will get LeaderAndIsr for all partitions, and the loss will be
+            # reported in this broker's response.
             except SessionExpired:
                 return
             except MetadataError as error:
@@ -396,9 +405,9 @@ class ControllerRunner:
                 return
 
     async def topic_config_changed(self, topic: str) -> None:
-        """Send a changed topic config to every broker, and wait until that is done.
+        """Send the changed config of a topic to all brokers, and wait until they have been sent it.
 
-        A controller on another broker is notified by its own watch.
+        If the controller is on another broker, it is notified by its own watch.
         """
         if self.is_active:
             events = self._election.term().events

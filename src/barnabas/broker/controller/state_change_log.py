@@ -1,6 +1,6 @@
-"""Reports the controller's decisions: elections, failed and new brokers, topics, reassignments.
+"""Logs the controller's decisions about elections, brokers, topics and reassignments.
 
-The controller's machine provides the causes with its decisions.
+Each decision comes with its causes, which the controller's machine provides.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ def log_election(
     after: ClusterImage,
     known_live: Container[int],
 ) -> None:
-    """Report that this broker has been elected; `found` is the cluster before its first decision.
+    """Report that this broker has been elected. `found` is the cluster as it was before its first
+    decision.
 
-    `known_live` contains the brokers known to be live; other leaders may not have started yet, for
-    example when the whole cluster restarts.
+    `known_live` contains the brokers that are known to be live. Other leaders may not have started
+    yet, for example while the whole cluster is being restarted.
     """
     text = (
         f"controller elected in epoch {after.controller_epoch}: broker {after.controller_id}; "
@@ -65,7 +66,7 @@ def log_election(
 def log_brokers(
     events: EventLog, before: ClusterImage, after: ClusterImage, losses: Mapping[int, str]
 ) -> None:
-    """Report changes to the list of live brokers, with the machine's reasons for losses."""
+    """Report changes in the set of live brokers. The machine provides the reason for each loss."""
     for broker_id, broker in before.brokers.items():
         now = after.brokers.get(broker_id)
         if now is not None and now.epoch == broker.epoch:
@@ -81,7 +82,7 @@ def log_brokers(
 
 
 def log_changes(events: EventLog, controller_id: int, decision: Decision) -> None:
-    """Report the partitions whose leader, ISR or replicas were changed by a decision."""
+    """Report the partitions whose leader, ISR or replicas have been changed by a decision."""
     epoch = decision.image.controller_epoch
     moved = [each for each in decision.changes if _is_move(each)]
     lines = reassignment_lines(
@@ -102,9 +103,9 @@ def log_changes(events: EventLog, controller_id: int, decision: Decision) -> Non
 def log_topics(
     context: ControllerContext, image: ClusterImage, kind: Kind, names: Iterable[str]
 ) -> None:
-    """Report created, enlarged and deleted topics.
+    """Report topics that have been created, enlarged or deleted.
 
-    The topics of one request share one log line.
+    Topics that were changed by the same request are reported in a single log line.
     """
     what, unknown = _TOPICS[kind]
     by_cause: dict[str, list[str]] = {}
@@ -197,7 +198,7 @@ def _absence(broker_id: int, what: str, before: ClusterImage, after: ClusterImag
         broker=broker_id,
         is_harmless=not leaderless and not elected,
         advice=_OFFLINE if leaderless else "",
-        # If the broker led no partitions, clients do not notice the failure.
+        # If the broker was not the leader of any partition, clients do not notice its failure.
         is_warning=bool(elected or leaderless),
     )
 
@@ -205,7 +206,7 @@ def _absence(broker_id: int, what: str, before: ClusterImage, after: ClusterImag
 def _led_by(
     broker_id: int, before: ClusterImage, after: ClusterImage
 ) -> Iterator[tuple[PartitionImage, PartitionImage]]:
-    """Yield each partition that a broker led, before and after the change."""
+    """Yield each partition whose leader was this broker, as it was before and after the change."""
     for name, topic in before.topics.items():
         changed = after.topics.get(name)
         if changed is None or changed is topic:

@@ -1,9 +1,10 @@
-"""Tracks stray logs, whose partitions are not in the metadata, and prevents automatic creation of
-their topics.
+"""Tracks stray logs, whose partitions are missing from the metadata, and prevents their topics from
+being created automatically.
 
-Metadata can be lost or restored from an old backup. If a client request then created the topic, it
-would get another id, its old log would be set aside, and metadata restored later would find the
-name taken. An administrator can still create the topic; the log is then set aside and kept.
+Metadata can be lost or restored from an old backup. If a client's request then created the topic,
+the topic would get a new id and its old log would be set aside. If the metadata were restored
+later, the name would already be taken. An administrator can still create the topic. In that case
+the log is set aside and kept.
 """
 
 from __future__ import annotations
@@ -18,23 +19,27 @@ _log = logging.getLogger(__name__)
 
 
 class StrayLogs:
-    """Tracks the stray logs of a standalone broker."""
+    """Keeps track of the stray logs on a standalone broker."""
 
     __slots__ = ("_logged", "_logs", "_names")
 
     def __init__(self, logs: Mapping[TopicPartition, object]) -> None:
-        """`logs` is a live view of the broker's logs, except those set aside."""
+        """`logs` is a live view of the broker's logs. Logs that have been set aside are not
+        included.
+        """
         self._logs = logs
         self._names: dict[str, list[TopicPartition]] = {}
         self._logged: set[str] = set()
 
     def add(self, names: Iterable[TopicPartition]) -> None:
-        """Add partitions that were missing from the metadata at startup."""
+        """Add the partitions that were missing from the metadata at startup."""
         for name in names:
             self._names.setdefault(name.topic, []).append(name)
 
     def refusal(self, topic: str) -> KafkaStorageError | None:
-        """Return the reason not to create the topic automatically, or None. Log it once."""
+        """Return why the topic must not be created automatically, or None if it may be. Each reason
+        is logged once.
+        """
         partitions = [each for each in self._names.get(topic, ()) if each in self._logs]
         if not partitions:
             return None

@@ -1,11 +1,12 @@
-"""Processes requests that tools write to metadata nodes, as Kafka's tools before 2.4 do.
+"""Processes requests that tools write to metadata nodes, as Kafka's own tools did before 2.4.
 
     /admin/preferred_replica_election  {"version":1,"partitions":[{"topic":"t","partition":0}]}
     /admin/reassign_partitions         the same, with "replicas":[1,2] for each
 
-The controller removes a request when it is done: an election immediately, a reassignment when it is
-complete. A tool that finds the node reports that another operation is in progress. An
-invalid request is logged and removed, so that it does not block later requests.
+The controller removes a request when it has been carried out, which is immediate for an election
+and takes until the end of a reassignment. If a tool finds the node, it reports that another
+operation is in progress. An invalid request is logged and removed, so that it does not block later
+ones.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _Outcomes = dict[TopicPartition, KafkaError | None]
 
 
 class ToolRequests:
-    """Processes tool requests during one term; `carry_out` decides, commits and sends."""
+    """Processes the requests of tools during one term. `carry_out` decides, commits and sends."""
 
     __slots__ = ("_carry_out", "_epoch_version", "_moves", "_store")
 
@@ -42,10 +43,12 @@ class ToolRequests:
         self._epoch_version = epoch_version
         self._carry_out = carry_out
         self._moves: dict[TopicPartition, tuple[int, ...]] = {}
-        """The moves listed in the node; empty most of the time."""
+        """The reassignments listed in the node. Usually there are none."""
 
     async def process(self, changed: Container[str], image: Callable[[], ClusterImage]) -> None:
-        """Process new requests and remove finished ones; `image` returns the current cluster."""
+        """Process new requests, and remove finished ones. `image` returns the current image of the
+        cluster.
+        """
         if ELECTION in changed:
             names = await self._read(ELECTION)
             if names is not None:
@@ -69,7 +72,7 @@ class ToolRequests:
 
         await self._carry_out(decide)
         for name, error in outcomes.items():
-            # A tool lists all partitions, but most already have their preferred leader.
+            # A tool lists all partitions, most of which already have their preferred leader.
             if error is not None and not isinstance(error, ElectionNotNeeded):
                 _log.warning(
                     "%s: cannot elect the preferred leader of %s: %s", ELECTION, name, error
@@ -97,7 +100,7 @@ class ToolRequests:
                 _log.warning("%s: cannot reassign %s: %s", MOVES, name, error)
 
     async def _read(self, path: str) -> dict[TopicPartition, tuple[int, ...]] | None:
-        """Return the requested partitions, or None without a valid request."""
+        """Return the requested partitions, or None if there is no valid request."""
         node = await self._store.read(path)
         if node is None:
             return None
@@ -115,7 +118,8 @@ class ToolRequests:
             return None
 
     async def _write(self, path: str, left: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-        """Write back the rest of a request; a deposed controller changes nothing."""
+        """Write back what remains of a request. Has no effect if this controller has been deposed.
+        """
         change: Operation = Delete(path)
         if left:
             entries = [

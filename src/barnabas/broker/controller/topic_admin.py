@@ -1,9 +1,9 @@
 """Creates, enlarges and deletes topics for clients.
 
-A change is written to the metadata store, and the controller is notified by its watch, whichever
-broker wrote it; the client waits for the round that applies the change. There is no other way to
-change a topic, even on a standalone broker. Only the controller handles these requests, but any
-broker can create topics automatically.
+Every change is written to the metadata store. The controller is notified by its watch regardless of
+which broker wrote the change, and the client waits for the round in which the change is applied.
+There is no other way to change a topic, even on a standalone broker. These requests are handled
+only by the controller, but any broker can create topics automatically.
 """
 
 from __future__ import annotations
@@ -41,12 +41,14 @@ Outcome = TopicImage | KafkaError
 
 
 class TopicAdmin:
-    """Creates, enlarges and deletes topics on one broker."""
+    """Creates, enlarges and deletes topics on behalf of one broker."""
 
     __slots__ = ("_any_writer", "_causes", "_events", "_term", "_view", "_writer")
 
     def __init__(self, context: ControllerContext, term: Callable[[], ControllerTerm]) -> None:
-        """`term` returns this broker's term as controller, or raises NotController."""
+        """`term` returns the current term in which this broker is the controller, or raises
+        NotController.
+        """
         self._view = context.view
         self._events = context.events
         self._causes = context.causes
@@ -64,14 +66,14 @@ class TopicAdmin:
     async def create(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> list[Outcome]:
-        """Create topics in one commit and one round; failures are returned."""
+        """Create topics in a single commit and round. Failures are returned, not raised."""
         term = self._term()
         checked = self._writer.check(topics)
         failures: dict[str, KafkaError] = {}
         accepted = _acceptable(topics, checked)
         if accepted and not validate_only:
             failures = await self._writer.create(accepted)
-            # The watch fires too, but may fire only after this round has begun.
+            # The watch fires as well, but perhaps not until this round has begun.
             term.events.path_changed(layout.TOPICS)
             await term.events.whole_round()
         outcomes: list[Outcome] = []
@@ -85,10 +87,10 @@ class TopicAdmin:
         return outcomes
 
     async def auto_create(self, topics: Sequence[NewTopic]) -> list[Outcome]:
-        """Create topics like `create`, on a broker that may not be the controller.
+        """Create topics as `create` does, but on a broker that need not be the controller.
 
-        A topic is returned once this broker knows its leaders; LeaderNotAvailable is returned if
-        that takes more than half a minute.
+        Each topic is returned once this broker knows its leaders. If that takes more than half a
+        minute, LeaderNotAvailable is returned instead.
         """
         checked = self._any_writer.check(topics)
         failures = await self._any_writer.create(_acceptable(topics, checked))
@@ -107,7 +109,9 @@ class TopicAdmin:
         checked: Sequence[Assignment | KafkaError],
         failures: Container[str],
     ) -> None:
-        """Report the topics that this broker created; the controller does not know the cause."""
+        """Report the topics created by this broker, because the controller does not know why they
+        were created.
+        """
         for topic, assignment in zip(topics, checked, strict=True):
             if not isinstance(assignment, KafkaError) and topic.name not in failures:
                 partitions = counted(len(assignment), "partition")
@@ -139,7 +143,9 @@ class TopicAdmin:
         *,
         validate_only: bool,
     ) -> TopicImage:
-        """Increase a topic to `total` partitions; raises the errors of `TopicWriter.grow`."""
+        """Increase the number of partitions of a topic to `total`. Raises the same errors as
+        `TopicWriter.grow`.
+        """
         term = self._term()
         with self._causes.noting([growth_key(topic, total)], cause):
             existing, added = await self._writer.grow(
@@ -163,7 +169,9 @@ class TopicAdmin:
         return grown
 
     async def delete(self, names: Sequence[str], cause: str) -> list[KafkaError | None]:
-        """Delete topics in one commit and one round; return None for each deleted topic."""
+        """Delete topics in a single commit and round. The result is None for each topic that was
+        deleted.
+        """
         term = self._term()
         known = [name for name in dict.fromkeys(names) if name in term.image.topics]
         if known:
@@ -175,7 +183,8 @@ class TopicAdmin:
         for name in names:
             if name not in known:
                 outcomes.append(UnknownTopicOrPartition(f"topic {name} does not exist"))
-            # The name stays taken until the broker is back, so do not make the client wait.
+            # The topic name remains in use until the broker is back, so do not make the client
+            # wait.
             elif term.is_deletion_blocked(name):
                 outcomes.append(
                     RequestTimedOut(
@@ -208,7 +217,7 @@ def _created_topic(term: ControllerTerm, name: str) -> Outcome:
 
 
 def _not_yet(topic: NewTopic, assignment: Assignment) -> TopicImage:
-    """Return the topic as it would be after creation."""
+    """Return the topic as it will be once it has been created."""
     return TopicImage(topic.name, _NO_TOPIC_ID, _never_led(assignment), dict(topic.configs))
 
 

@@ -1,9 +1,10 @@
-"""Remembers which request made this broker change a topic, until the controller reports it (IN-1).
+"""Remembers which request caused this broker to change a topic, until the controller reports it
+(IN-1).
 
-A change travels through the metadata store: the handler of a request writes it, and the controller
-reads it when its watch fires. A cause is therefore kept under a key that both can derive and that
-is unique to the change. Changes written by another broker or a tool have no known cause, and the
-controller does not guess one.
+A change passes through the metadata store: the handler of a request writes the change, and the
+controller reads it when its watch fires. The cause is therefore stored under a key that both can
+derive from the change and that is unique to it. If a change was written by another broker or by a
+tool, its cause is unknown, and the controller does not guess.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ Key = bytes | tuple[str, int]
 
 
 def growth_key(topic: str, partitions: int) -> Key:
-    """Return the key of a topic's growth to this number of partitions."""
+    """Return the key for increasing a topic to this number of partitions."""
     return topic, partitions
 
 
 def deletion_key(topic: str) -> Key:
-    """Return the key of a topic's deletion. The key of a creation is the new topic's id."""
+    """Return the key for deleting a topic. The key for creating a topic is its new id."""
     return topic, 0
 
 
 class TopicCauses:
-    """The causes of this broker's changes to topics; excess ones are dropped, oldest first."""
+    """The causes of this broker's changes to topics. If there are too many, the oldest are dropped.
+    """
 
     __slots__ = ("_causes",)
 
@@ -36,7 +38,9 @@ class TopicCauses:
         self._causes: dict[Key, str] = {}
 
     def note(self, key: Key, cause: str) -> None:
-        """Store the cause of a change that is about to be written; any later cause is ignored."""
+        """Store the cause of a change that is about to be written. If it already has a cause, that
+        cause is kept.
+        """
         if not cause:
             return
         self._causes.setdefault(key, cause)
@@ -44,12 +48,14 @@ class TopicCauses:
             del self._causes[next(iter(self._causes))]
 
     def take(self, key: Key) -> str:
-        """Return the cause of a change and forget it; return "" if it is unknown."""
+        """Return the cause of a change and forget it. Returns "" if the cause is unknown."""
         return self._causes.pop(key, "")
 
     @contextmanager
     def noting(self, keys: Iterable[Key], cause: str) -> Iterator[None]:
-        """Note the cause of changes while they are written; forget it if the write fails."""
+        """Note the cause of the changes that are written inside this context, and forget it if the
+        write fails.
+        """
         keys = tuple(keys)
         for key in keys:
             self.note(key, cause)

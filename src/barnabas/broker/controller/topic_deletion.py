@@ -1,7 +1,9 @@
-"""Tracks topics that are being deleted, with their remaining replicas and waiting callers.
+"""Tracks topics that are being deleted, their remaining replicas and the callers that are waiting
+for them.
 
-A topic's nodes are removed once all brokers have confirmed that they deleted their replicas. A
-failed broker or log directory delays this until it is back; meanwhile, the topic name is taken.
+The nodes of a topic are removed once all brokers have confirmed that their replicas are deleted. If
+a broker or log directory has failed, this is delayed until it is back, and the topic name remains
+in use in the meantime.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ class TopicDeletions:
     __slots__ = ("_closed", "_left", "_topic_ids", "_waiting")
 
     def __init__(self) -> None:
-        # By topic, each remaining (partition, broker); True if the broker has reported that it
-        # cannot access the replica.
+        # For each topic, the remaining replicas as (partition, broker). The value is True if the
+        # broker has reported that it cannot access the replica.
         self._left: dict[str, dict[tuple[int, int], bool]] = {}
         self._topic_ids: dict[str, bytes] = {}
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
@@ -35,7 +37,7 @@ class TopicDeletions:
         return iter(self._left)
 
     def begin(self, name: str, topic: TopicImage | None) -> None:
-        """Begin to delete the topic's replicas; None stands for a topic that does not exist."""
+        """Begin to delete the replicas of the topic. None means that the topic does not exist."""
         partitions = {} if topic is None else topic.partitions
         self._left[name] = {
             (number, broker_id): False
@@ -50,17 +52,17 @@ class TopicDeletions:
     ) -> None:
         """Process a broker's response to a deletion, with an error code for each replica.
 
-        NONE confirms the deletion, even if a log directory has failed: only the broker can
-        distinguish a replica that it cannot access from the log of another topic of that name.
-        Responses to requests sent before this deletion are ignored: they concern an earlier topic
-        of that name, or a replica that was moved away and back.
+        NONE confirms the deletion even if a log directory has failed, because only the broker can
+        tell whether an inaccessible log is this replica or belongs to another topic with the same
+        name. Responses to requests that were sent before this deletion are ignored. They concern an
+        earlier topic with the same name, or a replica that was moved away and back.
         """
         for name, code in codes.items():
             left, replica = self._left.get(name.topic), (name.partition, broker_id)
             if left is None or replica not in left or not self._is_part_of_it(request, name):
                 continue
-            # The replica is inaccessible, not deleted; it is deleted when its directory is back
-            # (KIP-112).
+            # The replica has not been deleted, because it is inaccessible. It will be deleted when
+            # its directory is available again (KIP-112).
             if code == KafkaStorageError.code:
                 left[replica] = True
             elif code == NONE:
@@ -71,11 +73,11 @@ class TopicDeletions:
         return is_deletion and request.topic_ids.get(name) == self._topic_ids[name.topic]
 
     def without_replicas(self) -> list[str]:
-        """Return the topics without remaining replicas, whose nodes can be removed."""
+        """Return the topics that have no replicas left, whose nodes can be removed."""
         return [name for name, left in self._left.items() if not left]
 
     def on_removed(self, names: Iterable[str]) -> None:
-        """Forget these topics, whose deletion is complete."""
+        """Forget these topics, because their deletion is complete."""
         for name in names:
             self._left.pop(name, None)
             self._topic_ids.pop(name, None)
@@ -84,7 +86,7 @@ class TopicDeletions:
                     future.set_result(None)
 
     def is_blocked(self, name: str, image: ClusterImage) -> bool:
-        """Return whether the deletion is waiting for a failed broker or log directory."""
+        """Return whether the deletion must wait for a failed broker or log directory."""
         return any(
             is_out_of_reach
             or broker_id not in image.brokers
@@ -93,7 +95,7 @@ class TopicDeletions:
         )
 
     async def until_removed(self, name: str) -> None:
-        """Wait until the topic's deletion is complete; raises the error passed to `close`."""
+        """Wait until the topic has been deleted completely. Raises the error passed to `close`."""
         if name in self._left:
             if self._closed is not None:
                 raise self._closed
@@ -102,7 +104,7 @@ class TopicDeletions:
             await future
 
     def close(self, error: Exception) -> None:
-        """Fail every waiting caller with the error; the next controller continues the deletions."""
+        """Raise the error in all waiting callers. The next controller continues the deletions."""
         self._closed = error
         waiting, self._waiting = self._waiting, {}
         for futures in waiting.values():

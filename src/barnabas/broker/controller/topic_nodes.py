@@ -1,8 +1,8 @@
-"""Watches and reads the topics' nodes during one term of a controller.
+"""Watches and reads the nodes of topics during one term of a controller.
 
-Nodes are watched before they are read, so a change in between makes the watch fire, and the node is
-read again. The watch on a topic's node fires when partitions may have been added. Nodes are read in
-groups, because each request is a round trip.
+A node is watched before it is read. If it changes in between, the watch fires and the node is read
+again. The watch on a topic's node fires when partitions may have been added. Nodes are read in
+groups because every request costs a round trip.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from barnabas.types import TopicPartition
 
 
 class _Read(NamedTuple):
-    """A topic's node and its data version when it was read."""
+    """A topic's node, and its data version at the time of reading."""
 
     topic: TopicNode
     version: int
 
 
 class TopicNodes:
-    """Reads topics; `epoch_version` fences an earlier controller that assigns ids to old topics."""
+    """Reads topics. `epoch_version` fences earlier controllers when ids are assigned to old topics.
+    """
 
     __slots__ = ("_changed", "_epoch_version", "_latest_epoch_of", "_random", "_store", "_versions")
 
@@ -47,7 +48,7 @@ class TopicNodes:
         epoch_version: int,
         changed: Callable[[str], None],
     ) -> None:
-        """`changed` is called with the name of a topic whose node has changed."""
+        """`changed` is called with the name of the topic whenever a topic's node has changed."""
         self._store = store
         self._random = random
         self._latest_epoch_of = latest_epoch_of
@@ -56,16 +57,16 @@ class TopicNodes:
         self._versions: dict[str, int] = {}
 
     def take_versions(self) -> dict[str, int]:
-        """Return the data versions of the topic nodes read since the last call."""
+        """Return the data versions of all topic nodes that have been read since the last call."""
         versions, self._versions = self._versions, {}
         return versions
 
     async def unknown(
         self, known: Container[str], ids: Mapping[str, bytes] | None = None
     ) -> dict[str, TopicImage]:
-        """Read and watch every topic that is not known yet.
+        """Read and watch all topics that are not known yet.
 
-        `ids` contains the topic ids announced by an earlier controller.
+        `ids` contains the topic ids that an earlier controller announced.
         """
         names = [name for name in await children(self._store, layout.TOPICS) if name not in known]
         if not names:
@@ -76,7 +77,8 @@ class TopicNodes:
         return await images_of(self._store, topics, self._latest_epoch_of)
 
     async def grown(self, topics: Sequence[TopicImage]) -> list[TopicImage]:
-        """Return the topics to which partitions were added, with all their partitions."""
+        """Return the topics to which partitions have been added, each with all of its partitions.
+        """
         if not topics:
             return []
         self._watch([topic.name for topic in topics])
@@ -99,13 +101,16 @@ class TopicNodes:
         return grown
 
     async def configs(self, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
-        """Return the configs set on these topics; empty for a topic without a config node."""
+        """Return the configs that are set on these topics. They are empty for a topic without a
+        config node.
+        """
         return await load_configs_of(self._store, names)
 
     async def paths_of(self, names: Sequence[str]) -> list[str]:
-        """Return all existing nodes of these topics, in deletion order.
+        """Return all existing nodes of these topics in the order in which to delete them.
 
-        The nodes of topics and partitions come first, then configs, and the deletion requests last.
+        The nodes of the topics and partitions come first, followed by the configs and finally the
+        deletion requests.
         """
         paths: list[str] = []
         for root in (layout.topic_path, layout.topic_config_path, layout.delete_topic_path):
@@ -129,12 +134,12 @@ class TopicNodes:
             self._store.watch(layout.topic_path(name), partial(self._changed, name))
 
     async def _nodes(self, ids: Mapping[str, bytes | None]) -> dict[str, _Read]:
-        """Read the topics' nodes; assign ids to topics without one, created by Kafka before 2.8
-        (KIP-516).
+        """Read the nodes of these topics, and assign ids to topics that have none because Kafka
+        created them before 2.8 (KIP-516).
 
-        `ids` is keyed by name, with None for an unknown topic. If an old Kafka tool has rewritten a
-        known topic's node without the id, the topic keeps its id, because its logs would not match
-        a new one.
+        `ids` is keyed by name; the id of an unknown topic is None. If an old Kafka tool has
+        rewritten the node of a known topic and dropped the id, the topic keeps its id, because its
+        logs would not match a new id.
         """
         nodes = await self._store.read_many([layout.topic_path(name) for name in ids])
         operations: list[Operation] = [Check(layout.CONTROLLER_EPOCH, self._epoch_version)]

@@ -1,8 +1,8 @@
-"""Validates clients' changes to topics and writes them to the metadata store.
+"""Validates the changes that clients make to topics, and writes them to the metadata store.
 
-The controller is notified by its watches and applies the change; this module only writes. All
-topics of a request go into one commit, which needs only one disk sync. On a conflict with another
-broker, the topics are written one by one, each with its own result.
+This module only writes the changes. The controller is notified by its watches and applies them. All
+topics in a request are written in one commit, which needs only one disk sync. If that commit
+conflicts with another broker, the topics are written one at a time, each with its own result.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _INSERTED_AT_ONCE = 1000  # topics per commit, and thus per journal record
 
 
 class Growth(NamedTuple):
-    """The existing partitions of a topic and those to be added."""
+    """The existing partitions of a topic, and the partitions that will be added."""
 
     existing: Mapping[int, Sequence[int]]
     added: Assignment
@@ -61,7 +61,7 @@ _READS = 3  # attempts to remove what remains of a deleted topic before creating
 
 
 class TopicWriter:
-    """Checks and writes topics."""
+    """Checks changes to topics and writes them."""
 
     __slots__ = ("_causes", "_image", "_random", "_store")
 
@@ -72,7 +72,7 @@ class TopicWriter:
         causes: TopicCauses,
         image: Callable[[], ClusterImage],
     ) -> None:
-        """`image` returns the cluster as known to this broker, or raises NotController."""
+        """`image` returns the cluster as far as this broker knows it, or raises NotController."""
         self._causes = causes
         self._store = store
         self._random = random
@@ -81,13 +81,15 @@ class TopicWriter:
     # --- new topics ------------------------------------------------------------------------------
 
     def check(self, topics: Sequence[NewTopic]) -> list[Assignment | KafkaError]:
-        """Return each topic's placement or its error, with checks in Kafka's order."""
+        """Return the placement of each topic or the reason why it is rejected, with the checks in
+        the same order as in Kafka.
+        """
         image = self._image()
         names = set(image.topics)
         outcomes: list[Assignment | KafkaError] = []
         for topic in topics:
             try:
-                # Earlier topics in the same request also count as existing.
+                # A topic that appears earlier in the same request also counts as existing.
                 if topic.name in names:
                     raise TopicAlreadyExists(f"Topic '{topic.name}' already exists.")
                 assignment = self._assign(topic, image)
@@ -112,8 +114,8 @@ class TopicWriter:
         return place(racks, topic.partitions, topic.replication_factor, start, shift)
 
     async def create(self, topics: Sequence[tuple[NewTopic, Assignment]]) -> dict[str, KafkaError]:
-        """Write topics that passed `check`; return the errors of those that already exist, by
-        name.
+        """Write the topics that passed `check`. Return errors, by name, for topics that already
+        exist.
         """
         failures: dict[str, KafkaError] = {}
         for first in range(0, len(topics), _INSERTED_AT_ONCE):
@@ -130,18 +132,18 @@ class TopicWriter:
         return failures
 
     async def _insert(self, topics: Iterable[tuple[NewTopic, Assignment]]) -> None:
-        """Write each topic's config and assignment."""
+        """Write the config and the assignment of each topic."""
         some = tuple(topics)
         for reads_left in reversed(range(_READS)):
             operations: list[Operation] = []
             for topic, assignment in some:
                 path = layout.topic_config_path(topic.name)
                 config = layout.encode_config(topic.configs)
-                # An administrator may have removed a topic manually, but not its config.
+                # An administrator may have removed a topic by hand and left its config behind.
                 left_over = await self._read(path)
                 operations.append(Create(path, config) if left_over is None else Set(path, config))
                 topic_id = self._random.uuid()
-                # The controller may read the topic before this commit returns.
+                # The controller may read the topic before this commit has returned.
                 self._causes.note(topic_id, topic.cause)
                 node = layout.encode_topic(topic_id, assignment)
                 operations.append(Create(layout.topic_path(topic.name), node))
@@ -149,7 +151,7 @@ class TopicWriter:
                 await self.commit(operations)
                 return
             except NoNode:
-                # The config belonged to an earlier topic that was deleted in between.
+                # The config belonged to an earlier topic, which was deleted in between.
                 if not reads_left:
                     raise
 
@@ -163,7 +165,8 @@ class TopicWriter:
         *,
         validate_only: bool,
     ) -> Growth:
-        """Increase a topic to `total` partitions; with `validate_only`, only compute the placement.
+        """Increase the number of partitions of a topic to `total`. If `validate_only`, only compute
+        the placement.
 
         Raises UnknownTopicOrPartition, InvalidTopic (if the topic is being deleted),
         ReassignmentInProgress, InvalidPartitions, InvalidReplicaAssignment, PolicyViolation,
@@ -174,13 +177,13 @@ class TopicWriter:
             image = self._image()
             if await self._read(layout.delete_topic_path(topic)) is not None:
                 raise InvalidTopic("The topic is queued for deletion.")
-            # Use the data version in the store, because several clients may add partitions to
-            # one topic.
+            # Use the data version in the store, because several clients may be adding partitions to
+            # the same topic.
             node = await self._read(path)
             if node is None:
                 raise UnknownTopicOrPartition(f"The topic '{topic}' does not exist.")
             before = layout.decode_topic(topic, node.data)
-            # As in Kafka, a topic cannot be enlarged while it is being reassigned.
+            # As in Kafka, partitions cannot be added to a topic while it is being reassigned.
             if before.adding or before.removing:
                 raise ReassignmentInProgress(
                     f"A partition reassignment is in progress for the topic '{topic}'."
@@ -212,7 +215,7 @@ class TopicWriter:
     # --- deletion --------------------------------------------------------------------------------
 
     async def delete(self, names: Sequence[str]) -> None:
-        """Request the deletion of these topics; ignore topics whose deletion is already
+        """Request the deletion of these topics, ignoring those whose deletion has already been
         requested.
         """
         operations: list[Operation] = [Create(layout.delete_topic_path(name)) for name in names]
@@ -226,10 +229,10 @@ class TopicWriter:
     # ---------------------------------------------------------------------------------------------
 
     async def commit(self, operations: Sequence[Operation]) -> None:
-        """Commit for a client; a store failure becomes NotController, which makes it try another
-        broker.
+        """Commit on behalf of a client. If the store fails, raise NotController, so that the client
+        tries another broker.
 
-        Raises NotController, NodeExists, NoNode or BadVersion.
+        May raise NotController, NodeExists, NoNode or BadVersion.
         """
         self._image()
         try:
@@ -240,7 +243,7 @@ class TopicWriter:
             raise NotController(f"the metadata store does not answer: {error}") from error
 
     async def _read(self, path: str) -> Znode | None:
-        """Read for a client. Raises NotController as `commit` does."""
+        """Read on behalf of a client. Raises NotController if the store fails, as `commit` does."""
         try:
             return await self._store.read(path)
         except MetadataError as error:

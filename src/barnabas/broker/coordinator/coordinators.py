@@ -1,7 +1,7 @@
-"""Provides this broker's group and transaction coordinators.
+"""Provides the group coordinator and the transaction coordinator of this broker.
 
-Each is created when the broker first leads a partition of its topic, so a broker without groups or
-transactions loads neither.
+Each coordinator is created when the broker first becomes the leader of a partition of its topic. A
+broker without groups and transactions therefore loads neither of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TRANSACTION_STATES = (
 
 
 class Coordinators(ReplicaListener):
-    """Hands each partition of an internal topic to its coordinator."""
+    """Assigns each partition of an internal topic to the coordinator in charge of it."""
 
     __slots__ = (
         "_channels",
@@ -60,7 +60,9 @@ class Coordinators(ReplicaListener):
         verifier: Verifier | None = None,
         channels: MarkerChannels | None = None,
     ) -> None:
-        """`verifier` and `channels` connect to other brokers; both are None in a cluster of one."""
+        """`verifier` and `channels` connect to other brokers. Both are None if the cluster has only
+        one broker.
+        """
         self._view = view
         self._config = config
         self._clock = clock
@@ -69,32 +71,32 @@ class Coordinators(ReplicaListener):
         self._groups: Shards[Groups] | None = None
         self._transactions: Shards[Transactions] | None = None
         self.marker_append = MarkerAppend(clock, replicas, verifier, self._offsets_ended)
-        """Appends markers to partitions that this broker leads."""
+        """Appends markers to those partitions of which this broker is the leader."""
 
     @property
     def groups(self) -> Shards[Groups]:
-        """The group coordinator's partitions on this broker."""
+        """The partitions of the group coordinator on this broker."""
         if self._groups is None:
             self._groups = self._make_groups()
         return self._groups
 
     @property
     def transactions(self) -> Shards[Transactions]:
-        """The transaction coordinator's partitions on this broker."""
+        """The partitions of the transaction coordinator on this broker."""
         if self._transactions is None:
             self._transactions = self._make_transactions()
         return self._transactions
 
     def families(self) -> Iterator[Family]:
-        """Yield metrics of the groups and transactional ids coordinated by this broker; load
-        nothing.
+        """Yield metrics of the groups and transactional ids that this broker coordinates, without
+        loading a coordinator.
         """
         if self._groups is not None:
             machines = [shard.machine for shard in self._groups.ready]
             groups = [group for each in machines for group in each.groups.values()]
             states = Counter(group.state.value for group in groups)
             counts = {f"NumGroups{state}": states[state] for state in _GROUP_STATES}
-            # As in Kafka, a group without members counts if it has offsets.
+            # As in Kafka, a group that has no members is counted if it has offsets.
             without = sum(len(each.offsets.groups.keys() - each.groups) for each in machines)
             counts["NumGroupsEmpty"] += without
             counts["NumGroups"] = sum(counts.values())
@@ -112,7 +114,7 @@ class Coordinators(ReplicaListener):
                 for shard in self._transactions.ready
                 for transaction in shard.machine
             )
-            # Kafka has no such metric; the name is Barnabas's own.
+            # Kafka has no metric for this, so the name is specific to Barnabas.
             yield gauge(
                 "barnabas_transactional_ids",
                 "Transactional ids coordinated by this broker, by the state of their transaction",
@@ -130,22 +132,24 @@ class Coordinators(ReplicaListener):
             (self.groups if topic == GROUP_TOPIC else self.transactions).drop(partition)
 
     def brokers_changed(self) -> None:
-        """Do nothing: no coordinator depends on which brokers are live."""
+        """Do nothing, because no coordinator depends on which brokers are live."""
 
     def topics_deleted(self, names: Sequence[str]) -> None:
-        """Remove the offsets that groups have committed for these topics."""
+        """Remove all offsets that groups have committed for these topics."""
         if self._groups is not None:
             for shard in self._groups.ready:
                 shard.carry_out(shard.machine.topics_deleted(names))
 
     def close(self) -> None:
-        """Fail all waiting requests, because the broker is stopping."""
+        """Fail all requests that are still waiting, because the broker is stopping."""
         for shards in (self._groups, self._transactions):
             if shards is not None:
                 shards.close()
 
     def _offsets_ended(self, partition: int, producer_id: int, is_commit: bool) -> None:
-        """Commit or drop the offsets of a transaction once its marker is committed (KIP-98)."""
+        """Commit or discard the offsets of a transaction once its marker has been committed
+        (KIP-98).
+        """
         shard = self.groups.shard_at(partition)
         if shard is not None:  # otherwise the shard will replay the marker
             shard.machine.end_transaction(producer_id, is_commit)

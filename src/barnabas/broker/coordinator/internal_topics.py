@@ -1,6 +1,6 @@
-"""Creates the coordinators' internal topics when a client first needs them (TP-8).
+"""Creates an internal topic of a coordinator when a client first needs it (TP-8).
 
-Any broker can create them, so clients need not ask the controller.
+Any broker can create internal topics, so clients need not contact the controller.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ REPLICATION_FACTORS = {
     GROUP_TOPIC: "offsets.topic.replication.factor",
     TRANSACTION_TOPIC: "transaction.state.log.replication.factor",
 }
-"""The name of each topic's replication factor setting."""
+"""The setting that contains the replication factor of each topic."""
 _MIN_ISR = "transaction.state.log.min.isr"
 
 
 class InternalTopics:
-    """Creates each internal topic once, even if many clients ask at the same time."""
+    """Creates each internal topic only once, even if many clients need it at the same time."""
 
     __slots__ = ("_create_topics", "_making", "_refused")
 
     def __init__(self, create_topics: CreateTopics) -> None:
-        """`create_topics` creates topics, and returns topics or failures once this broker knows
-        them.
+        """`create_topics` creates topics and, once this broker knows them, returns each topic or
+        its failure.
         """
         self._create_topics = create_topics
         self._making: dict[str, asyncio.Task[None]] = {}
@@ -54,14 +54,15 @@ class InternalTopics:
     async def make(
         self, name: str, config: BrokerConfig, charge: Callable[[int], None], origin: str
     ) -> None:
-        """Wait until the topic exists. Raises CoordinatorNotAvailable with the reason if it cannot
-        be created.
+        """Wait until the topic exists. If it cannot be created, raises CoordinatorNotAvailable with
+        the reason.
 
-        `charge` is called with the number of partitions if this call creates the topic; `origin` is
-        the request that needs it.
+        `charge` is called with the number of partitions if it is this call that creates the topic.
+        `origin` describes the request that needs the topic.
         """
         task = self._making.get(name)
-        # Clients retry every second, so simultaneous requests share one creation.
+        # Clients retry every second, so requests that arrive at the same time share one attempt to
+        # create the topic.
         if task is None:
             task = asyncio.get_running_loop().create_task(self._make(name, config, charge, origin))
             self._making[name] = task
@@ -73,14 +74,14 @@ class InternalTopics:
     ) -> None:
         topic = offsets_topic(config) if name == GROUP_TOPIC else transactions_topic(config)
         topic = topic._replace(cause=f"the first {origin}")
-        # Do not create a topic with which no transaction could ever complete.
+        # Do not create a topic in which no transaction could ever be completed.
         if reason := _unwritable(topic, config):
             raise self._refusal(name, reason)
         try:
             (outcome,) = await self._create_topics([topic])
         except KafkaError as error:
             outcome = error
-        # Meanwhile, another broker has created the topic.
+        # Another broker created the topic in the meantime.
         if isinstance(outcome, TopicAlreadyExists):
             self._refused.pop(name, None)
             return
@@ -91,7 +92,7 @@ class InternalTopics:
         _log.info("created %s with %s", name, counted(topic.partitions, "partition"))
 
     def _refusal(self, name: str, reason: str) -> CoordinatorNotAvailable:
-        """Return the error, and log it unless it was the last one logged."""
+        """Return the error. It is logged unless it is the same as the last one logged."""
         text = f"{name} cannot be created: {reason}"
         if self._refused.get(name) != text:
             self._refused[name] = text
@@ -100,7 +101,7 @@ class InternalTopics:
 
 
 def _unwritable(topic: NewTopic, config: BrokerConfig) -> str:
-    """Return why records could never be written to the topic, or "" if they can."""
+    """Return why records could never be written to the topic, or "" if they can be."""
     min_isr = int(topic.configs.get("min.insync.replicas", 1))
     if min_isr <= topic.replication_factor:
         return ""
@@ -118,7 +119,9 @@ def _origin(config: BrokerConfig, key: str) -> str:
 
 
 def _reason(name: str, config: BrokerConfig, outcome: KafkaError) -> str:
-    """Return the reason; with too few brokers for the replication factor, it names the setting."""
+    """Return the reason. If there are too few brokers for the replication factor, it names the
+    setting.
+    """
     if not isinstance(outcome, InvalidReplicationFactor):
         return str(outcome)
     key = REPLICATION_FACTORS[name]
@@ -163,9 +166,11 @@ def transactions_topic(config: BrokerConfig) -> NewTopic:
 
 
 def _for_one_node(config: BrokerConfig, key: str) -> int:
-    """Return the replication factor; a standalone broker uses 1 instead of Kafka's default of 3.
+    """Return the replication factor, which on a standalone broker is 1 instead of Kafka's default
+    of 3.
 
-    An explicit setting is not changed, and fails if it cannot be met.
+    A value that has been set explicitly is not changed, and creating the topic fails if there are
+    too few brokers for it.
     """
     is_alone = not config.str("zookeeper.connect")
     return 1 if is_alone and not config.is_set(key) else config.int(key)

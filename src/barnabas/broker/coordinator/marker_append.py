@@ -1,7 +1,8 @@
-"""Appends transaction markers to partitions that this broker leads.
+"""Appends transaction markers to partitions of which this broker is the leader.
 
-The same rules apply to this broker's coordinator and to another broker's WriteTxnMarkers (KIP-98).
-If the partition stores offsets, the group coordinator is notified once the marker is committed.
+The same rules apply to markers from this broker's coordinator and to markers that another broker
+sends with WriteTxnMarkers (KIP-98). If the partition stores offsets, the group coordinator is
+notified once the marker has been committed.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
     from barnabas.types import TopicPartition
 
 OffsetsEnded = Callable[[int, int, bool], None]
-"""Called with a partition of `__consumer_offsets`, a producer id, and True for a commit."""
+"""Called with a partition of `__consumer_offsets`, a producer id, and whether the transaction was
+committed.
+"""
 
 
 class Ending(NamedTuple):
-    """The content of a marker."""
+    """What a marker contains."""
 
     producer_id: int
     producer_epoch: int
@@ -35,11 +38,11 @@ class Ending(NamedTuple):
 
 
 class PlacedMarker(NamedTuple):
-    """A marker appended to a log."""
+    """A marker that has been appended to a log."""
 
     replica: Replica
     end_offset: int
-    """The marker is committed once the high watermark reaches this offset."""
+    """The marker is committed when the high watermark has reached this offset."""
     ending: Ending
     offsets_ended: OffsetsEnded
 
@@ -48,14 +51,16 @@ class PlacedMarker(NamedTuple):
         return self.replica.high_watermark >= self.end_offset
 
     def when_committed(self) -> asyncio.Future[None]:
-        """Return a future that is done once the marker is committed and `on_committed` has run.
+        """Return a future that is done when the marker has been committed and `on_committed` has
+        been called.
 
-        The future fails like that of `Replica.wait_for`. `on_committed` is called even if nothing
-        awaits the future, because the marker is in the log.
+        The future fails with the same errors as `Replica.wait_for`. `on_committed` is called even
+        if nobody awaits the future, because the marker is in the log in any case.
         """
 
         def on_reached(future: asyncio.Future[None]) -> None:
-            # If leadership is lost, the new leader's coordinator will replay the marker instead.
+            # If this broker is no longer the leader, the new leader's coordinator will replay the
+            # marker instead.
             if not future.cancelled() and future.exception() is None:
                 self.on_committed()
 
@@ -64,14 +69,14 @@ class PlacedMarker(NamedTuple):
         return waiting
 
     def on_committed(self) -> None:
-        """Commit or discard the transaction's offsets."""
+        """Commit or discard the offsets of the transaction."""
         topic, partition = self.replica.topic_partition
         if topic == GROUP_TOPIC:
             self.offsets_ended(partition, self.ending.producer_id, self.ending.is_commit)
 
 
 class MarkerAppend:
-    """Appends markers to partitions that this broker leads."""
+    """Appends markers to partitions of which this broker is the leader."""
 
     __slots__ = ("_clock", "_offsets_ended", "_replicas", "_verifier")
 
@@ -90,8 +95,8 @@ class MarkerAppend:
     def append(self, topic_partition: TopicPartition, ending: Ending) -> PlacedMarker:
         """Stage a marker.
 
-        Raises a KafkaError for the coordinator: InvalidProducerEpoch and
-        TransactionCoordinatorFenced are final; any other error can be retried.
+        Raises a KafkaError for the coordinator. InvalidProducerEpoch and
+        TransactionCoordinatorFenced are final, while any other error can be retried.
         """
         # Loaded with the first log.
         from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker

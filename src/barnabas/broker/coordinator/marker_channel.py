@@ -1,9 +1,11 @@
-"""Sends markers for partitions led by other brokers, with one WriteTxnMarkers in flight per broker.
+"""Sends markers to the brokers that lead their partitions, with only one WriteTxnMarkers in flight
+to each broker.
 
-Markers that arrive while a request is in flight go into the next one, so many small transactions
-need few requests. A transaction with very many partitions is split: no request may be too large for
-a broker or block its event loop. Each marker's sender receives the responses by partition. If a
-broker does not respond, all its markers fail and are resent.
+Markers that arrive while a request is in flight are sent in the next request, so that many small
+transactions need few requests. A transaction with a very large number of partitions is split,
+because a request must neither exceed the size that a broker accepts nor block its event loop. The
+sender of each marker receives the response for each partition. If a broker does not respond, all
+markers sent to it fail and are sent again.
 """
 
 from __future__ import annotations
@@ -45,17 +47,17 @@ Answered = Callable[[Mapping[TopicPartition, KafkaError | None]], None]
 
 
 class WaitingMarker(NamedTuple):
-    """A marker for some partitions, and the callback for their responses."""
+    """A marker for some partitions, and the callback that receives the responses for them."""
 
     ending: Ending
     partitions: Sequence[TopicPartition]
     answered: Answered
     size_bytes: int
-    """The approximate size of the marker in a request."""
+    """The approximate size of this marker in a request."""
 
 
 class MarkerChannels:
-    """The queues of markers, one per broker."""
+    """Holds the queues of markers, one queue for each broker."""
 
     __slots__ = ("_config", "_links", "_queues", "_tasks")
 
@@ -72,7 +74,8 @@ class MarkerChannels:
         partitions: Sequence[TopicPartition],
         answered: Answered,
     ) -> None:
-        """Send the marker to a broker; `answered` receives an error or None for each partition."""
+        """Send the marker to a broker. `answered` receives an error, or None, for each partition.
+        """
         queue = self._queues.setdefault(broker_id, [])
         for some, size_bytes in split(partitions):
             queue.append(WaitingMarker(ending, some, answered, size_bytes))
@@ -81,7 +84,8 @@ class MarkerChannels:
             self._tasks[broker_id] = asyncio.get_running_loop().create_task(work)
 
     def close(self) -> None:
-        """Stop with the broker; the next coordinators resend all markers."""
+        """Stop, because the broker is stopping. The next coordinators will send all markers again.
+        """
         for task in self._tasks.values():
             task.cancel()
         self._tasks.clear()
@@ -130,7 +134,9 @@ class MarkerChannels:
 def split(
     partitions: Sequence[TopicPartition],
 ) -> list[tuple[Sequence[TopicPartition], int]]:
-    """Split partitions into parts that each fit into one request; return each with its size."""
+    """Split the partitions into parts that fit into one request each, and return each part with its
+    size.
+    """
     parts: list[tuple[Sequence[TopicPartition], int]] = []
     part: list[TopicPartition] = []
     topics: set[str] = set()
@@ -152,7 +158,7 @@ def split(
 
 
 def fitting(queue: Sequence[WaitingMarker]) -> int:
-    """Return how many of the next markers fit into one request; at least one."""
+    """Return how many of the next markers fit into one request, which is always at least one."""
     size_bytes = partitions = 0
     for count, waiting in enumerate(queue):
         size_bytes += waiting.size_bytes

@@ -1,10 +1,11 @@
-"""Writes the markers of a transaction to all its partitions, and retries until all are written.
+"""Writes the markers of a transaction to all of its partitions, and retries until all have been
+written.
 
-Once an outcome is decided, the control batches are written (KIP-98): locally by `marker_append`,
-and on other brokers through `marker_channel`. Each written marker is reported to the transactions
-machine, which completes the transaction after the last one. A failed marker is retried as long as
-this broker coordinates the transaction. After a crash, the next coordinator resends all markers; a
-duplicate marker has no effect.
+Once the outcome of a transaction has been decided, the control batches are written (KIP-98): by
+`marker_append` on this broker, and through `marker_channel` on other brokers. Each marker that has
+been written is reported to the transactions machine, which completes the transaction after the last
+one. A marker that failed is retried for as long as this broker coordinates the transaction. After a
+crash, the next coordinator sends all markers again, and duplicate markers have no effect.
 """
 
 from __future__ import annotations
@@ -40,18 +41,18 @@ _AT_ONCE = 200  # markers written before other tasks get a turn
 
 
 class MarkerRoutes(NamedTuple):
-    """How markers reach the leaders of their partitions."""
+    """Defines how markers reach the leaders of their partitions."""
 
     view: ClusterView
     replicas: Replicas
     append: MarkerAppend
-    """Appends markers to partitions that this broker leads."""
+    """Appends markers to partitions of which this broker is the leader."""
     channels: MarkerChannels | None
-    """Sends markers to other brokers; None on a standalone broker."""
+    """Sends markers to other brokers, or is None on a standalone broker."""
 
 
 class MarkerWriter:
-    """Writes the markers that the transactions machines decide on."""
+    """Writes the markers required by the decisions of the transactions machines."""
 
     __slots__ = ("_routes",)
 
@@ -59,12 +60,12 @@ class MarkerWriter:
         self._routes = routes
 
     def send(self, shard: Shard[Any], markers: Markers) -> None:
-        """Write the markers for a committed decision."""
+        """Write the markers of a decision that has been committed."""
         _Sending(self._routes, shard, markers).attempt()
 
 
 class _Sending:
-    """The markers of one transaction, until all are written."""
+    """The markers of one transaction that have not all been written yet."""
 
     __slots__ = ("_ending", "_left", "_markers", "_retry_s", "_routes", "_shard")
 
@@ -82,10 +83,10 @@ class _Sending:
         self._retry_s = _FIRST_RETRY_S
 
     def attempt(self) -> None:
-        """Write as many markers as possible.
+        """Write as many of the markers as possible.
 
-        This is done immediately, because a producer starts its next transaction as soon as its
-        EndTxn is answered.
+        The first attempt is made immediately, because a producer starts its next transaction as
+        soon as its EndTxn has been answered.
         """
         if self._shard.is_dropped:
             return
@@ -93,7 +94,7 @@ class _Sending:
             self._left = self._send_away(self._routes.channels)
             if not self._left and self._markers.partitions:
                 return
-        # A transaction with thousands of partitions must not block the loop.
+        # A transaction with thousands of partitions must not block the event loop.
         if len(self._left) > _AT_ONCE:
             rest = self._for(self._left[_AT_ONCE:])
             asyncio.get_running_loop().call_soon(rest.attempt)
@@ -107,8 +108,8 @@ class _Sending:
                 else:
                     placed.append(self._place(topic_partition))
             except InvalidProducerEpoch as error:
-                # A later producer epoch has written to this partition: no transaction of this epoch
-                # is open.
+                # A producer with a later epoch has written to this partition, so it has no open
+                # transaction of this epoch.
                 _log.warning("%s: %s", topic_partition, error)
                 done.append(topic_partition)
             except TransactionCoordinatorFenced as error:
@@ -116,7 +117,8 @@ class _Sending:
                 return
             except KafkaError as error:
                 refused.append((topic_partition, error))
-        # Write all markers of this step, with one write per log, to find out which logs fail.
+        # Write all markers of this step, with a single write to each log, to find out which logs
+        # fail.
         self._routes.replicas.write_staged()
         for each in placed:
             topic_partition = each.replica.topic_partition
@@ -133,27 +135,31 @@ class _Sending:
             self._report(done)
 
     def _for(self, left: Sequence[TopicPartition]) -> _Sending:
-        """Return a copy of this object for some of the partitions."""
+        """Return a copy of this object that covers only some of the partitions."""
         sending = _Sending(self._routes, self._shard, self._markers)
         sending._left = left
         return sending
 
     def _is_gone(self, topic_partition: TopicPartition) -> bool:
-        """Return whether the partition was deleted, in which case its marker counts as written."""
+        """Return whether the partition has been deleted. In that case, its marker counts as
+        written.
+        """
         topics = self._routes.view.image.topics
         topic = topics.get(topic_partition.topic)
         if topic is None:
-            # The image contains no topics until the controller's first UpdateMetadata.
+            # The image contains no topics until the controller has sent its first UpdateMetadata.
             return TRANSACTION_TOPIC in topics
         return topic_partition.partition not in topic.partitions
 
     def _send_away(self, channels: MarkerChannels) -> Sequence[TopicPartition]:
-        """Send markers to the leaders on other brokers, and return the local partitions."""
+        """Send markers to those leaders that are on other brokers, and return the partitions led by
+        this broker.
+        """
         here = []
         away: dict[int, list[TopicPartition]] = {}
         for topic_partition in self._left:
             leader = -1 if self._is_gone(topic_partition) else self._leader_of(topic_partition)
-            # Keep a partition without a leader, and retry until it has one.
+            # Keep a partition that has no leader, and try again until it has one.
             if leader in (NO_LEADER, self._routes.view.broker_id):
                 here.append(topic_partition)
             else:
@@ -165,13 +171,14 @@ class _Sending:
         return here
 
     def _on_answer(self, errors: Mapping[TopicPartition, KafkaError | None]) -> None:
-        """Process another broker's response: partitions without an error have the marker."""
+        """Process the response of another broker. Partitions without an error now have the marker.
+        """
         if self._shard.is_dropped:
             return
         done = []
         refused = []
         for topic_partition, error in errors.items():
-            # As in `attempt`, a later producer epoch has written to the partition.
+            # As in `attempt`, a producer with a later epoch has written to the partition.
             if error is None or isinstance(error, InvalidProducerEpoch):
                 done.append(topic_partition)
             elif isinstance(error, TransactionCoordinatorFenced):

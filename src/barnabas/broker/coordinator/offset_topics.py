@@ -1,5 +1,6 @@
-"""Removes unusable partitions from a request about offsets: unknown partitions, and partitions of
-topics that the client is not authorized to read. The rest of the request is processed.
+"""Removes unusable partitions from a request about offsets, that is, unknown partitions and
+partitions of topics that the client is not authorized to read. The rest of the request is processed
+normally.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
     from barnabas.broker.context import Context
 
 Refused = dict[str, list[tuple[int, int]]]
-"""Partitions with their error codes, by topic."""
+"""The rejected partitions of each topic, with their error codes."""
 
 
 class _Topic(Protocol):
-    """A topic in requests and responses of OffsetCommit, TxnOffsetCommit and OffsetDelete."""
+    """A topic in a request or response of OffsetCommit, TxnOffsetCommit or OffsetDelete."""
 
     name: str
     partitions: list[Any]
@@ -28,7 +29,9 @@ T = TypeVar("T", bound=_Topic)
 
 
 def screen(context: Context, topics: Sequence[T]) -> tuple[list[T], Refused]:
-    """Return the topics with usable partitions, and the rejected partitions."""
+    """Return the topics with those partitions that can be used, and the partitions that were
+    rejected.
+    """
     refused: Refused = {}
     kept = []
     for topic in topics:
@@ -47,16 +50,16 @@ def screen(context: Context, topics: Sequence[T]) -> tuple[list[T], Refused]:
 
 
 def _refusal(context: Context, topic: str) -> int:
-    """Return the error code for the whole topic, or 0."""
-    # Check authorization before looking up the topic: an unauthorized client must not learn
-    # whether the topic exists.
+    """Return the error code that applies to the whole topic, or 0 if there is none."""
+    # Check the authorization before looking up the topic, because an unauthorized client must not
+    # learn whether it exists.
     if not context.allowed_to(Operation.READ, ResourceType.TOPIC, topic):
         return TopicAuthorizationFailed.code
     return NONE if topic in context.node.image.topics else UnknownTopicOrPartition.code
 
 
 def add_refused(answered: list[T], refused: Refused, topic: type[T], partition: type[Any]) -> None:
-    """Add the partitions that `screen` rejected to the response."""
+    """Add the partitions that were rejected by `screen` to the response."""
     by_name = {one.name: one for one in answered}
     for name, refusals in refused.items():
         if name not in by_name:

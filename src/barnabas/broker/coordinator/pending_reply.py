@@ -1,9 +1,10 @@
-"""Holds requests until a coordinator's machine and the log allow a response.
+"""Holds back the response to a request until a coordinator's machine and the log allow it.
 
-A response is sent once the high watermark has passed the records that it depends on, so that no
-acknowledged state is lost in a leader change. A response about a transaction depends on everything
-applied before it. For a response about a group, `Reply.after` is that offset: a heartbeat depends
-on nothing, so a slow follower does not cause session timeouts.
+A response is sent once the high watermark has passed the records on which the response depends.
+State that has been acknowledged is therefore never lost when the leader changes. A response about a
+transaction depends on everything that was applied before it. For a response about a group, this
+offset is given by `Reply.after`. For example, a heartbeat depends on no records, so a slow follower
+cannot cause session timeouts.
 """
 
 from __future__ import annotations
@@ -48,15 +49,15 @@ _TOO_LARGE = (MessageTooLarge, RecordListTooLarge, InvalidFetchSize)
 
 
 def as_coordinator(error: KafkaError, *, is_of_offsets: bool = False) -> KafkaError:
-    """Translate an error of the internal topic's partition to a coordinator error.
+    """Translate an error of the internal topic's partition to the corresponding coordinator error.
 
-    `is_of_offsets` is True for an offset commit, the only request whose client can act on "too
+    `is_of_offsets` is True for an offset commit, the only request whose client can respond to "too
     large".
     """
-    # The client backs off and retries at the same coordinator.
+    # The client backs off and sends the request to the same coordinator again.
     if isinstance(error, _UNAVAILABLE):
         return CoordinatorNotAvailable(str(error))
-    # The client looks up the coordinator again.
+    # The client looks up its coordinator again.
     if isinstance(error, _ELSEWHERE):
         return NotCoordinator(str(error))
     if isinstance(error, _TOO_LARGE):
@@ -65,7 +66,7 @@ def as_coordinator(error: KafkaError, *, is_of_offsets: bool = False) -> KafkaEr
 
 
 class PendingReply(Staged):
-    """A request whose response may have to wait."""
+    """A request whose response may have to be held back."""
 
     __slots__ = ("_fail", "_future", "_message", "_offset", "_replica", "_timeout_ms")
 
@@ -78,7 +79,7 @@ class PendingReply(Staged):
         self._future: asyncio.Future[None] | None = None
 
     def give(self, message: Message, offset: int) -> None:
-        """Set the response, which can be sent once the high watermark reaches the offset."""
+        """Set the response, which may be sent once the high watermark has reached this offset."""
         self._message = message
         self._offset = offset
         self._wake()
@@ -90,19 +91,19 @@ class PendingReply(Staged):
         self._wake()
 
     def _wake(self) -> None:
-        # The client may have disconnected, which cancels the future.
+        # If the client has disconnected, the future has been cancelled.
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
 
     def at_once(self) -> Message | None:
-        """Return the response if it can be sent immediately, otherwise None."""
+        """Return the response if it can be sent immediately, or None if it cannot."""
         return self._message if self._offset <= self._replica.high_watermark else None
 
     def answer(self) -> Message | Later:
         return self.at_once() or self.until_answered()
 
     async def until_answered(self) -> Message:
-        """Wait for the response, and for the high watermark to reach the records that it
+        """Wait for the response, and until the high watermark has reached the records that it
         reports.
         """
         if self._message is None:
@@ -113,7 +114,8 @@ class PendingReply(Staged):
         if self._offset <= self._replica.high_watermark:
             return message
         try:
-            # offsets.commit.timeout.ms: the outcome is open, because the records stay in the log.
+            # offsets.commit.timeout.ms: the outcome of the commit is open, because its records
+            # remain in the log.
             async with asyncio.timeout(self._timeout_ms / 1000):
                 await self._replica.wait_for(self._offset)
         except TimeoutError:
@@ -125,7 +127,7 @@ class PendingReply(Staged):
 
 
 class Joined(Staged):
-    """Several outcomes, merged into one response."""
+    """Several outcomes that are merged into a single response."""
 
     __slots__ = ("_join", "_message", "_outcomes")
 
@@ -147,24 +149,26 @@ class Joined(Staged):
         return self.at_once() or self.until_answered()
 
     async def until_answered(self) -> Message:
-        # Await them one by one: if the client disconnects, no coroutine may remain unawaited.
+        # Await one after another, so that no coroutine is left unawaited if the client disconnects.
         return self._join([await _answer_of(each) for each in self._outcomes])
 
 
 ShardOutcome = Message | PendingReply | Joined
-"""A shard's result for a request: the response, or an object that produces it later."""
+"""A shard's result for a request: either the response, or an object that will produce it later."""
 
 
 def join_outcomes(
     outcomes: Sequence[ShardOutcome], join: Callable[[list[Message]], Message]
 ) -> Message | Joined:
-    """Combine several shards' outcomes into one; `join` merges their responses, in order."""
+    """Combine the outcomes of several shards into one. `join` merges their responses, which are in
+    the same order.
+    """
     one = Joined(outcomes, join)
     return one.at_once() or one
 
 
 async def settle(outcome: ShardOutcome, replicas: Replicas) -> Message:
-    """Wait for an outcome's response, in a handler that has already awaited something."""
+    """Wait for the response of an outcome. Used by handlers that have already awaited something."""
     if isinstance(outcome, Staged):
         replicas.write_staged()
     return await _answer_of(outcome)

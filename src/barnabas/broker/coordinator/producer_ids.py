@@ -1,8 +1,8 @@
-"""Allocates producer ids from blocks that this broker takes from the metadata store.
+"""Allocates producer ids from blocks that this broker obtains from the metadata store.
 
-An id is never allocated twice in a cluster: a block is taken by a conditional write before its
-first id is used. Ids left unused when the broker stops are lost, as is a block whose write had an
-unknown outcome.
+No id is ever allocated twice in a cluster, because a block is claimed by a conditional write before
+any of its ids is used. Ids that are still unused when the broker stops are lost, and so is a block
+if the outcome of its write is unknown.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ class ProducerIds:
     __slots__ = ("_end", "_next", "_take_block", "_taking")
 
     def __init__(self, take_block: Callable[[], Awaitable[tuple[int, int]]]) -> None:
-        """`take_block` returns the first and last id of a new block, or raises NotController."""
+        """`take_block` returns the first and the last id of a new block, or raises NotController.
+        """
         self._take_block = take_block
         self._next = 0
         self._end = 0  # exclusive
         self._taking: asyncio.Task[None] | None = None
 
     def next(self) -> int | None:
-        """Return the next id in the current block, or None if a new block is needed."""
+        """Return the next id of the current block, or None if a new block is needed."""
         if self._next >= self._end:
             return None
         producer_id = self._next
@@ -37,13 +38,15 @@ class ProducerIds:
         return producer_id
 
     async def next_from_new_block(self) -> int:
-        """Return the next id; if none is left, take one new block for all waiting callers.
+        """Return the next id. If none is left, obtain one new block for all callers that are
+        waiting.
 
-        If the metadata store does not respond soon, raises CoordinatorLoadInProgress, as in Kafka:
-        old producers treat any other error as fatal. The block is used when it arrives.
+        If the metadata store does not respond soon, raises CoordinatorLoadInProgress, as Kafka
+        does, because old producers treat any other error as fatal. The block is used as soon as it
+        arrives.
         """
         deadline = asyncio.get_running_loop().time() + _PATIENCE_S
-        # Loop, because other waiting callers may have used up the whole block.
+        # Use a loop, because other callers that were waiting may have used up the whole block.
         while (producer_id := self.next()) is None:
             if self._taking is None:
                 self._taking = asyncio.get_running_loop().create_task(self._take())

@@ -1,10 +1,10 @@
-"""Runs the machine for one partition of an internal topic, for either coordinator.
+"""Runs the machine of one partition of an internal topic, for either of the coordinators.
 
     decide -> append -> apply -> await the high watermark -> reply, send markers, log
 
-A decision is appended before it is applied, so a failed append changes nothing. If leadership or
-the disk is lost, the whole shard is dropped: every waiting request is answered with
-NOT_COORDINATOR, and the next leader reads the partition from its start.
+A decision is appended before it is applied, so if the append fails, nothing has changed. If this
+broker loses the leadership or the disk, the whole shard is dropped: all waiting requests are
+answered with NOT_COORDINATOR, and the next leader reads the partition from the beginning.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 class CoordinatorMachine(Protocol):
-    """Interface of a coordinator's machine (`Groups` or `Transactions`)."""
+    """The interface of a coordinator's machine, implemented by `Groups` and `Transactions`."""
 
     def apply(
         self,
@@ -68,33 +68,33 @@ M = TypeVar("M", bound=CoordinatorMachine)
 
 
 Ask = Callable[[M, int, Now], Decision]
-"""Calls the machine with the request's ticket and the time."""
+"""Calls the machine with the ticket of the request and the current time."""
 
 Failed = Callable[["StateReplica", OSError], None]
 
 
 class ShardContext(NamedTuple):
-    """The parts of a broker that a coordinator's shards use."""
+    """The parts of a broker that the shards of a coordinator use."""
 
     clock: ShardClock
     write_soon: Callable[[], None]
-    """Schedules a write of the appended records before the event loop waits again."""
+    """Schedules a write of the records appended so far, before the event loop waits again."""
     pool: Executor | None
-    """The threads that read partitions during loading; None means the event loop's default
-    executor.
+    """The threads that read partitions while they are being loaded. None selects the event loop's
+    default executor.
     """
     codec: int
-    """The compression codec of the records that shards write."""
+    """The compression codec for the records that shards write."""
     timeout_ms: int
-    """How long a response may wait for the high watermark."""
+    """The longest time that a response may wait for the high watermark."""
     load_bytes: int
-    """The bytes per read when a partition is loaded."""
+    """The number of bytes per read while a partition is being loaded."""
     send_markers: Callable[[Shard[Any], Markers], None]
     events: EventLog
 
 
 class Shard(Generic[M]):
-    """A loaded machine, and the requests waiting for its responses."""
+    """A machine that has been loaded, and the requests that are waiting for its responses."""
 
     __slots__ = (
         "_context",
@@ -114,10 +114,12 @@ class Shard(Generic[M]):
     def __init__(
         self, replica: StateReplica, machine: M, context: ShardContext, failed: Failed
     ) -> None:
-        """`failed` is called at the end of a failed append."""
+        """`failed` is called after an append has failed."""
         self.partition = replica.topic_partition.partition
         self.epoch = replica.partition.leader_epoch
-        """The coordinator's epoch, which is the leader epoch in which the partition was loaded."""
+        """The epoch of the coordinator, which is the leader epoch in which the partition was
+        loaded.
+        """
         self.machine = machine
         self.replica = replica
         self.is_dropped = False
@@ -130,7 +132,7 @@ class Shard(Generic[M]):
         self._timer_ms = 0
 
     def ask(self, decide: Ask[M], fail: Fail) -> ShardOutcome:
-        """Ask the machine; `fail` converts an error to a response."""
+        """Ask the machine for a decision. `fail` converts an error to a response."""
         ticket = self._next_ticket
         self._next_ticket += 1
         reply = self._owed[ticket] = PendingReply(self.replica, fail, self._context.timeout_ms)
@@ -149,7 +151,7 @@ class Shard(Generic[M]):
         return reply.at_once() or reply
 
     def carry_out(self, decision: Decision) -> None:
-        """Apply a decision that the machine made without a client request."""
+        """Apply a decision that the machine made without a request from a client."""
         if not self.is_dropped:
             failure = self._carry_out(decision, self.now())
             self._context.write_soon()
@@ -157,16 +159,18 @@ class Shard(Generic[M]):
                 self._failed(self.replica, failure)
 
     def begin(self) -> None:
-        """Start the machine's deadlines once everything has been replayed."""
+        """Start the deadlines of the machine once everything has been replayed."""
         self.carry_out(self.machine.on_loaded(self.now()))
 
     def now(self) -> Now:
-        """Return the machine's time, which determines when its records expire."""
+        """Return the current time as the machine sees it. It determines when records of the machine
+        expire.
+        """
         clock = self._context.clock
         return Now(clock.monotonic_ms(), clock.latest_wall_ms())
 
     def drop(self) -> None:
-        """Fail all requests, because this broker is no longer the coordinator."""
+        """Fail all requests, because this broker is no longer the coordinator of this partition."""
         self.is_dropped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -180,12 +184,14 @@ class Shard(Generic[M]):
             reply.refuse(error)
 
     def _carry_out(self, decision: Decision, now: Now) -> OSError | None:
-        """Append, apply and reply. Return the error if the disk failed."""
+        """Append and apply the decision and answer its requests. Return the error if the disk
+        failed.
+        """
         if decision.records:
             try:
                 self._append(decision, now.wall_ms)
-            # There are too few in-sync replicas, or the batch is too large. The machine is
-            # unchanged; there is nothing to undo.
+            # There are too few in-sync replicas, or the batch is too large. The machine has not
+            # changed, so there is nothing to undo.
             except KafkaError as error:
                 self._refuse(decision, error)
                 self._set_timer(now.monotonic_ms)
@@ -204,7 +210,7 @@ class Shard(Generic[M]):
         return None
 
     def _refuse(self, decision: Decision, error: KafkaError) -> None:
-        """Fail the requests that the decision would answer, because nothing was appended."""
+        """Fail the requests that the decision would have answered, because nothing was appended."""
         _log.warning("%s: %s", self.replica.topic_partition, error)
         is_of_offsets = isinstance(decision.records[0].key, OffsetCommitKey)
         refusal = as_coordinator(error, is_of_offsets=is_of_offsets)
@@ -214,14 +220,16 @@ class Shard(Generic[M]):
                 reply.refuse(refusal)
 
     def _append(self, decision: Decision, wall_ms: int) -> None:
-        """Append the records as one batch and apply them; split a very large set of tombstones."""
-        # Acknowledged records must be on min.insync.replicas replicas (acks=all).
+        """Append the records as a single batch and apply them. A very large set of tombstones is
+        split.
+        """
+        # Records that have been acknowledged must be on min.insync.replicas replicas (acks=all).
         if not _only_forgets(decision):
             self.replica.partition.check_acks_all()
         records = decision.records
         at_once = len(records)
-        # Splitting is safe: tombstones are independent, and those of a failed batch are written
-        # again later.
+        # The set can be split safely, because tombstones are independent of each other. If a batch
+        # fails, its tombstones will be written again later.
         if at_once > _TOMBSTONES_AT_ONCE and all(value is None for _, value in records):
             at_once = _TOMBSTONES_AT_ONCE
         for first in range(0, len(records), at_once):
@@ -234,8 +242,8 @@ class Shard(Generic[M]):
             builder, producer_id = BatchBuilder(self._context.codec), NO_PRODUCER_ID
         else:
             producer_id = producer.producer_id
-            # Nothing checks these sequence numbers, but Kafka's cleaner rejects a batch without
-            # them.
+            # Nothing checks these sequence numbers, but Kafka's cleaner rejects batches that have
+            # none.
             builder = BatchBuilder(
                 self._context.codec, producer_id, producer.producer_epoch, 0, is_transactional=True
             )
@@ -244,7 +252,8 @@ class Shard(Generic[M]):
         result = self.replica.append_own(memoryview(bytearray(builder.build())), wall_ms)
         self._visible_from = result.last_offset + 1
         high_watermark = self.replica.high_watermark
-        # Apply in the same step as the append: memory and log must always agree.
+        # Apply the records in the same step as the append, because the memory and the log must
+        # always agree.
         for offset, record in enumerate(records, result.base_offset):
             self.machine.apply(record, offset, producer_id, high_watermark)
 
@@ -266,12 +275,12 @@ class Shard(Generic[M]):
     # --- deadlines -------------------------------------------------------------------------------
 
     def _set_timer(self, now_ms: int) -> None:
-        """Schedule a call no later than the machine's next deadline."""
+        """Set the timer to fire no later than the next deadline of the machine."""
         deadline_ms = self.machine.deadline_ms()
         if deadline_ms is None or self.is_dropped:
             return
         if self._timer is not None:
-            # The current timer is early enough; it is set again when it fires.
+            # The current timer fires early enough, and will be set again then.
             if self._timer_ms <= deadline_ms:
                 return
             self._timer.cancel()
@@ -288,10 +297,10 @@ class Shard(Generic[M]):
 
 
 def _only_forgets(decision: Decision) -> bool:
-    """Return whether the decision only removes offsets, without answering a request.
+    """Return whether the decision does nothing but remove offsets, and answers no request.
 
-    As in Kafka, this is allowed with too few in-sync replicas: otherwise, offsets of a deleted
-    topic might never be removed, and a lost tombstone does no harm.
+    As in Kafka, such a decision is allowed even if there are too few in-sync replicas. Otherwise
+    the offsets of a deleted topic might never be removed, and losing a tombstone does no harm.
     """
     return not decision.replies and all(
         value is None and isinstance(key, OffsetCommitKey | GroupMetadataKey)

@@ -1,4 +1,4 @@
-"""Replays a partition of an internal topic into a machine, in slices."""
+"""Replays a partition of an internal topic into a machine, one slice at a time."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ async def replay(
     read_bytes: int,
     pool: Executor | None = None,
 ) -> AsyncIterator[None]:
-    """Apply all records in the log, including any appended in the meantime, in slices.
+    """Apply all records in the log, including those appended in the meantime, one slice at a time.
 
     Reads `read_bytes` at a time from the disk, in a thread of the `pool`.
 
-    When this returns, the machine is at the log end; nothing is awaited after that point. Raises
-    CorruptData with the offset if a record cannot be read, or OSError.
+    When this method returns, the machine has reached the log end, and nothing has been awaited
+    since. Raises OSError, or raises CorruptData with the offset if a record cannot be read.
     """
     loop = asyncio.get_running_loop()
     unknown: set[int] = set()
@@ -56,7 +56,7 @@ async def replay(
         slice_end = loop.time() + _SLICE_S
         applied = 0
         for position, header in iterate_batches(data):
-            # If the batch were skipped, the coordinator could return older offsets.
+            # If the batch were skipped, the coordinator might return older offsets.
             if not verify_crc(data, position, header):
                 raise CorruptData(f"the batch at offset {header.base_offset} fails its checksum")
             offset = header.last_offset + 1
@@ -74,7 +74,7 @@ async def replay(
 
 
 def _read(slices: Sequence[LogSlice]) -> bytes:
-    """Read in a thread, because the data may not be in the page cache."""
+    """Read the data in a thread, because it may not be in the page cache."""
     try:
         return b"".join([part.read() for part in slices])
     finally:
@@ -96,7 +96,8 @@ def _apply(
     try:
         decoded = decode(record.key, record.value)
     except UnknownRecordType as error:
-        # As in Kafka, skip records from newer coordinators, which must not stop an older broker.
+        # As in Kafka, skip records written by newer coordinators, because they must not stop an
+        # older broker.
         if error.version not in unknown:
             unknown.add(error.version)
             _log.warning("skipping records of version %d, which a newer Kafka wrote", error.version)

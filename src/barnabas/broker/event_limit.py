@@ -1,9 +1,10 @@
-"""Limits how many events clients can cause, because clients retry and can be hostile.
+"""Limits how many events clients can cause, because clients retry and may be hostile.
 
-A client retries what failed, and a hostile one can invent any number of names. Therefore, each kind
-of occurrence is reported in at most one event a minute, with the number of occurrences since the
-last. The number of events per minute is also limited, per source and in total. Occurrences left
-without an event are counted and reported in the next minute with any occurrence.
+A client retries whatever failed, and a hostile client can make up any number of names. For this
+reason, each kind of occurrence is reported at most once a minute, in an event that contains the
+number of occurrences since the previous event. The number of events per minute is limited as well,
+both for each source and in total. Occurrences that did not cause an event are counted, and their
+number is reported as soon as anything occurs in the next minute.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ MINUTE_MS: Final = 60_000
 
 
 class _Kind:
-    """Counts the occurrences of one kind since its last event."""
+    """The number of occurrences of one kind since its last event."""
 
     __slots__ = ("more", "reported_at_ms")
 
@@ -29,14 +30,14 @@ class _Kind:
 
 
 class EventLimit:
-    """Decides which occurrences are reported as events, and counts the others."""
+    """Decides which occurrences are reported as events, and counts all others."""
 
     __slots__ = ("_began_at_ms", "_clock", "_kinds", "_left_out", "_most", "_report", "_sources")
 
     def __init__(
         self, clock: Clock, report: Callable[[int], None], *, per_source: int, total: int
     ) -> None:
-        """`report` adds an event with the number of occurrences left without one."""
+        """`report` adds an event with the number of occurrences that did not cause an event."""
         self._clock = clock
         self._report = report
         self._most = per_source, total
@@ -46,9 +47,11 @@ class EventLimit:
         self._left_out = 0  # occurrences since then that no event counts
 
     def count(self, kind: Hashable, source: Hashable) -> int | None:
-        """Count an occurrence, and return how many of its kind the event should report.
+        """Count an occurrence. Return the number of occurrences of this kind that an event should
+        report now.
 
-        These are the occurrences since the last event of the kind; None means that no event is due.
+        The number covers all occurrences since the last event of this kind. None means that no
+        event is due.
         """
         now_ms = self._clock.monotonic_ms()
         found = self._kinds.get(kind)
@@ -57,7 +60,8 @@ class EventLimit:
             return None
         if now_ms - self._began_at_ms >= MINUTE_MS:
             self._begin(now_ms)
-        # Each event adds at most one source, so no table has more entries than there are events.
+        # Every event adds at most one source, so the number of events limits the size of all
+        # tables.
         per_source, total = self._most
         if self._sources[source] >= per_source or self._sources.total() >= total:
             self._left_out += 1
@@ -69,12 +73,14 @@ class EventLimit:
         return more
 
     def _begin(self, now_ms: int) -> None:
-        """Begin a new minute, and report how many occurrences had no event in the last."""
+        """Begin a new minute, and report how many occurrences caused no event in the previous
+        minute.
+        """
         self._began_at_ms = now_ms
         self._sources.clear()
         left_out, self._left_out = self._left_out, 0
-        # Occurrences that were counted after their kind's event are reported by its next event,
-        # which may never come; a kind is kept for one more minute only.
+        # Occurrences that were counted after the event of their kind are reported in the next event
+        # of that kind. That event may never come, so a kind is kept for only one more minute.
         for key, kind in list(self._kinds.items()):
             if now_ms - kind.reported_at_ms < 2 * MINUTE_MS:
                 break

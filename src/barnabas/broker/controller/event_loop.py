@@ -583,7 +583,7 @@ class ControllerTerm:
         return None
 
     async def _caught_up(self, decision: Decision) -> bool:
-        """Reread the state nodes of the failed commit; return whether any had changed."""
+        """Read the state nodes of the failed commit again; return whether any had changed."""
         names = isr_notifications.states_written(decision.operations)
         states = await isr_notifications.read_states(self._context.store, names)
         return self._machine.states_read(states)

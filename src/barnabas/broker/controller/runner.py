@@ -405,7 +405,7 @@ class ControllerRunner:
                 return
 
     async def topic_config_changed(self, topic: str) -> None:
-        """Send the changed config of a topic to all brokers, and wait until they have been sent it.
+        """Send the changed config of a topic to all brokers, and wait until that is done.
 
         If the controller is on another broker, it is notified by its own watch.
         """

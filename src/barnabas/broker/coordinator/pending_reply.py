@@ -85,7 +85,7 @@ class PendingReply(Staged):
         self._wake()
 
     def refuse(self, error: KafkaError) -> None:
-        """Set an error as the response."""
+        """Answer the request with an error."""
         self._message = self._fail(error)
         self._offset = 0
         self._wake()

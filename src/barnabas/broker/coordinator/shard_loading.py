@@ -39,7 +39,7 @@ async def replay(
 ) -> AsyncIterator[None]:
     """Apply all records in the log, including those appended in the meantime, one slice at a time.
 
-    Reads `read_bytes` at a time from the disk, in a thread of the `pool`.
+    Each read from the disk covers `read_bytes` and runs in a thread of the `pool`.
 
     When this method returns, the machine has reached the log end, and nothing has been awaited
     since. Raises OSError, or raises CorruptData with the offset if a record cannot be read.

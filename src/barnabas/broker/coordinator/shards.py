@@ -1,9 +1,9 @@
-"""Manages a coordinator's shards, one for each partition of its topic that this broker leads.
+"""Manages the shards of a coordinator, one for each partition of its topic that this broker leads.
 
-A shard is created when the broker becomes the partition's leader, and dropped when it stops being
-the leader. The partition is first loaded: it is read from the start, in slices. Until then,
-requests are answered with COORDINATOR_LOAD_IN_PROGRESS. There are no snapshots; compaction limits
-how much is read.
+A shard is created when the broker becomes the leader of the partition, and dropped when it is no
+longer the leader. First, the partition must be loaded, that is, read from the beginning in slices.
+Until that is complete, requests are answered with COORDINATOR_LOAD_IN_PROGRESS. There are no
+snapshots, but compaction limits how much has to be read.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _AGAIN_AFTER_S = 1.0  # retry interval when no file descriptor is free
 _EXPECTED = (CorruptData, KafkaError, OSError)
 
 Make = Callable[[int, int], M]
-"""Creates an empty machine from a partition and a coordinator epoch."""
+"""Creates an empty machine for a partition in a coordinator epoch."""
 
 
 class Shards(Generic[M]):
-    """Loads and drops shards, and finds the shard of a group or transactional id."""
+    """Loads and drops shards, and finds the shard for a group or transactional id."""
 
     __slots__ = (
         "_context",
@@ -61,7 +61,8 @@ class Shards(Generic[M]):
         context: ShardContext,
         count: Callable[[], int],
     ) -> None:
-        """`decode` decodes the topic's records; `count` returns its number of partitions."""
+        """`decode` decodes records of the topic, and `count` returns the number of its partitions.
+        """
         self.topic = topic
         self._make = make
         self._decode = decode
@@ -73,7 +74,8 @@ class Shards(Generic[M]):
         self._loader: asyncio.Task[None] | None = None
 
     def partition_of(self, key: str) -> int:
-        """Return the key's partition. Raises CoordinatorNotAvailable until the topic exists."""
+        """Return the partition for this key. Raises CoordinatorNotAvailable until the topic exists.
+        """
         count = self._count()
         if not count:
             raise CoordinatorNotAvailable(f"{self.topic} does not exist yet")
@@ -98,7 +100,9 @@ class Shards(Generic[M]):
         raise NotCoordinator(f"this broker does not lead {name}")
 
     def ask(self, key: str, decide: Ask[M], fail: Fail) -> ShardOutcome:
-        """Ask the machine for the key; if that fails, `fail` builds the response."""
+        """Ask the machine that is in charge of the key. If that fails, the response is built by
+        `fail`.
+        """
         try:
             shard = self.shard_of(key)
         except KafkaError as error:
@@ -107,7 +111,7 @@ class Shards(Generic[M]):
 
     @property
     def ready(self) -> list[Shard[M]]:
-        """Return all loaded shards, ordered by partition."""
+        """Return all shards that have been loaded, ordered by partition."""
         return [self._loaded[partition] for partition in sorted(self._loaded)]
 
     @property
@@ -115,15 +119,15 @@ class Shards(Generic[M]):
         return bool(self._loading)
 
     def shard_at(self, partition: int) -> Shard[M] | None:
-        """Return the partition's shard if it is ready."""
+        """Return the shard for this partition if it is ready."""
         return self._loaded.get(partition)
 
     # --- loading and dropping --------------------------------------------------------------------
 
     def take(self, replica: StateReplica) -> None:
-        """Load the partition, because this broker leads it in a new epoch."""
+        """Load the partition, of which this broker is the leader in a new epoch."""
         self.drop(replica.topic_partition.partition)
-        # An empty log need not wait for other loads.
+        # If the log is empty, it need not wait for other partitions to be loaded.
         if replica.log.log_start_offset == replica.log.log_end_offset:
             self._begin(replica, self._new_machine(replica))
             return
@@ -132,7 +136,7 @@ class Shards(Generic[M]):
             self._loader = asyncio.get_running_loop().create_task(self._load())
 
     def drop(self, partition: int) -> None:
-        """Drop the partition, which this broker no longer leads or whose log is offline."""
+        """Drop the partition, because this broker no longer leads it or its log is offline."""
         shard = self._loaded.pop(partition, None)
         if shard is not None:
             shard.drop()
@@ -142,7 +146,7 @@ class Shards(Generic[M]):
         )
 
     def close(self) -> None:
-        """Fail all waiting requests and stop loading."""
+        """Fail all requests that are still waiting, and stop loading."""
         self._loading.clear()
         if self._loader is not None:
             self._loader.cancel()
@@ -150,7 +154,7 @@ class Shards(Generic[M]):
             self.drop(partition)
 
     async def _load(self) -> None:
-        """Load one partition at a time; concurrent loads would only delay each other."""
+        """Load one partition at a time, because concurrent loads would only delay each other."""
         while self._loading:
             replica = self._loading[0]
             partition = replica.topic_partition.partition
@@ -176,7 +180,9 @@ class Shards(Generic[M]):
         self._loader = None
 
     def _is_overtaken(self, replica: StateReplica, epoch: int) -> bool:
-        """Return whether this load is obsolete: the partition was dropped or is being reloaded."""
+        """Return whether this load is obsolete because the partition has been dropped or is being
+        loaded again.
+        """
         return (
             not self._loading
             or self._loading[0] is not replica
@@ -206,5 +212,6 @@ class Shards(Generic[M]):
 
 
 def _fail(replica: StateReplica, error: OSError) -> None:
-    """Fail the replica after a failed append; `Shards.drop` then drops the shard with it."""
+    """Mark the replica as failed after a failed append. `Shards.drop` then drops its shard as well.
+    """
     replica.fail(error)

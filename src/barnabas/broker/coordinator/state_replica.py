@@ -1,6 +1,6 @@
-"""Defines the interfaces that a coordinator's shard uses: a replica of its topic, and a clock.
+"""Defines the interfaces that the shard of a coordinator uses: a replica of its topic, and a clock.
 
-`broker.partitions` and `broker.runtime` implement them.
+They are implemented by `broker.partitions` and `broker.runtime`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from barnabas.types import TopicPartition
 
 
 class AppendedOffsets(Protocol):
-    """The offsets of an appended batch."""
+    """The offsets of a batch that has been appended."""
 
     @property
     def base_offset(self) -> int: ...
@@ -26,7 +26,7 @@ class LogSlice(Protocol):
     """A range of bytes in a log."""
 
     def read(self) -> bytes:
-        """Return the bytes; may block on the disk."""
+        """Return the bytes. This may block while the disk is read."""
         ...
 
     def release(self) -> None:
@@ -35,7 +35,7 @@ class LogSlice(Protocol):
 
 
 class StateLog(Protocol):
-    """The log of an internal topic's partition."""
+    """The log of a partition of an internal topic."""
 
     @property
     def log_start_offset(self) -> int: ...
@@ -44,23 +44,25 @@ class StateLog(Protocol):
     def log_end_offset(self) -> int: ...
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> Sequence[LogSlice]:
-        """Read whole batches, starting at `offset`; none if compaction removed them."""
+        """Read whole batches starting at `offset`. The result is empty if compaction has removed
+        them.
+        """
         ...
 
 
 class LedPartition(Protocol):
-    """The machine of a partition that this broker leads."""
+    """The machine of a partition of which this broker is the leader."""
 
     @property
     def leader_epoch(self) -> int: ...
 
     def check_acks_all(self) -> None:
-        """Raise NotEnoughReplicas if the ISR is below the minimum."""
+        """Raise NotEnoughReplicas if the ISR is smaller than the minimum."""
         ...
 
 
 class StateReplica(Protocol):
-    """The leader's replica of an internal topic's partition."""
+    """The leader's replica of a partition of an internal topic."""
 
     @property
     def topic_partition(self) -> TopicPartition: ...
@@ -75,29 +77,33 @@ class StateReplica(Protocol):
     def high_watermark(self) -> int: ...
 
     def append_own(self, records: memoryview, wall_ms: int) -> AppendedOffsets:
-        """Append a batch from this broker's coordinator. Raises KafkaError or OSError."""
+        """Append a batch written by this broker's coordinator. Raises KafkaError or OSError."""
         ...
 
     def wait_for(self, offset: int) -> asyncio.Future[None]:
-        """Return a future that is done when the high watermark reaches the offset; it fails if
-        leadership is lost.
+        """Return a future that is done when the high watermark has reached the offset. It fails if
+        this broker loses the leadership.
         """
         ...
 
     def fail(self, error: OSError) -> None:
-        """Take the log directory and this replica offline after a disk error."""
+        """Take this replica and its log directory offline after a disk error."""
         ...
 
 
 class ShardClock(Protocol):
-    """Two clocks: one for deadlines, one for timestamps whose age is computed later."""
+    """Provides two clocks: one for deadlines, and one for timestamps whose age will be computed
+    later.
+    """
 
     def monotonic_ms(self) -> int: ...
 
     def latest_wall_ms(self) -> int:
-        """Return the wall time for a timestamp whose age will be computed later."""
+        """Return the wall time to store as a timestamp whose age will be computed later."""
         ...
 
     def trusted_wall_ms(self) -> int | None:
-        """Return the wall time for removal by age; None while nothing may be removed by age."""
+        """Return the wall time to use when removing by age, or None as long as nothing may be
+        removed by age.
+        """
         ...

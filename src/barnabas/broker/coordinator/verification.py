@@ -1,10 +1,11 @@
-"""Checks that a transactional write belongs to an open transaction (KIP-890, part 1).
+"""Checks that each transactional write belongs to an open transaction (KIP-890, part 1).
 
-A batch that arrives after its transaction has ended would start a hanging transaction, which no
-client ever ends, and read_committed consumers would wait indefinitely. Therefore, a transaction's
-first batch in a partition is appended only if the transaction coordinator has recorded the
-partition; for later batches, the open transaction in the log is sufficient. Nothing is awaited
-between the check and the append, so no marker can come between the two.
+If a batch were appended after its transaction had ended, it would start a hanging transaction. No
+client would ever end that transaction, and read_committed consumers would wait forever. For this
+reason, the first batch of a transaction in a partition is appended only if the transaction
+coordinator has recorded that the transaction includes the partition. For later batches, it is
+sufficient that the log contains the open transaction. Nothing is awaited between the check and the
+append, so no marker can be written in between.
 
 `transaction.partition.verification.enable=false` disables verification.
 """
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from barnabas.coordinator.decision import TransactionalBatch
     from barnabas.types import TopicPartition
 
-# Coordinator errors that may be gone when the producer retries.
+# Coordinator errors that may have gone away by the time the producer retries.
 _PASSING = (
     ConcurrentTransactions,
     CoordinatorLoadInProgress,
@@ -48,7 +49,9 @@ _PASSING = (
 
 
 class Verification:
-    """Asks the local coordinator, or uses the responses of a remote one."""
+    """Asks the coordinator on this broker, or uses the responses of a coordinator on another
+    broker.
+    """
 
     __slots__ = ("_config", "_coordinators", "_replicas", "_verifier")
 
@@ -59,7 +62,7 @@ class Verification:
         coordinators: Coordinators,
         verifier: Verifier | None,
     ) -> None:
-        """`verifier` is None if there are no other brokers."""
+        """`verifier` is None if this is the only broker."""
         self._config = config
         self._replicas = replicas
         self._coordinators = coordinators
@@ -67,7 +70,7 @@ class Verification:
 
     @property
     def may_wait(self) -> bool:
-        """Whether a coordinator can be on another broker."""
+        """Whether the coordinator may be on another broker."""
         return self._verifier is not None
 
     @property
@@ -77,16 +80,17 @@ class Verification:
     def check_open(
         self, replica: Replica, batch: TransactionalBatch, *, knows_abortable: bool
     ) -> None:
-        """Check that the producer has an open transaction in this partition or can start one.
+        """Check that the producer has an open transaction in this partition, or may start one.
 
-        The transaction coordinator decides whether it can start one. Raises the error for the
-        producer.
+        Whether it may start one is decided by the transaction coordinator. Raises the error to
+        return to the producer.
 
-        Call this right before the append. With `knows_abortable`, the producer gets
-        TRANSACTION_ABORTABLE, otherwise INVALID_TXN_STATE. A temporary error becomes
-        NOT_ENOUGH_REPLICAS, which every producer retries.
+        Call this immediately before the append. If `knows_abortable`, the producer gets
+        TRANSACTION_ABORTABLE, otherwise INVALID_TXN_STATE. A temporary error is converted to
+        NOT_ENOUGH_REPLICAS, after which every producer retries.
         """
-        # Fast path for every batch except the first of a transaction in a partition.
+        # This is the fast path for all batches except the first batch of a transaction in a
+        # partition.
         if not self._is_enabled or _is_open(replica, batch):
             return
         try:
@@ -98,7 +102,7 @@ class Verification:
                 f"{replica.topic_partition}: cannot verify yet whether it is in the transaction: "
                 f"{error}"
             ) from error
-        # As in Kafka, Produce returns INVALID_PRODUCER_EPOCH for this error.
+        # As in Kafka, the response to Produce is INVALID_PRODUCER_EPOCH in this case.
         except ProducerFenced as error:
             raise InvalidProducerEpoch(str(error)) from error
         except TransactionAbortable as error:
@@ -106,21 +110,22 @@ class Verification:
             raise (TransactionAbortable if knows_abortable else InvalidTxnState)(message) from error
 
     def _answer(self, topic_partition: TopicPartition, batch: TransactionalBatch) -> int:
-        """Return the local coordinator's error code, or the remote one's from an earlier
-        request."""
+        """Return the error code of the local coordinator, or the one that a remote coordinator
+        returned earlier."""
         if self._verifier is not None and self._verifier.is_elsewhere(batch.transactional_id):
             return self._verifier.take(topic_partition, batch)
         machine = self._coordinators.transactions.shard_of(batch.transactional_id).machine
         return machine.verify(*batch, [topic_partition])[topic_partition]
 
     async def verify(self, batches: Iterable[Unverified]) -> None:
-        """Ask the coordinator about these batches, and store the response for `check_open`."""
+        """Ask the coordinator about these batches, and store its response for `check_open`."""
         wanted = self.unverified_batches(batches)
         if wanted and self._verifier is not None:
             await self._verifier.verify(wanted)
 
     def unverified_batches(self, batches: Iterable[Unverified]) -> list[Unverified]:
-        """Return the batches that a remote coordinator must verify before they are appended."""
+        """Return those batches that a remote coordinator must verify before they can be appended.
+        """
         verifier = self._verifier
         if verifier is None or not self._is_enabled:
             return []
@@ -138,6 +143,6 @@ class Verification:
 
 
 def _is_open(replica: Replica, batch: TransactionalBatch) -> bool:
-    """Return whether the producer has an open transaction in this partition's log."""
+    """Return whether the log of this partition contains an open transaction of the producer."""
     known = replica.log.producers.get(batch.producer_id)
     return known is not None and known.epoch == batch.producer_epoch and known.has_open_transaction

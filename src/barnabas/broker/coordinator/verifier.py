@@ -1,10 +1,11 @@
-"""Asks remote coordinators whether transactional writes are expected (KIP-890, part 1).
+"""Asks coordinators on other brokers whether transactional writes are expected (KIP-890, part 1).
 
     unverified -> guard set -> AddPartitionsToTxn (verify only) -> answer kept -> append takes it
 
-Invariant: a response is valid only while its guard is set. A marker written in the meantime removes
-the guard, because the response was about the transaction that has just ended. The append consumes
-the response; for later batches, the open transaction in the log is sufficient.
+Invariant: a response is valid only as long as its guard is set. If a marker is written in the
+meantime, it removes the guard, because the response concerned the transaction that has just ended.
+The append uses up the response. For later batches, it is sufficient that the log contains the open
+transaction.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _UNASKED = -1
 
 
 class Unverified(NamedTuple):
-    """A transaction's first batch in one of this broker's partitions."""
+    """The first batch of a transaction in one of this broker's partitions."""
 
     topic_partition: TopicPartition
     batch: TransactionalBatch
@@ -49,7 +50,9 @@ class Unverified(NamedTuple):
 def batches_of(
     transactional_id: str, records: Iterable[tuple[TopicPartition, memoryview]]
 ) -> Iterator[Unverified]:
-    """Yield a producer's batches by their headers; the append rejects invalid headers."""
+    """Yield the batches of a producer according to their headers. Invalid headers are rejected by
+    the append.
+    """
     for topic_partition, batch in records:
         try:
             header = read_header(batch)
@@ -60,7 +63,9 @@ def batches_of(
 
 
 class _Guard:
-    """The response about one producer in one partition, until a marker or an append removes it."""
+    """Holds the response about one producer in one partition until a marker or an append removes
+    it.
+    """
 
     __slots__ = ("batch", "code")
 
@@ -70,7 +75,9 @@ class _Guard:
 
 
 class Verifier(ReplicaListener):
-    """Asks remote coordinators and stores their responses; unused on a standalone broker."""
+    """Asks coordinators on other brokers and stores their responses. Not used on a standalone
+    broker.
+    """
 
     __slots__ = ("_config", "_guards", "_links", "_view")
 
@@ -81,7 +88,7 @@ class Verifier(ReplicaListener):
         self._guards: dict[tuple[TopicPartition, int], _Guard] = {}
 
     def coordinator_of(self, transactional_id: str) -> int:
-        """Return the broker that coordinates this transactional id; -1 if there is none."""
+        """Return the broker that coordinates this transactional id, or -1 if there is none."""
         topic = self._view.image.topics.get(TRANSACTION_TOPIC)
         if topic is None:
             return -1
@@ -91,12 +98,13 @@ class Verifier(ReplicaListener):
         return self.coordinator_of(transactional_id) != self._view.broker_id
 
     async def verify(self, unverified: Sequence[Unverified]) -> None:
-        """Ask about a producer's writes in one transaction, and store the response for `take`."""
+        """Ask about the writes of a producer in one transaction, and store the response for `take`.
+        """
         batch = unverified[0].batch
         guards = {}
         for topic_partition, each in unverified:
-            # Set the guard before sending the request; a marker written in the meantime removes
-            # it.
+            # Set the guard before sending the request, so that a marker written in the meantime
+            # removes it.
             guard = guards[topic_partition] = _Guard(each)
             self._guards[topic_partition, each.producer_id] = guard
         topics = [
@@ -141,20 +149,20 @@ class Verifier(ReplicaListener):
         }
 
     def take(self, topic_partition: TopicPartition, batch: TransactionalBatch) -> int:
-        """Remove and return the coordinator's error code for this write.
+        """Remove the coordinator's error code for this write, and return it.
 
-        It is COORDINATOR_NOT_AVAILABLE if the coordinator was not asked, or if a marker was written
-        after its response.
+        The code is COORDINATOR_NOT_AVAILABLE if the coordinator was not asked, or if a marker has
+        been written since it responded.
         """
         guard = self._guards.get((topic_partition, batch.producer_id))
-        # Without a valid response, the producer has to retry.
+        # If there is no valid response, the producer has to retry.
         if guard is None or guard.code == _UNASKED or guard.batch != batch:
             return CoordinatorNotAvailable.code
         del self._guards[topic_partition, batch.producer_id]
         return guard.code
 
     def on_marker(self, topic_partition: TopicPartition, producer_id: int) -> None:
-        """Forget the response, because a marker for this producer has been appended."""
+        """Forget the response, because a marker has been appended for this producer."""
         self._guards.pop((topic_partition, producer_id), None)
 
     def on_left(self, replica: Replica) -> None:

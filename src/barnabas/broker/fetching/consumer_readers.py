@@ -1,4 +1,4 @@
-"""Reads for consumers, with and without a rack (KIP-392), below the high watermark."""
+"""Reads records below the high watermark for consumers, which may specify their rack (KIP-392)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _BASE_OFFSET = Struct(">q")
 
 
 class ConsumerReader(TopicReader):
-    """Reads whole batches below the leader's high watermark, for consumers.
+    """Reads whole batches below the high watermark of the leader on behalf of consumers.
 
-    With `read_committed`, the limit is the last stable offset (CO-6, CO-7).
+    If `read_committed`, records are read only up to the last stable offset (CO-6, CO-7).
     """
 
     __slots__ = ("_committed",)
@@ -51,19 +51,19 @@ class ConsumerReader(TopicReader):
                 return True
         log, data, offset = replica.log, row.data, wanted.fetch_offset
         bound = data.last_stable_offset if self._committed else data.high_watermark
-        # The read rejects an offset outside the log.
+        # If the offset is outside the log, the read rejects it.
         if (offset >= bound or budget.left_bytes <= 0) and (
             log.log_start_offset <= offset <= log.log_end_offset
         ):
             row.is_drained = offset >= bound
             if self._committed:
-                # A read_committed consumer always gets a list, even an empty one; other consumers
-                # get null.
+                # A read_committed consumer always gets a list, which may be empty, while other
+                # consumers get null.
                 data.aborted_transactions = []
             return False
         slices = budget.read(row, log, wanted, bound)
         if self._committed and slices is not None:
-            # Include only aborted transactions that overlap these records; the consumer skips
+            # Include only those aborted transactions that overlap these records. The consumer skips
             # their records (CO-6).
             end_offset = _end_offset(slices, offset, bound)
             data.aborted_transactions = [
@@ -76,11 +76,11 @@ class ConsumerReader(TopicReader):
         return row.is_drained
 
     def on_sent(self) -> None:
-        """Do nothing: a consumer's response changes no state."""
+        """Do nothing, because a response to a consumer does not change any state."""
 
 
 class RackReader(ConsumerReader):
-    """Reads for a consumer with a rack, on the leader or on a nearby follower (KIP-392).
+    """Reads for a consumer that specified its rack, on the leader or a nearby follower (KIP-392).
 
         at the leader     no records, but the id of an in-sync follower in the consumer's rack, if
                           `replica.selector.class` asks for that and the leader is in another rack
@@ -88,8 +88,8 @@ class RackReader(ConsumerReader):
                           log end, the consumer waits; beyond the end, OFFSET_OUT_OF_RANGE sends
                           the consumer to the leader
 
-    Any follower serves such a consumer, regardless of its own selector, because brokers get the
-    setting at different times during a rolling change.
+    Every follower serves such consumers, whatever its own selector is, because the setting reaches
+    brokers at different times during a rolling change.
     """
 
     __slots__ = ("_rack", "_selects")
@@ -110,8 +110,8 @@ class RackReader(ConsumerReader):
         return self._context.node.replicas.replica_of(name, leader_epoch)
 
     def fill(self, row: Row, replica: Replica, wanted: FetchPartition, budget: ReadBudget) -> bool:
-        # The consumer keeps using that follower until `metadata.max.age.ms` has passed or a
-        # fetch fails.
+        # The consumer keeps using this follower until `metadata.max.age.ms` has elapsed or a fetch
+        # fails.
         if self._selects and replica.partition.is_leader:
             preferred = self._preferred(replica, wanted.fetch_offset)
             if preferred is not None:
@@ -131,15 +131,15 @@ class RackReader(ConsumerReader):
 
 
 def _end_offset(slices: Sequence[FileSlice], offset: int, bound: int) -> int:
-    """Return the offset after the last batch of the slices, or a later one, at most `bound`.
+    """Return the offset after the last batch in the slices, or a later offset, but at most `bound`.
 
-    The next batch in the file, if any, begins with its offset.
+    If another batch follows in the file, the result is the offset at which it begins.
     """
     if not slices:
         return offset
     last = slices[-1]
-    # There may be more batches between the end of the slice and the bound, so the bound could cover
-    # transactions that start after the records sent.
+    # There may be more batches between the end of the slice and the bound. The bound could
+    # therefore include transactions that start only after the records that are sent.
     following = last.file.pread(_BASE_OFFSET.size, last.position + last.size)
     if len(following) == _BASE_OFFSET.size:
         (end_offset,) = _BASE_OFFSET.unpack(following)

@@ -1,11 +1,11 @@
-"""Reads the partitions of a fetch once, and builds the response.
+"""Reads the partitions of a fetch request once, and builds the response.
 
-A `FetchReader` reads each partition into a row; the pass keeps the rows in order and decides which
-rows a session omits. Records are file slices whose bytes are not read. The pass owns the slices
-until it builds the response; a pass without a response must be released.
+A `FetchReader` reads each partition into a row. The pass keeps the rows in order, and decides which
+of them a session can omit. Records are slices of a file, whose bytes are not read here. The pass
+owns the slices until it builds the response, so a pass that does not build one must be released.
 
-A waiting request reads again with the same pass: `begin_again` drops the rows and keeps the reader
-and the budget.
+A request that has waited reads again with the same pass: `begin_again` drops the rows but keeps the
+reader and the budget.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 TOPIC_IDS = 13
-"""The first version that identifies topics by id."""
+"""The first version in which topics are identified by id."""
 
 _OLDEST = 4  # older versions would need down-conversion (message formats 0 and 1)
 _TELLS_LEADER = 16
@@ -56,7 +56,7 @@ _NO_OFFSET = -1
 
 
 class FetchPass:
-    """The rows read for a fetch, and whether to respond now."""
+    """The rows that were read for a fetch request, and whether it must be answered now."""
 
     __slots__ = (
         "_context",
@@ -83,15 +83,15 @@ class FetchPass:
         self.has_error = False
         """Whether any row is an error."""
         self.must_answer_now = False
-        """Whether a row that is not an error (a diverging epoch or a preferred replica) must be
-        sent without waiting for more bytes.
+        """Whether some row must be sent without waiting for more bytes although it is not an error,
+        because it contains a diverging epoch or a preferred replica.
         """
         self.rows: list[Row] = []
         self.places: list[Replica | Watchers] = []
-        """The places at which to wait for changes."""
+        """The places where the request waits for changes."""
 
     def begin_again(self, *, is_warmed: bool = False) -> None:
-        """Drop the rows, whose slices were released, and prepare for the next read."""
+        """Drop the rows, whose slices have been released, and prepare for the next read."""
         self.rows, self.places, self._silent = [], [], []
         self.has_error = self.must_answer_now = self._is_interrupted = False
         self.budget.refill(is_warmed=is_warmed)
@@ -100,7 +100,7 @@ class FetchPass:
     # --- reading ---------------------------------------------------------------------------------
 
     def read_all(self, topics: Sequence[FetchTopic]) -> Slices[None]:
-        """Read every partition of a full fetch request into a row."""
+        """Read every partition of a full fetch request into its row."""
         pace = self._pace
         pace.begin()
         for topic in topics:
@@ -115,19 +115,19 @@ class FetchPass:
                     yield
 
     def has_moved(self) -> bool:
-        """Return whether other tasks have changed any of the data since it was read."""
+        """Return whether any of the data has been changed by other tasks since it was read."""
         return self._is_interrupted and any(row.has_moved() for row in (*self.rows, *self._silent))
 
     def read_changed(self, session: FetchSession) -> Slices[None]:
-        """Read a session's changed partitions until the response is full; leave the rest for the
-        next.
+        """Read the changed partitions of a session until the response is full, and leave the rest
+        for the next one.
 
-        If the reader reads all changed partitions, each counts as one entry, with or without
-        records.
+        If the reader reads all changed partitions, each of them counts as one entry even if it has
+        no records.
         """
         reader, pace, entries = self._reader, self._pace, 0
         pace.begin()
-        # Iterate over a copy, since partitions change while other tasks run.
+        # Iterate over a copy, because other tasks mark partitions as changed while they run.
         for partition in list(session.changed):
             if entries and pace.is_over(entries):
                 self._is_interrupted = True
@@ -135,14 +135,14 @@ class FetchPass:
             row = self._read(partition.topic, partition.topic_id, partition.wanted)
             entries = 1 if reader.looks_at_all else row.entries
             row.partition = partition
-            # A partition is watched from its first read on, so later changes mark it as changed
+            # Watch the partition from its first read on, so that later changes mark it as changed
             # again.
             if row.replica is not None:
                 partition.watch(reader.place(row.replica))
             data = row.data
             if (
-                # With nothing new to report, the session omits the partition (KIP-227). A partition
-                # without more data is not checked again.
+                # If there is nothing new to report, the session omits the partition (KIP-227). A
+                # partition that has no more data is not checked again.
                 data.high_watermark == partition.high_watermark
                 and data.log_start_offset == partition.log_start_offset
                 and reader.keeps_silent(row)
@@ -151,8 +151,8 @@ class FetchPass:
                     self._silent.append(row)
                 continue
             self.rows.append(row)
-            # The response is full. Unread partitions remain marked as changed and are read first
-            # next time; `_record` moves partitions with records to the end.
+            # The response is full. Partitions that were not read remain marked as changed, and will
+            # be read first next time. `_record` moves partitions with records to the end.
             if self.budget.left_bytes <= 0 and not reader.looks_at_all:
                 return
 
@@ -168,8 +168,8 @@ class FetchPass:
             data = self._error_data(topic, topic_id, wanted, error)
         except CorruptData as error:
             assert replica is not None
-            # A damaged batch is not a disk failure: the log stays online, and other batches
-            # remain readable.
+            # A damaged batch does not indicate a disk failure, so the log stays online and other
+            # batches remain readable.
             failures = self._context.node.replicas.read_failures
             failures.on_failure("read", replica.topic_partition, error)
             data = self._error_data(topic, topic_id, wanted, CorruptMessage(str(error)))
@@ -181,9 +181,9 @@ class FetchPass:
         return Row(topic, topic_id, data)
 
     def _replica(self, topic: str, topic_id: bytes, wanted: FetchPartition) -> Replica:
-        """Return the replica to read, or raise the KafkaError for the client."""
+        """Return the replica to be read, or raise the KafkaError to send to the client."""
         if self._version >= TOPIC_IDS:
-            # A topic id is never reused, so a client cannot get records of a newer topic with
+            # Topic ids are never reused, so a client cannot get records of a newer topic that has
             # the same name (KIP-516).
             known = self._context.node.view.image.topic_names.get(topic_id)
             if known is None:
@@ -191,8 +191,8 @@ class FetchPass:
                     "no topic has this id (it was deleted, or this broker does not know it yet)"
                 )
             topic = known
-        # Barnabas does not down-convert, like Kafka with log.message.downconversion.enable=false
-        # (ST-5).
+        # Like Kafka with log.message.downconversion.enable=false, Barnabas does not down-convert
+        # records (ST-5).
         elif self._version < _OLDEST:
             raise UnsupportedVersion(f"Fetch version {self._version} cannot carry record batches")
         return self._reader.replica((topic, wanted.partition), wanted.current_leader_epoch)
@@ -217,10 +217,10 @@ class FetchPass:
         return data
 
     def _current_leader(self, topic: str, partition: int) -> LeaderIdAndEpoch:
-        """Return the current leader, which saves the client a Metadata request (KIP-951).
+        """Return the current leader, so that the client need not send a Metadata request (KIP-951).
 
-        The local replica knows the new leader before the metadata image does; the image could send
-        the client back to this broker.
+        The local replica learns about a new leader earlier than the metadata image, which could
+        send the client back to this broker.
         """
         node = self._context.node
         found: Partition | PartitionImage | None
@@ -241,7 +241,9 @@ class FetchPass:
     # --- answering -------------------------------------------------------------------------------
 
     def response(self, session: FetchSession | None) -> Slices[FetchResponse]:
-        """Build the response, which then owns the slices; a session records what it contains."""
+        """Build the response, which takes ownership of the slices. A session records what it
+        contains.
+        """
         self._reader.on_sent()
         responses: list[FetchableTopicResponse] = []
         topic = None
@@ -253,8 +255,8 @@ class FetchPass:
                 count(row.replica.traffic, row.size_bytes)
             if pace.is_over():
                 yield
-            # In a session, rows are in the order of their changes, so a topic can have several
-            # entries.
+            # In a session, rows are ordered by when their partitions changed, so there can be
+            # several entries for a topic.
             if topic is None or row.topic != topic.topic or row.topic_id != topic.topic_id:
                 topic = FetchableTopicResponse(
                     topic=row.topic, topic_id=row.topic_id, partitions=[]
@@ -273,7 +275,7 @@ class FetchPass:
         changed = session.changed
         for row in self._silent:
             assert row.partition is not None
-            # If the partition may have changed since it was read, keep its mark.
+            # If the partition may have changed since it was read, it must stay marked as changed.
             if not (self._is_interrupted and row.has_moved()):
                 changed.pop(row.partition, None)
         for row in self.rows:
@@ -281,13 +283,15 @@ class FetchPass:
             session.on_answered(partition, row.data.high_watermark, row.data.log_start_offset)
             if row.is_drained and not (self._is_interrupted and row.has_moved()):
                 changed.pop(partition, None)
-            # As in Kafka's fetch sessions, a partition that returned records is read last next
+            # As in Kafka's fetch sessions, partitions that returned records are read last next
             # time.
             elif row.size_bytes and partition in changed:
                 session.on_served(partition)
 
     def _begin(self, session: FetchSession, row: Row) -> SessionPartition:
-        """Start watching the log of a new session partition, and return the partition."""
+        """Start watching the log of a partition that is new in the session, and return the
+        partition.
+        """
         name = row.topic_id if session.uses_topic_ids else row.topic
         partition = session.partitions[name, row.data.partition_index]
         if row.replica is not None:
@@ -303,7 +307,7 @@ class FetchPass:
             yield NodeEndpoint(node_id=broker_id, host=host, port=port, rack=rack)
 
     def slices(self) -> Iterator[tuple[Row, FileSlice]]:
-        """Yield the record slices of all rows."""
+        """Yield the slices of records in all rows."""
         for row in self.rows:
             if row.size_bytes:
                 assert isinstance(row.data.records, list)
@@ -312,7 +316,7 @@ class FetchPass:
                     yield row, part
 
     def release(self) -> None:
-        """Release the slices, which will not be sent."""
+        """Release all slices, because they will not be sent."""
         for _, part in self.slices():
             part.release()
         for row in self.rows:
@@ -320,7 +324,9 @@ class FetchPass:
             row.size_bytes = 0
 
     def on_disk_error(self, error: OSError) -> None:
-        """Return KAFKA_STORAGE_ERROR for partitions whose disk failed after they were read."""
+        """Return KAFKA_STORAGE_ERROR for those partitions whose disk has failed since they were
+        read.
+        """
         for row in self.rows:
             if row.size_bytes and row.replica is not None:
                 self._on_disk_error(row.replica, error)

@@ -1,4 +1,5 @@
-"""Defines the interface for the kinds of fetch clients: consumers, followers and log-end probes.
+"""Defines the interface for the different kinds of fetch clients: consumers, followers and log-end
+probes.
 
     reader            replica id   reads from                     up to
     ConsumerReader    -1           the leader                     the high watermark, or the LSO
@@ -8,11 +9,11 @@
     EndProbe          -2           any replica                    the log end
 
 A reader decides who may read, from which replica and up to which offset, and how the read affects
-the partition; `FetchPass` keeps the rows, the limits and the slices. A reader serves one request,
-which can read several times.
+the partition. `FetchPass` manages the rows, the limits and the slices. Each reader serves a single
+request, which may read several times.
 
-If the client's last fetched epoch shows that its log has diverged, the response contains the
-diverging epoch (KIP-595) and no records.
+If the last epoch that the client has fetched shows that its log has diverged, the response contains
+the diverging epoch (KIP-595) instead of records.
 """
 
 from __future__ import annotations
@@ -31,23 +32,23 @@ if TYPE_CHECKING:
     from barnabas.storage.log import Log
 
 Ends = tuple[int, int, int, int]
-"""A replica's log start, high watermark, log end and leader epoch."""
+"""The log start, high watermark, log end and leader epoch of a replica."""
 
 _READ_ENTRIES = 20
-"""The number of entries that cost as much as reading one partition."""
+"""The number of entries that together cost as much as reading one partition."""
 
 CONSUMER = -1
 """The replica id of consumers."""
 
 END_PROBE = -2
-"""The replica id of a client that queries the log end of one replica."""
+"""The replica id of clients that query the log end of a single replica."""
 
 DIVERGING_EPOCHS = 12
-"""The first version with the epoch of the last fetched record."""
+"""The first version that includes the epoch of the last fetched record."""
 
 
 class Row:
-    """The response for one partition, with its log's offsets at the time of the read."""
+    """The response for one partition, with the offsets of its log at the time it was read."""
 
     __slots__ = (
         "data",
@@ -67,30 +68,32 @@ class Row:
         self.topic_id = topic_id
         self.data = data
         self.size_bytes = 0
-        """The size of its records."""
+        """The total size of the records in this row."""
         self.is_drained = False
-        """Whether the reader reached the end of the available records, without an error."""
+        """Whether the reader reached the end of the available records without an error."""
         self.replica = replica
-        """The replica that was read; None if the row is an error."""
+        """The replica that was read, or None if this row is an error."""
         self.ends = _ends(replica) if replica is not None else None
-        """The end of the replica's log at the time of the read."""
+        """The offsets of the replica's log at the time of the read."""
         self.partition: SessionPartition | None = None
-        """Its partition in the fetch session, if any."""
+        """The partition in the fetch session, if there is one."""
 
     @property
     def entries(self) -> int:
-        """Return the row's cost for `Pace`: records need an index lookup and perhaps an open."""
+        """Return the cost of this row for `Pace`. Records require an index lookup and perhaps
+        opening a file.
+        """
         return _READ_ENTRIES if self.size_bytes else 1
 
     def has_moved(self) -> bool:
-        """Return whether the replica's log has changed since it was read."""
+        """Return whether the log of the replica has changed since it was read."""
         return self.replica is not None and self.ends != _ends(self.replica)
 
 
 class ReadBudget:
-    """The bytes left for one response, shared by its partitions.
+    """The number of bytes that remain for one response, shared by all of its partitions.
 
-    It also collects the reads for which a thread must load the page cache first.
+    The budget also collects the reads whose data a thread must first load into the page cache.
     """
 
     __slots__ = ("_max_bytes", "cold", "is_warmed", "left_bytes", "taken_bytes")
@@ -99,12 +102,15 @@ class ReadBudget:
         self._max_bytes = self.left_bytes = max_bytes
         self.taken_bytes = 0
         self.cold: list[tuple[Log, int, int]] = []
-        """Reads (log, offset, size) that a thread must first load into the page cache."""
+        """The reads (log, offset, size) whose data a thread must first load into the page cache."""
         self.is_warmed = False
-        """Whether a thread has loaded the cold data; any cold data left is read anyway."""
+        """Whether a thread has loaded the cold data. If so, data that is still cold is read anyway.
+        """
 
     def refill(self, *, is_warmed: bool) -> None:
-        """Start a new pass over the partitions. The slices of the last pass must be released."""
+        """Start a new pass over the partitions. The slices of the previous pass must have been
+        released.
+        """
         self.left_bytes, self.taken_bytes = self._max_bytes, 0
         self.is_warmed = is_warmed
         self.cold = []
@@ -112,24 +118,26 @@ class ReadBudget:
     def read(
         self, row: Row, log: Log, wanted: FetchPartition, bound: int
     ) -> list[FileSlice] | None:
-        """Put whole batches below `bound` into a row; return None if their pages are cold.
+        """Put whole batches below `bound` into a row. Returns None if their pages are not in the
+        cache.
 
-        A first batch larger than all limits is returned anyway, so that the client can make
-        progress (KIP-74). Raises OffsetOutOfRange, or any error from reading a file.
+        The first batch is returned even if it is larger than all limits, so that the client can
+        make progress (KIP-74). Raises OffsetOutOfRange, or any error that occurs while reading a
+        file.
         """
         offset = wanted.fetch_offset
         max_bytes = min(self.left_bytes, wanted.partition_max_bytes)
         if (
             not self.is_warmed
             and not log.health.is_failed
-            # The read below rejects an offset out of range without using the disk.
+            # If the offset is out of range, the read below rejects it without accessing the disk.
             and log.log_start_offset <= offset < log.log_end_offset
             and log.is_cold(offset, max_bytes)
         ):
             self.cold.append((log, offset, max_bytes))
             return None
-        # Only the first batch of the response may exceed the limits, not the first of each
-        # partition.
+        # Only the first batch of the whole response may exceed the limits, not the first batch of
+        # each partition.
         slices = log.read(offset, max_bytes, bound, self.taken_bytes == 0)
         row.data.records = slices
         row.size_bytes = size_bytes = sum([part.size for part in slices])
@@ -139,58 +147,58 @@ class ReadBudget:
 
 
 class FetchReader(Protocol):
-    """The kind of client for which the partitions are read."""
+    """A kind of client on whose behalf partitions are read."""
 
     looks_at_all: bool
-    """Whether every changed partition in a session is read, even if the response is full: a
-    follower's offsets are acknowledgements.
+    """Whether all changed partitions in a session are read even if the response is full, as is
+    necessary for followers, whose fetch offsets are acknowledgements.
     """
 
     references: int
-    """The number of partitions of the current topic, for the authorizer's log."""
+    """How many partitions of the current topic there are. The authorizer logs this number."""
 
     def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
-        """Return the replica to read.
+        """Return the replica to be read.
 
-        Raises TopicAuthorizationFailed, or the error for the client if this broker has no such
-        replica.
+        Raises TopicAuthorizationFailed, or another error for the client if this broker does not
+        have such a replica.
         """
         ...
 
     def place(self, replica: Replica) -> Replica | Watchers:
-        """Return the place at which to wait for more data from the replica."""
+        """Return the place where a request waits for more data from the replica."""
         ...
 
     def fill(self, row: Row, replica: Replica, wanted: FetchPartition, budget: ReadBudget) -> bool:
-        """Read a partition into its row; return True if the response must not wait for more bytes.
+        """Read a partition into its row. Return True if the response must not wait for more bytes.
 
-        Raises OffsetOutOfRange, another KafkaError to answer, CorruptData or OSError.
+        Raises OffsetOutOfRange or another KafkaError to send to the client, CorruptData or OSError.
         """
         ...
 
     def keeps_silent(self, row: Row) -> bool:
-        """Return whether a session can omit this row, because the client already knows its
-        bounds.
+        """Return whether a session may omit this row because the client already knows these
+        offsets.
         """
         ...
 
     def count(self, traffic: TopicTraffic, size_bytes: int) -> None:
-        """Count the bytes of a row in the response."""
+        """Add the bytes of a row to those of the response."""
         ...
 
     def on_sent(self) -> None:
-        """Called when a response is built from the rows."""
+        """Called when a response has been built from the rows."""
         ...
 
     def look_again(self) -> None:
-        """Forget cached authorization and rates after a wait."""
+        """Forget the cached authorization and rates after the request has waited."""
         ...
 
 
 class TopicReader:
-    """A client that needs READ on each topic.
+    """A client that needs permission to READ each topic.
 
-    Authorization is checked once for consecutive partitions of a topic.
+    For consecutive partitions of the same topic, authorization is checked only once.
     """
 
     __slots__ = ("_context", "_is_allowed", "_topic", "references")
@@ -208,7 +216,7 @@ class TopicReader:
         self._topic = None  # READ may have been revoked
 
     def _check(self, topic: str) -> None:
-        """Raise TopicAuthorizationFailed if the client may not read the topic."""
+        """Raise TopicAuthorizationFailed if the client is not authorized to read the topic."""
         if topic != self._topic:
             self._topic = topic
             self._is_allowed = self._context.is_allowed(topic, self.references)
@@ -217,24 +225,27 @@ class TopicReader:
 
 
 def diverging_epoch(replica: Replica, wanted: FetchPartition) -> EpochEndOffset | None:
-    """Return the point at which the client's log diverged, for truncation (KIP-595), or None."""
+    """Return the point at which the client's log has diverged, so that it can truncate (KIP-595),
+    or None.
+    """
     log = replica.log
     epoch, end_offset = log.epoch_end_offset(wanted.last_fetched_epoch)
-    # The order of checks is Kafka's (Partition.readRecords). An epoch that this log never had has
-    # no offset to truncate to, so the client must find a new position.
+    # The checks are in the same order as in Kafka (Partition.readRecords). If this log never had
+    # the epoch, there is no offset to which to truncate, so the client must find a new position.
     if epoch < 0 or end_offset < 0:
         raise OffsetOutOfRange(f"leader epoch {wanted.last_fetched_epoch} is unknown")
     if wanted.fetch_offset < log.log_start_offset:
         raise OffsetOutOfRange(f"the log starts at offset {log.log_start_offset}")
-    # The client's last record has an epoch that this log lacks, or lies beyond the end of its epoch
-    # in this log. The logs have diverged, and sending more records would mix them (KIP-320).
+    # The last record that the client has is in an epoch that this log lacks, or beyond the end of
+    # its epoch in this log. The logs have diverged, and if more records were sent, they would be
+    # mixed (KIP-320).
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         return EpochEndOffset(epoch=epoch, end_offset=end_offset)
     return None
 
 
 def bounds(replica: Replica) -> PartitionData:
-    """Return the response for a replica before any records are read."""
+    """Return the response for a replica as it is before any records are read."""
     high_watermark, log = replica.partition.high_watermark, replica.log
     return PartitionData(
         partition_index=log.topic_partition.partition,

@@ -1,6 +1,6 @@
-"""Reads up to the log end, for followers and for log-end probes of a controller or tool.
+"""Reads up to the log end for followers, and for controllers or tools that query the log end.
 
-In a session, these readers read every changed partition, even if the response is full.
+In a session, these readers read all changed partitions even if the response is full.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 
 
 class FollowerReader:
-    """Reads for a follower, up to the log end; a follower waits for written data, visible or not
-    (RE-5, RE-7).
+    """Reads up to the log end for a follower, which waits for any data that has been written,
+    whether or not consumers can see it (RE-5, RE-7).
 
-    Its offset acknowledges all records below it: the leader's partition records it once per
-    request, before reading, so the response contains the resulting high watermark. An unchanged
-    partition needs no read, unless the follower is out of sync and may rejoin.
+    The fetch offset acknowledges all records below it. The leader's partition records the offset
+    once per request, before the records are read, so that the response contains the resulting high
+    watermark. A partition that has not changed need not be read, unless the follower is out of sync
+    and may be able to rejoin.
     """
 
     __slots__ = (
@@ -62,8 +63,8 @@ class FollowerReader:
 
     def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
         context = self._context
-        # CLUSTER_ACTION covers all partitions, so check and log it once. Kafka returns the same
-        # code for each topic.
+        # CLUSTER_ACTION applies to all partitions, so check and log it only once. Kafka returns the
+        # same code for each topic.
         if self._is_allowed is None:
             self._is_allowed = context.allowed_to(
                 Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
@@ -83,19 +84,20 @@ class FollowerReader:
                 return True
         _check_in_log(replica, wanted.fetch_offset)
         if self._counts:
-            # Record the fetch offset before reading: it can advance the high watermark (RE-5),
-            # which is part of the response (RE-6).
+            # Record the fetch offset before reading. It can advance the high watermark (RE-5),
+            # which is included in the response (RE-6).
             self._count(replica, wanted)
             row.data.high_watermark = replica.high_watermark
             row.data.last_stable_offset = replica.last_stable_offset
         log = replica.log
         if wanted.fetch_offset == log.log_end_offset:
-            # Record an out-of-sync follower with each request, because it may be able to rejoin.
+            # While a follower is out of sync, record each of its requests, because it may be able
+            # to rejoin.
             row.is_drained = self._replica_id in replica.partition.isr
         elif budget.left_bytes > 0:
             throttle = self._context.node.throttles.of_leader(replica)
-            # Bytes for an in-sync replica count against the quota, but are never held back: that
-            # would delay acknowledgements (KIP-73).
+            # Bytes sent to an in-sync replica count towards the quota, but are never held back,
+            # because that would delay acknowledgements (KIP-73).
             if throttle is None or not self._is_held_up(throttle, replica):
                 budget.read(row, log, wanted, log.log_end_offset)
                 if throttle is not None:
@@ -110,13 +112,13 @@ class FollowerReader:
         traffic.replication_bytes_out += size_bytes
 
     def on_sent(self) -> None:
-        """Record the sent bytes against the quota."""
+        """Count the bytes that have been sent towards the quota."""
         if self._throttle is not None:
             self._throttle.record(self._throttled_bytes, self._now_ms)
 
     def look_again(self) -> None:
-        # The first read recorded the offsets. Recording them again would look like another
-        # request, which would distort the lag measurement (RE-8).
+        # The first read has recorded the offsets. If they were recorded again, that would look like
+        # another request and distort the lag measurement (RE-8).
         self._counts = False
         self._is_allowed = None
         self._now_ms = self._context.node.clock.monotonic_ms()
@@ -136,17 +138,17 @@ class FollowerReader:
         )
 
     def _is_held_up(self, throttle: Throttle, replica: Replica) -> bool:
-        """Return whether the quota for an out-of-sync replica is used up (RE-13)."""
+        """Return whether the quota for a replica that is out of sync has been used up (RE-13)."""
         if self._replica_id in replica.partition.isr:
             return False
-        # Include the bytes in this response, which are recorded only when it is sent.
+        # Include the bytes in this response, which are not recorded until it is sent.
         return throttle.wait_ms(self._now_ms, self._throttled_bytes) > 0
 
 
 class EndProbe(TopicReader):
-    """Queries the log end of one replica.
+    """Queries the log end of a single replica.
 
-    Followers respond too, and the fetch offset is not recorded.
+    Followers answer such queries too. The fetch offset is not recorded.
     """
 
     __slots__ = ()
@@ -177,20 +179,20 @@ class EndProbe(TopicReader):
         return _has_nothing(row)
 
     def on_sent(self) -> None:
-        """Do nothing: a probe's response changes no state."""
+        """Do nothing, because a response to a probe does not change any state."""
 
     def _diverging_epoch(self, replica: Replica, wanted: FetchPartition) -> EpochEndOffset | None:
         log = replica.log
         if wanted.last_fetched_epoch < log.latest_epoch:
             return diverging_epoch(replica, wanted)
-        # A follower may have no records of the latest leader epoch.
+        # A follower may not have any records of the latest leader epoch.
         if wanted.fetch_offset <= log.log_end_offset:
             return None
         return EpochEndOffset(epoch=log.latest_epoch, end_offset=log.log_end_offset)
 
 
 def _has_nothing(row: Row) -> bool:
-    """Return whether the row has no records, no error and no diverging epoch."""
+    """Return whether the row contains no records, no error and no diverging epoch."""
     return (
         row.replica is not None and row.size_bytes == 0 and row.data.diverging_epoch.end_offset < 0
     )

@@ -1,7 +1,8 @@
-"""Converts AlterPartition proposals and responses to messages and back.
+"""Converts AlterPartition proposals and responses to messages, and messages to proposals and
+responses.
 
-Topics are identified by id; the leader finds their names in its proposals, and the controller in
-its image.
+In the messages, topics are identified by id. The leader looks up their names in its proposals, and
+the controller in its image.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ _UNANSWERED: Final = IsrAnswer(UnknownServerError.code)
 def isr_request(
     proposals: Sequence[IsrProposal], broker_id: int, broker_epoch: int
 ) -> tuple[AlterPartitionRequest, int]:
-    """Build the request and its version; `broker_id` and `broker_epoch` identify the sender."""
+    """Build the request, and return it with its version. `broker_id` and `broker_epoch` identify
+    the sender.
+    """
     topics: dict[bytes, TopicData] = {}
     for proposal in proposals:
         topic = topics.get(proposal.topic_id)
@@ -69,9 +72,10 @@ def isr_request(
 def isr_answers(
     proposals: Sequence[IsrProposal], response: AlterPartitionResponse
 ) -> dict[TopicPartition, IsrAnswer]:
-    """Return a response for every proposal; UNKNOWN_SERVER_ERROR for any that the controller omits.
+    """Return a response to every proposal. If the controller omitted one, its response is
+    UNKNOWN_SERVER_ERROR.
 
-    Raises the top-level error (NotController, StaleBrokerEpoch).
+    Raises the error of the whole response (NotController, StaleBrokerEpoch).
     """
     check(response.error_code)
     answered = {
@@ -101,7 +105,9 @@ def _answer(answered: PartitionResponse) -> IsrAnswer:
 def proposals_of(
     message: AlterPartitionRequest, version: int, image: ClusterImage
 ) -> list[IsrProposal]:
-    """Return the proposals that the controller can decide on; `isr_response` rejects the others."""
+    """Return the proposals on which the controller can decide. The others are rejected by
+    `isr_response`.
+    """
     proposals: dict[TopicPartition, IsrProposal] = {}
     for topic in message.topics:
         name = _name(topic, version, image)
@@ -142,10 +148,11 @@ def isr_response(
     image: ClusterImage,
     answers: Mapping[TopicPartition, IsrAnswer],
 ) -> AlterPartitionResponse:
-    """Build a response for every partition of the request; `image` is that of `proposals_of`.
+    """Build a response for every partition in the request. `image` is the one that was passed to
+    `proposals_of`.
 
-    Leaders never have to recover from an unclean election here, so a proposal in the state
-    RECOVERING is rejected (KIP-704).
+    In Barnabas, leaders never have to recover from an unclean election, so a proposal in the
+    RECOVERING state is rejected (KIP-704).
     """
     unknown = UnknownTopicId if version >= _HAS_TOPIC_IDS else UnknownTopicOrPartition
     topics = []

@@ -1,10 +1,11 @@
-"""Converts the controller's requests to messages and back.
+"""Converts the controller's requests to messages, and messages to requests.
 
-This module handles LeaderAndIsr, StopReplica and their responses; UpdateMetadata is in
-`update_metadata_wire`, and AlterPartition in `alter_partition_wire`. A `..._request` function
-returns the message and its version; a `..._value` function accepts every version with topic ids.
+This module is responsible for LeaderAndIsr, StopReplica and their responses. UpdateMetadata is in
+`update_metadata_wire`, and AlterPartition is in `alter_partition_wire`. A `..._request` function
+returns the message and its version. A `..._value` function accepts every version that includes
+topic ids.
 
-The messages contain no topic configs, so the receiver passes them as `configs`.
+The messages do not contain topic configs, so the receiver must supply them as `configs`.
 """
 
 from __future__ import annotations
@@ -61,9 +62,10 @@ Codes = Mapping[TopicPartition, int]
 def in_pieces(
     value: ControlRequest, partitions_at_once: int = PARTITIONS_AT_ONCE
 ) -> Iterator[ControlRequest]:
-    """Split a request into several, in order, each within the maximum number of partitions.
+    """Split a request into several requests, in order, that stay within the maximum number of
+    partitions.
 
-    A topic in UpdateMetadata is never split.
+    A topic is never split across several UpdateMetadata requests.
     """
     if isinstance(value, UpdateMetadata):
         return _updates(value, partitions_at_once)
@@ -74,7 +76,8 @@ def in_pieces(
 
 
 def _updates(value: UpdateMetadata, partitions_at_once: int) -> Iterator[UpdateMetadata]:
-    """Yield at least one update, so that brokers are sent even without topics."""
+    """Yield at least one update, so that the list of brokers is sent even if there are no topics.
+    """
     rest = value._replace(topics=())
     piece: list[TopicImage] = []
     size = 0
@@ -99,8 +102,8 @@ def _chunks(parts: Iterable[Part], size: int) -> Iterator[tuple[Part, ...]]:
 def leader_and_isr_request(
     value: LeaderAndIsr, broker_epoch: int, live: Mapping[int, BrokerImage]
 ) -> tuple[LeaderAndIsrRequest, int]:
-    """Build a LeaderAndIsr; `broker_epoch` is the receiver's, and `live` contains the leaders'
-    addresses.
+    """Build a LeaderAndIsr. `broker_epoch` is the epoch of the receiver, and `live` contains the
+    addresses of the leaders.
     """
     topics: dict[bytes, LeaderAndIsrTopicState] = {}
     leaders: dict[int, LeaderAndIsrLiveLeader] = {}
@@ -112,7 +115,7 @@ def leader_and_isr_request(
             topics[state.topic_id] = topic
         topic.partition_states.append(_leader_and_isr_state(state))
         leader = live.get(state.partition.leader)
-        # This field lists one address per leader, not one per listener.
+        # This field contains a single address for each leader, not one for each listener.
         if leader is not None and leader.endpoints and leader.broker_id not in leaders:
             leaders[leader.broker_id] = LeaderAndIsrLiveLeader(
                 broker_id=leader.broker_id,
@@ -147,17 +150,17 @@ def _leader_and_isr_state(state: PartitionState) -> LeaderAndIsrPartitionState:
 
 
 def leader_and_isr_topics(message: LeaderAndIsrRequest) -> dict[str, bytes]:
-    """Return the topics whose configs the value needs, with their topic ids."""
+    """Return the topics whose configs are needed to build the value, with their ids."""
     return {topic.topic_name: topic.topic_id for topic in message.topic_states}
 
 
 def leader_and_isr_value(
     message: LeaderAndIsrRequest, version: int, configs: Mapping[str, Mapping[str, str]]
 ) -> LeaderAndIsr:
-    """Return the request as a value. Raises UnsupportedVersion if the version has no topic ids
+    """Return the request as a value. Raises UnsupportedVersion for a version without topic ids
     (below IBP 2.8).
     """
-    # The image is keyed by topic ids, which were added in inter.broker.protocol.version 2.8
+    # The image is keyed by topic id. Topic ids were added in inter.broker.protocol.version 2.8
     # (KIP-516).
     if version < _HAS_TOPIC_IDS:
         raise UnsupportedVersion(f"LeaderAndIsr version {version} has no topic ids")
@@ -185,7 +188,7 @@ def leader_and_isr_value(
 
 
 def leader_and_isr_response(value: LeaderAndIsr, codes: Codes) -> LeaderAndIsrResponse:
-    """Build the receiver's response, for versions with topic ids."""
+    """Build the receiver's response. Only for versions that include topic ids."""
     topics: dict[bytes, LeaderAndIsrTopicError] = {}
     for state in value.partitions:
         topic = topics.get(state.topic_id)
@@ -218,7 +221,7 @@ def leader_and_isr_codes(
 
 
 def stop_replica_request(value: StopReplica, broker_epoch: int) -> tuple[StopReplicaRequest, int]:
-    """Build a StopReplica; `broker_epoch` is the receiver's."""
+    """Build a StopReplica. `broker_epoch` is the epoch of the receiver."""
     states = [
         StopReplicaTopicState(
             topic_name=name,
@@ -243,7 +246,7 @@ def stop_replica_request(value: StopReplica, broker_epoch: int) -> tuple[StopRep
 
 
 def stop_replica_values(message: StopReplicaRequest, version: int) -> list[StopReplica]:
-    """Return one value for the replicas to stop, and one for those to delete."""
+    """Return one value for the replicas to stop, and another for the replicas to delete."""
     sorted_out: dict[bool, dict[TopicPartition, int]] = {False: {}, True: {}}
     for name, leader_epoch, delete in _stops(message, version):
         sorted_out[delete][name] = leader_epoch
@@ -261,7 +264,7 @@ def stop_replica_values(message: StopReplicaRequest, version: int) -> list[StopR
 
 
 def _stops(message: StopReplicaRequest, version: int) -> Iterator[tuple[TopicPartition, int, bool]]:
-    """Yield each partition with its leader epoch and whether to delete it."""
+    """Yield each partition with its leader epoch and whether it must be deleted."""
     if version >= _STOP_HAS_STATES:
         for state in message.topic_states:
             for each in state.partition_states:
@@ -298,6 +301,6 @@ def stop_replica_codes(response: StopReplicaResponse) -> dict[TopicPartition, in
 
 
 def check(error_code: int) -> None:
-    """Raise the KafkaError for a response's error code, if any."""
+    """Raise the KafkaError that corresponds to a response's error code, if it is an error."""
     if error_code != NONE:
         raise error_for_code(error_code)

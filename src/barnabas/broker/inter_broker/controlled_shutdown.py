@@ -1,10 +1,11 @@
-"""Runs a controlled shutdown: other brokers take over leadership before this one disconnects.
+"""Runs a controlled shutdown, in which other brokers take over leadership before this broker
+disconnects.
 
-The controller moves this broker's leaderships to other members of the ISR and stops its followers,
-so that clients always have a leader. A leadership that cannot be moved, because this is the last
-in-sync replica, is retried a few times. If no other live broker has a replica of these partitions,
-this broker does not wait; it detects this even during the backoff, for example when two brokers
-stop at the same time.
+The controller moves the leaderships of this broker to other members of the ISR and stops its
+followers, so that clients have a leader at all times. If a leadership cannot be moved because this
+broker has the last in-sync replica, the request is retried a few times. If no other live broker has
+a replica of these partitions, this broker does not wait. It notices this even during the backoff,
+for example when two brokers stop at the same time.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _LOOK_MS = 50
 
 
 class LocalController(Protocol):
-    """The controller on this broker, if it is active."""
+    """The controller on this broker, if it is the active one."""
 
     @property
     def is_active(self) -> bool: ...
@@ -54,7 +55,9 @@ class LocalController(Protocol):
 
 
 class ControlledShutdown(NamedTuple):
-    """Moves this broker's leaderships to other brokers; its fields are the parts that it uses."""
+    """Moves leaderships from this broker to other brokers. The fields are the parts of the broker
+    that it uses.
+    """
 
     view: ClusterView
     config: CurrentConfig
@@ -64,10 +67,10 @@ class ControlledShutdown(NamedTuple):
     links: PeerLinks
 
     async def run(self) -> bool:
-        """Move this broker's leaderships to other brokers; return whether none is left.
+        """Move this broker's leaderships to other brokers. Return whether none of them are left.
 
-        Retries up to `controlled.shutdown.max.retries` times,
-        `controlled.shutdown.retry.backoff.ms` apart. Does nothing if controlled shutdown is
+        Retries up to `controlled.shutdown.max.retries` times, waiting
+        `controlled.shutdown.retry.backoff.ms` in between. Does nothing if controlled shutdown is
         disabled or no other broker could take over.
         """
         config = self.config
@@ -113,7 +116,7 @@ class ControlledShutdown(NamedTuple):
         return not self.view.image.brokers.keys() - {self.view.broker_id}
 
     def _led_partitions(self) -> list[TopicPartition]:
-        """Return the partitions that this broker leads and that have replicas on other brokers."""
+        """Return the partitions led by this broker that have replicas on other brokers."""
         return [
             TopicPartition(topic.name, number)
             for topic in self.view.image.topics.values()
@@ -122,10 +125,10 @@ class ControlledShutdown(NamedTuple):
         ]
 
     def _has_heirs(self, names: Sequence[TopicPartition]) -> bool:
-        """Return whether another live broker can become the leader of any of these partitions.
+        """Return whether some other live broker could become the leader of any of these partitions.
 
-        True without any partitions too, because the controller must still stop this broker's
-        followers.
+        Also returns True if there are no partitions, because the controller must still stop this
+        broker's followers.
         """
         others = self.view.image.brokers.keys() - {self.view.broker_id}
         return not names or any(not others.isdisjoint(self._replicas(name)) for name in names)
@@ -136,7 +139,7 @@ class ControlledShutdown(NamedTuple):
         return () if partition is None else partition.replicas
 
     async def _back_off(self, left: Sequence[TopicPartition], pause_ms: int) -> None:
-        """Wait for the backoff, or until the last broker that could take over has failed."""
+        """Wait until the backoff is over, or until no broker that could take over is left."""
         ends_at_ms = self.clock.monotonic_ms() + pause_ms
         while not self._is_alone and self._has_heirs(left):
             left_ms = ends_at_ms - self.clock.monotonic_ms()
@@ -145,16 +148,16 @@ class ControlledShutdown(NamedTuple):
             await asyncio.sleep(min(left_ms, _LOOK_MS) / 1000)
 
     async def _ask_as_long_as_it_helps(self) -> Sequence[TopicPartition]:
-        """Call `_ask` with a time limit. Raises RequestTimedOut, or NotController if the store is
-        unreachable.
+        """Call `_ask` with a time limit. Raises RequestTimedOut, or NotController if the store
+        cannot be reached.
         """
         timeout_ms = self.config.int("controller.socket.timeout.ms")
         ends_at_ms = self.clock.monotonic_ms() + timeout_ms
         asking = asyncio.get_running_loop().create_task(self._ask())
         try:
             while not asking.done():
-                # New leaders are written to the store, so no controller can help while the store is
-                # unreachable.
+                # New leaders must be written to the store, so no controller can help while the
+                # store cannot be reached.
                 if self.store.session_state is not SessionState.CONNECTED:
                     raise NotController("the metadata store does not answer")
                 if self._is_alone:
@@ -168,8 +171,8 @@ class ControlledShutdown(NamedTuple):
             asking.cancel()
 
     async def _ask(self) -> Sequence[TopicPartition]:
-        """Ask the controller, and return the remaining partitions. Raises BarnabasError if the
-        controller rejects the request or does not respond.
+        """Ask the controller to move the leaderships, and return the partitions that remain. Raises
+        BarnabasError if the controller rejects the request or does not respond.
         """
         view, controller = self.view, self.controller
         if controller.is_active:

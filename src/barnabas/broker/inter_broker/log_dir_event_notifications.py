@@ -1,9 +1,10 @@
-"""Notifies a controller on another broker that a log directory has failed (KIP-112).
+"""Notifies a controller on another broker that a log directory of this broker has failed (KIP-112).
 
     /log_dir_event_notification/log_dir_event_0000000007        {"version":1,"broker":2,"event":1}
 
-The node contains only the broker id. The controller removes it and resends all hosted partitions to
-that broker, which returns KAFKA_STORAGE_ERROR for the lost ones.
+The node contains nothing but the broker id. The controller removes the node and sends that broker
+all of its hosted partitions again. The broker responds with KAFKA_STORAGE_ERROR for those that it
+has lost.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ _FAILURE = 1
 
 
 async def announce(store: MetadataStore, broker_id: int) -> None:
-    """Announce that this broker has lost a log directory. Raises MetadataError."""
+    """Announce that this broker has lost one of its log directories. Raises MetadataError."""
     node = {"version": 1, "broker": broker_id, "event": _FAILURE}
     data = json.dumps(node, separators=(",", ":")).encode()
     await store.commit([Create(_PREFIX, data, sequential=True)])
 
 
 async def take(store: MetadataStore, epoch_version: int) -> list[int]:
-    """Return the brokers that have announced a failure, and remove their nodes.
+    """Return all brokers that have announced a failure, and remove their nodes.
 
     `epoch_version` prevents a deposed controller from removing nodes.
     """

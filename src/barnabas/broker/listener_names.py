@@ -1,4 +1,6 @@
-"""Determines each listener's security protocol, and which listeners brokers and controllers use."""
+"""Determines the security protocol of each listener, and which listeners brokers and controllers
+use.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ _PROTOCOLS = ", ".join(each.value for each in SecurityProtocol)
 
 
 def security_protocols(config: BrokerConfig) -> dict[str, SecurityProtocol]:
-    """Return the protocols in `listener.security.protocol.map`, by listener name."""
+    """Return the protocols in `listener.security.protocol.map`, keyed by listener name."""
     protocols = {}
     for entry in config.list("listener.security.protocol.map"):
         name, _, protocol = (part.strip().upper() for part in entry.partition(":"))
@@ -29,10 +31,10 @@ def security_protocols(config: BrokerConfig) -> dict[str, SecurityProtocol]:
 
 
 def inter_broker_listener(config: BrokerConfig) -> tuple[str, SecurityProtocol]:
-    """Return the listener that brokers use to reach each other, and its protocol.
+    """Return the listener that brokers use to connect to each other, with its protocol.
 
-    This is the listener in `inter.broker.listener.name`, or else the one named after the protocol
-    in `security.inter.broker.protocol`. Raises ConfigError.
+    This is the listener named in `inter.broker.listener.name` or, if that is not set, the listener
+    named after the protocol in `security.inter.broker.protocol`. Raises ConfigError.
     """
     name = config.str("inter.broker.listener.name").upper()
     if not name:
@@ -57,5 +59,5 @@ def inter_broker_listener(config: BrokerConfig) -> tuple[str, SecurityProtocol]:
 
 
 def control_plane_listener(config: BrokerConfig) -> str:
-    """Return the listener that controllers use; empty if it is the inter-broker listener."""
+    """Return the listener that controllers use, or "" if they use the inter-broker listener."""
     return config.str("control.plane.listener.name").upper()

@@ -1,9 +1,10 @@
-"""Reports delays of the broker's event loop, during which no client gets a response (IN-1).
+"""Reports when the broker's event loop is delayed, because no client gets a response during a delay
+(IN-1).
 
-A timer that is due four times a second measures the delays, so no turn of the loop costs more than
-before. The timer cannot tell what ran instead. Therefore, a report compares CPU time with wall
-time: a loop that computes uses CPU time, and a process that is stopped, waits for a disk or has no
-CPU does not.
+The delays are measured with a timer that fires four times a second, so turns of the event loop
+become no more expensive. The timer cannot tell what was running instead. For this reason, the
+report compares CPU time with wall time. If the loop is busy computing, it uses CPU time. If the
+process has been stopped, waits for a disk or gets no CPU, it does not.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ _LITTLE: Final = 10  # percent of the wall time
 
 
 class LoopDelays:
-    """Adds an event when the loop runs the timer later than a limit, at most once a minute."""
+    """Adds an event when the timer fires later than a limit allows, but at most once a minute."""
 
     __slots__ = ("_began", "_events", "_limit_ms", "_reports", "_timer")
 
     def __init__(self, events: EventLog, clock: Clock, limit_ms: int) -> None:
-        """Create an idle one. `limit_ms` is the shortest delay to report; with 0, none is."""
+        """Create an instance that does not measure yet. Delays of at least `limit_ms` are reported,
+        or none if it is 0.
+        """
         self._events = events
         self._limit_ms = limit_ms
         self._reports = EventLimit(clock, self._report_others, per_source=1, total=1)
@@ -40,7 +43,7 @@ class LoopDelays:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Measure delays until `stop`, on the running loop."""
+        """Measure the delays of the running loop until `stop` is called."""
         if not self._limit_ms:
             return
         self._began = (spent_ns(), thread_cpu_ns(), process_cpu_ns())

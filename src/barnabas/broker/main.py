@@ -1,7 +1,8 @@
-"""Implements `barnabas server start`, which runs a broker as a separate process.
+"""Implements `barnabas server start`, which runs a broker in a process of its own.
 
-The process prints one line on standard output when it is ready, logs to standard error, and stops
-cleanly on SIGTERM and SIGINT. To start faster, it imports only modules that the broker needs.
+When the broker is ready, the process prints a line on standard output. It logs to standard error,
+and stops cleanly on SIGTERM and SIGINT. To start faster, it imports only those modules that the
+broker needs.
 """
 
 from __future__ import annotations
@@ -36,14 +37,17 @@ _YOUNG_OBJECTS = 5_000
 
 
 class Companion(Protocol):
-    """Interface of an object that injects faults into requests and broker seams, for tests."""
+    """The interface of an object that injects faults into a broker's requests and seams, for tests.
+    """
 
     async def start(self, broker: Server) -> None:
-        """Called once the broker is serving. If this raises ConfigError, the broker is stopped."""
+        """Called when the broker is serving requests. If it raises ConfigError, the broker is
+        stopped.
+        """
         ...
 
     def close(self) -> None:
-        """Called when the broker is about to stop."""
+        """Called just before the broker is stopped."""
         ...
 
 
@@ -55,11 +59,12 @@ def run(
     *,
     log_file: str | None = None,
 ) -> int:
-    """Serve until a signal arrives, and return the exit code.
+    """Serve requests until a signal arrives, and return the exit code.
 
-    `started_at_s` is when the process started, in seconds of `time.monotonic`, for the ready line.
-    `setup` is the security setup that produced `config`; the broker creates credentials for its
-    users. If given, `log_file` receives the log instead of standard error.
+    `started_at_s` is the time at which the process was started, in seconds of `time.monotonic`, and
+    is used for the ready line. `setup` is the security setup from which `config` was created; the
+    broker creates credentials for the users in it. If `log_file` is given, the log is written to it
+    instead of standard error.
     """
     allow_many()
     log_format, broker_id = config.str(LOG_FORMAT), config.int("broker.id")
@@ -90,13 +95,13 @@ def _ready_line(server: Server, ready_ms: int) -> str:
 
 
 def _end_of(server: Server) -> str:
-    """Return the last line to print, which explains why the broker failed."""
+    """Return the last line to print, which explains why the broker has failed."""
     assert server.failure is not None
     return final_line(server.failure.result(), server.config.str(LOG_FORMAT), server.broker_id)
 
 
 def _introduction(setup: SecureSetup, server: Server) -> str:
-    """Write the `admin` user's client config files, and return the next steps to print."""
+    """Write the client config files for the `admin` user, and return the next steps to print."""
     setup.write_client_files(server.listeners[0].address_here)
     option = f"--command-config {setup.client_file}"
     return (
@@ -112,12 +117,13 @@ def _keep_objects() -> None:
 
 
 async def _load_ahead() -> None:
-    """Import the modules that the first producer and its topic need, before a client waits for
-    them.
+    """Import the modules that the first producer and its topic need, so that no client has to wait
+    for the imports.
 
-    This runs after startup, so that the broker is ready sooner. Each step takes a few milliseconds,
-    and other tasks run in between. A process without free file descriptors cannot import anything,
-    so this also imports the modules that the controller needs in an emergency.
+    This is done after startup, so that the broker is ready sooner. Each step takes a few
+    milliseconds, and other tasks run between the steps. When a process has run out of file
+    descriptors, it cannot import anything, so this also imports the modules that the controller
+    needs in an emergency.
     """
     import barnabas.records.control_records
 
@@ -144,10 +150,10 @@ async def _load_ahead() -> None:
 
 
 async def _has_started(server: Server, stopping: asyncio.Event) -> bool:
-    """Start the server unless a signal arrives first; return whether it started.
+    """Start the server unless a signal arrives first. Return whether the server was started.
 
-    Startup can wait for ZooKeeper, for the previous session of this broker to expire, or for a
-    controller. Raises what `Server.start` raises.
+    Startup may have to wait for ZooKeeper, for an earlier session of this broker to expire, or for
+    a controller. Raises the same errors as `Server.start`.
     """
     starting = asyncio.ensure_future(server.start())
     watching = asyncio.ensure_future(_cancel(server, starting, stopping))
@@ -200,7 +206,7 @@ async def _serve(
             await server.stop()
             raise
     introduction = "" if setup is None else _introduction(setup, server)
-    # Use a single write: a reader may close the pipe after the first line.
+    # Write everything at once, because a reader may close the pipe after the first line.
     sys.stdout.write(
         _ready_line(server, round((time.monotonic() - began_at_s) * 1000)) + introduction
     )
@@ -211,8 +217,8 @@ async def _serve(
     with suppress(OSError):  # out of file descriptors; each module is then imported when needed
         await _load_ahead()
     _keep_objects()
-    # A request creates about thirty objects. With the default threshold, the garbage collector
-    # would run every twenty requests and find nothing.
+    # Each request creates about thirty objects. With the default threshold, the garbage collector
+    # would run after every twenty requests without finding anything.
     gc.set_threshold(_YOUNG_OBJECTS)
     await stopping.wait()
     notify(STOPPING, os.environ)

@@ -1,4 +1,4 @@
-"""Defines the parts of a broker that its handlers use; nothing else gets a Node."""
+"""Defines the parts of a broker that its request handlers use. No other code receives a Node."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Node(NamedTuple):
-    """Everything that a handler can use; created once all other parts exist."""
+    """Contains everything that a handler can use. It is created after all other parts."""
 
     current_config: CurrentConfig
     clock: WatchedClock
@@ -46,15 +46,15 @@ class Node(NamedTuple):
     view: ClusterView
     authorizer: Authorizer
     auto_advertised: frozenset[str]
-    """The names of listeners with no configured address to advertise."""
+    """The names of the listeners for which no advertised address is configured."""
     replicas: Replicas
     converter: BatchConverter
     throttles: Throttles
     moves: DirectoryMoves
     fetch_sessions: FetchSessions
     fetch_max_bytes: int
-    """The limit on the records in a Fetch response (`fetch.max.bytes`, which cannot be changed
-    dynamically).
+    """The most bytes of records that a Fetch response may contain (`fetch.max.bytes`, which cannot
+    be changed dynamically).
     """
     control: ControlPlane
     deleted_topics: DeletedTopics
@@ -78,20 +78,20 @@ class Node(NamedTuple):
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster metadata last received from the controller."""
+        """The cluster metadata as most recently received from the controller."""
         return self.view.image
 
     @property
     def groups(self) -> Shards[Groups]:
-        """The group coordinator's partitions on this broker."""
+        """The partitions of the group coordinator on this broker."""
         return self.coordinators.groups
 
     @property
     def transactions(self) -> Shards[Transactions]:
-        """The transaction coordinator's partitions on this broker."""
+        """The partitions of the transaction coordinator on this broker."""
         return self.coordinators.transactions
 
     @property
     def marker_append(self) -> MarkerAppend:
-        """Appends markers to partitions that this broker leads."""
+        """Appends markers to partitions of which this broker is the leader."""
         return self.coordinators.marker_append

@@ -1,4 +1,4 @@
-"""Defines a handler's outcome: a response, or an object that produces one later.
+"""Defines the outcomes of a handler: a response, or an object that will produce the response later.
 
 Message    the response
 Staged     a batch was staged for the logs: the response is built once they are written
@@ -16,30 +16,32 @@ from barnabas.named_tuple import NamedTuple
 from barnabas.protocol.codec import Message
 
 Later = Coroutine[Any, Any, Message | None]
-"""Returns the response; None if there is none (Produce with acks=0)."""
+"""Returns the response, or None if there is none (Produce with acks=0)."""
 
 
 class Staged:
-    """A request whose stage one is complete except for writing the logs."""
+    """A request whose first stage is complete, except that the logs have not been written."""
 
     __slots__ = ()
 
     @abstractmethod
     def answer(self) -> Message | Later | None:
-        """Return the response, or a coroutine that returns it; called once the logs are written.
+        """Return the response, or a coroutine that returns it. Called when the logs have been
+        written.
 
-        None means that there is no response.
+        The result is None if there is no response.
         """
 
 
 LaterOutcome = Coroutine[Any, Any, Message | Staged | Later | None]
-"""Returns the response, or an outcome that produces it."""
+"""Returns the response, or an outcome that will produce it."""
 
 
 class Hold(NamedTuple):
-    """A request whose stage one has not finished.
+    """A request whose first stage is not complete yet.
 
-    The connection's next frame must wait until the coroutine returns Staged or another coroutine.
+    The next frame of the connection must wait until the coroutine has returned Staged or another
+    coroutine.
     """
 
     until: LaterOutcome
@@ -49,24 +51,25 @@ Outcome = Message | Later | Hold | Staged
 
 
 class Separate(NamedTuple):
-    """The outcome of one of several requests staged together."""
+    """The outcome of a single request that was staged together with others."""
 
     correlation_id: int
     answer: Message | Later
 
 
 class StagedRun:
-    """Consecutive requests of one API and version, staged together."""
+    """Consecutive requests of the same API and version that were staged together."""
 
     __slots__ = ()
 
     @abstractmethod
     def __len__(self) -> int:
-        """Return the number of requests."""
+        """Return the number of requests in this run."""
 
     @abstractmethod
     def answers(self) -> bytes | list[Separate]:
-        """Return the frames of all responses, or each response separately, in request order.
+        """Return either the frames of all responses or each response separately, in the order of
+        the requests.
 
-        Called once the logs are written.
+        Called when the logs have been written.
         """

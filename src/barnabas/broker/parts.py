@@ -1,13 +1,13 @@
-"""Builds a broker from its parts, top to bottom: each part uses only the parts above it.
+"""Builds a broker from its parts, from top to bottom. Each part uses only the parts above it.
 
     ground      configuration, seams, clock, view, logs, metadata store
     partitions  the replicas on this broker, and the work that depends on their roles
     control     the controller's requests to this broker, and this broker's to the controller
     network     connections, and the node that handlers get
 
-Nothing is assigned after construction. If two parts need each other, a queue connects them:
-`AlterPartitionQueue` between replicas and the controller, and likewise the queue of
-`DirectoryFailures`.
+Once a part has been constructed, nothing is assigned to it. Where two parts need each other, they
+are connected by a queue: `AlterPartitionQueue` connects the replicas and the controller, and the
+queue in `DirectoryFailures` serves the same purpose.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _MAX_SESSION_ID = 2**31 - 1
 
 
 class Bound(NamedTuple):
-    """A listener bound to its address, with its actual port."""
+    """A listener that is bound to its address, and the actual port."""
 
     listener: Listener
     socket: socket.socket
@@ -98,7 +98,7 @@ class Bound(NamedTuple):
 
 
 class Ground(NamedTuple):
-    """The configuration, seams and stores that exist before any part of a broker is created."""
+    """The configuration, seams and stores, which exist before any part of a broker is created."""
 
     config: BrokerConfig
     seams: Seams
@@ -109,14 +109,14 @@ class Ground(NamedTuple):
     authorizer: Authorizer
     failure: asyncio.Future[str]
     metrics: Registry
-    """The registry in which all parts declare their metrics."""
+    """The registry in which every part declares its metrics."""
     events: EventLog
-    """The log to which each part adds decisions that clients can notice."""
+    """The log in which every part records decisions that clients can notice."""
 
 
 class InterBroker:
-    """The connections to other brokers, and the parts that use them. Unused on a standalone
-    broker."""
+    """The connections to other brokers and the parts that use these connections. Not used on a
+    standalone broker."""
 
     def __init__(
         self, ground: Ground, config: CurrentConfig, replicas: Replicas, throttles: Throttles
@@ -132,7 +132,8 @@ class InterBroker:
         view = ground.view
         peers = self.peers = Peers(config, ground.clock, ground.seams.random)
         self.links = PeerLinks(view, peers, "broker")
-        # Verification can wait for a coordinator's disk, which must not delay ISR changes.
+        # Verification may have to wait for the disk of a coordinator, which must not delay ISR
+        # changes.
         self.coordinator_links = PeerLinks(view, peers, "transactions")
         self.fetchers = Fetchers(FetcherParts(view, config, replicas, throttles, peers))
         ground.metrics.declare(self.fetchers.families)
@@ -144,7 +145,7 @@ class InterBroker:
         self.coordinator_links.drop_old()
 
     def topics_deleted(self, names: Sequence[str]) -> None:
-        """Do nothing: fetchers and markers learn of deleted topics in other ways."""
+        """Do nothing, because fetchers and markers learn in other ways that a topic was deleted."""
 
     async def stop(self) -> None:
         self.markers.close()
@@ -154,7 +155,7 @@ class InterBroker:
 
 
 class PartitionParts:
-    """The replicas that this broker hosts, and the work that depends on their roles."""
+    """The replicas hosted by this broker, and the work that depends on their roles."""
 
     def __init__(self, ground: Ground, config: CurrentConfig) -> None:
         seams, clock, view, logs = ground.seams, ground.clock, ground.view, ground.logs
@@ -203,7 +204,9 @@ class PartitionParts:
 
 
 class ControllerParts:
-    """The parts that exchange requests between this broker and the (local or remote) controller."""
+    """The parts that exchange requests between this broker and the controller, which may be local
+    or remote.
+    """
 
     def __init__(self, ground: Ground, config: CurrentConfig, partitions: PartitionParts) -> None:
         clock, view, logs, store = ground.clock, ground.view, ground.logs, ground.store
@@ -242,7 +245,7 @@ class ControllerParts:
         from barnabas.broker.replication.zk_alter_partition import ZkAlterPartition
 
         approval: IsrApproval
-        # AlterPartition was introduced with inter.broker.protocol.version 2.7 (KIP-497, RE-9).
+        # AlterPartition is used from inter.broker.protocol.version 2.7 on (KIP-497, RE-9).
         if writes_isrs(config.str(INTER_BROKER_VERSION)):
             approval = ZkAlterPartition(view, store, clock)
         else:
@@ -254,7 +257,9 @@ class ControllerParts:
 
 
 class NetworkParts:
-    """The parts that serve clients: listeners, connections, and the node that handlers get."""
+    """The parts that serve clients: listeners, connections, and the node that is passed to
+    handlers.
+    """
 
     def __init__(
         self,
@@ -314,10 +319,10 @@ class NetworkParts:
     def _make_sasl_listeners(
         self, ground: Ground, config: BrokerConfig, bound: Sequence[Bound]
     ) -> list[SaslListener | None]:
-        """Build the authentication for each listener that uses SASL. Raises ConfigError."""
+        """Build the authentication for every listener that uses SASL. Raises ConfigError."""
         if not any(each.listener.protocol.uses_sasl for each in bound):
             return [None] * len(bound)
-        # Imported here, so that a broker without SASL does not load it.
+        # Imported here so that a broker without SASL never loads it.
         from barnabas.broker.security.delegation_tokens import DelegationTokens, token_key
         from barnabas.broker.security.sasl_listener import SaslListener
         from barnabas.broker.security.scram_credentials import ScramCredentials
@@ -325,7 +330,8 @@ class NetworkParts:
         tokens = None
         if token_key(config) is not None:
             tokens = DelegationTokens(ground.store, config, ground.clock)
-        # All listeners share the cluster's SCRAM credentials and delegation tokens.
+        # All listeners use the same SCRAM credentials and delegation tokens, which are those of the
+        # cluster.
         credentials = ScramCredentials(ground.store, tokens)
         self.dynamic_config.follow(USERS, credentials)
         if config.bool("barnabas.connections.end.with.user"):
@@ -346,7 +352,7 @@ class NetworkParts:
         control: ControllerParts,
         auto_advertised: frozenset[str],
     ) -> Node:
-        """Collect everything that handlers can use."""
+        """Collect everything that handlers can use in a node."""
         seams, view, store = ground.seams, ground.view, ground.store
         config = partitions.replicas.config
         replicas, coordinators, others = (
@@ -390,12 +396,13 @@ class NetworkParts:
             router.end_sessions(principal, mechanism)
 
     def inject(self, faults: RequestFaults | None) -> None:
-        """Consult `faults` for every request on every listener; None stops this."""
+        """Consult `faults` for every request on all listeners. None stops the injection of faults.
+        """
         for router in self.routers:
             router.inject(faults)
 
     def abort(self, is_meant: Callable[[str | None], bool]) -> None:
-        """Close the connections whose last request had this client id."""
+        """Close all connections whose last request had this client id."""
         for router in self.routers:
             router.abort(is_meant)
 
@@ -403,7 +410,7 @@ class NetworkParts:
 def _config_listeners(
     partitions: PartitionParts, control: ControllerParts, connections: Connections
 ) -> Sequence[BrokerConfigListener]:
-    """Return the methods to call when broker settings change."""
+    """Return the methods that must be called when broker settings change."""
     others = partitions.others
     return (
         partitions.replicas.broker_config_changed,
@@ -416,7 +423,7 @@ def _config_listeners(
 
 
 class Parts(NamedTuple):
-    """All parts of a broker, in the order of their construction."""
+    """All parts of a broker, in the order in which they are constructed."""
 
     partitions: PartitionParts
     control: ControllerParts

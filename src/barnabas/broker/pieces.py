@@ -1,8 +1,10 @@
-"""Splits the lists of a long request into several short requests, and joins their responses.
+"""Splits the lists in a long request so that it becomes several short requests, and joins their
+responses.
 
-This is for handlers that process each entry independently. Between pieces, the event loop serves
-other connections; the same connection's next request waits for the last piece. A request that fits
-into one piece, as nearly all do, is handled unchanged.
+This is suitable for handlers that process every entry independently of the others. Between the
+pieces, the event loop serves other connections, but the next request on the same connection waits
+until the last piece is done. Nearly all requests fit into a single piece and are handled as they
+are.
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ M = TypeVar("M", bound=Message)
 
 
 class Lists(NamedTuple):
-    """The names of the long lists in a request and in its response, outermost first.
+    """The names of the long lists in a request and its response, from the outermost to the
+    innermost.
 
-    `asked` names the request's lists, and `answered` the response's.
+    `asked` contains the names in the request, and `answered` the names in the response.
     """
 
     asked: tuple[str, ...]
@@ -40,10 +43,10 @@ def in_pieces(
     handle: Callable[[Context, M], Outcome],
     most_entries: int = SLICE_ENTRIES,
 ) -> Outcome:
-    """Handle the request in pieces of at most `most_entries` entries, and join the responses.
+    """Handle the request in pieces of up to `most_entries` entries, and join the responses.
 
-    If the response to a piece has an error for the whole request, that response is sent and the
-    remaining pieces are skipped.
+    If the response to a piece contains an error for the whole request, that response is sent, and
+    the remaining pieces are not handled.
     """
     if _size(request, lists.asked, most_entries) <= most_entries:
         return handle(context, request)
@@ -61,14 +64,15 @@ async def _handle_all(
     outcomes: list[Message | Staged] = []
     for piece in pieces_of(request, lists.asked, most_entries):
         outcome: Any = handle(context, piece)
-        # Await the piece immediately: the connection's next frame is held back anyway.
+        # Await the piece immediately, because the next frame of the connection is held back in any
+        # case.
         if isinstance(outcome, Hold):
             outcome = await outcome.until
         if asyncio.iscoroutine(outcome):
             outcome = await outcome
         outcomes.append(outcome)
-        # An error for the whole request, such as a failed authorization, would recur in the other
-        # pieces.
+        # An error for the whole request, such as a failed authorization, would occur in the other
+        # pieces as well.
         if _is_refusal(outcome):
             break
         await asyncio.sleep(0)
@@ -90,14 +94,14 @@ async def _handle_all(
 
 
 def _is_refusal(outcome: object) -> bool:
-    """Return whether the response has an error for the whole request."""
+    """Return whether the response contains an error for the whole request."""
     return getattr(outcome, "error_code", NONE) != NONE
 
 
 def pieces_of(message: M, path: tuple[str, ...], most_entries: int) -> Iterator[M]:
-    """Yield copies of the message with at most `most_entries` entries each.
+    """Yield copies of the message that contain at most `most_entries` entries each.
 
-    An entry with a long list of its own is split across several copies.
+    An entry that itself contains a long list is split across several copies.
     """
     name, rest = path[0], path[1:]
     entries: list[Any] | None = getattr(message, name)
@@ -108,7 +112,7 @@ def pieces_of(message: M, path: tuple[str, ...], most_entries: int) -> Iterator[
         if size + own > most_entries and piece:
             yield _with(message, name, piece)
             piece, size = [], 0
-        # The message fits, or cannot be split further.
+        # Either the message fits, or it cannot be split further.
         if own <= most_entries or not rest:
             piece.append(entry)
             size += own
@@ -126,7 +130,9 @@ def _with(message: M, name: str, entries: list[Any] | None) -> M:
 
 
 def _size(message: Message, path: tuple[str, ...], enough: int) -> int:
-    """Return the total number of entries in these lists, or any number above `enough`."""
+    """Return the total number of entries in these lists. If it is above `enough`, any number above
+    `enough` may be returned.
+    """
     entries = getattr(message, path[0])
     if entries is None:
         return 0
@@ -140,7 +146,7 @@ def _size(message: Message, path: tuple[str, ...], enough: int) -> int:
 
 
 def _join(whole: Message, more: Message, path: tuple[str, ...]) -> None:
-    """Append another response's entries; merge the results for an entry that was split."""
+    """Append the entries of another response. If an entry was split, merge its results."""
     had, added = getattr(whole, path[0]), getattr(more, path[0])
     if not added:
         return
@@ -151,5 +157,5 @@ def _join(whole: Message, more: Message, path: tuple[str, ...]) -> None:
 
 
 def _key(entry: Message) -> object:
-    """Return a response entry's first field, which identifies it."""
+    """Return the first field of an entry in the response, which identifies the entry."""
     return getattr(entry, entry.fields[0].name)

@@ -53,7 +53,7 @@ _RETRY_S = 1.0
 
 
 def _ignore(broker_epoch: int) -> None:
-    """Do nothing, as the default callback."""
+    """Do nothing; this is the default callback."""
 
 
 class ControllerRunner:

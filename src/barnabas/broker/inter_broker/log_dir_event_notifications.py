@@ -40,7 +40,7 @@ async def announce(store: MetadataStore, broker_id: int) -> None:
 async def take(store: MetadataStore, epoch_version: int) -> list[int]:
     """Return all brokers that have announced a failure, and remove their nodes.
 
-    `epoch_version` prevents a deposed controller from removing nodes.
+    `epoch_version` prevents a controller that has been deposed from removing nodes.
     """
     broker_ids: dict[int, None] = {}
     for name in await children(store, PATH):
@@ -52,17 +52,18 @@ async def take(store: MetadataStore, epoch_version: int) -> list[int]:
             broker_ids[int(json.loads(node.data or b"")["broker"])] = None
         except (ValueError, KeyError, TypeError) as error:
             _log.error("ignoring malformed %s (%r): %r", path, error, node.data)
-        # Remove even an invalid node; otherwise it would be read again in each round.
+        # Remove the node even if it is invalid, because otherwise it would be read again in every
+        # round.
         with suppress(NoNode):
             await store.commit([Check(CONTROLLER_EPOCH, epoch_version), Delete(path)])
     return list(broker_ids)
 
 
 def everything_hosted(image: ClusterImage, broker_id: int, but_not: Container[str] = ()) -> Send:
-    """Return every partition that has a replica on a broker, in its current state.
+    """Return all partitions that have a replica on a broker, with their current state.
 
-    `but_not` contains topics that are being deleted; without it, a broker would recreate replicas
-    that it has deleted.
+    `but_not` contains the topics that are being deleted. If they were included, the broker would
+    create the replicas that it has just deleted again.
     """
     states = tuple(
         PartitionState(

@@ -1,8 +1,9 @@
-"""Sends requests to other brokers over one persistent connection each, reopened when it is lost.
+"""Sends requests to other brokers over a persistent connection to each, which is reopened if it is
+lost.
 
-These links are for occasional requests in no particular order: markers, verification, ISR changes.
-Several requests can be in flight on a connection. Once a broker re-registers, its old connection is
-no longer used.
+These links are used for occasional requests whose order does not matter: markers, verification and
+ISR changes. A connection can have several requests in flight. When a broker has registered again,
+the connection to its earlier registration is no longer used.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class PeerLinks:
-    """Connections to other brokers for one purpose."""
+    """The connections to other brokers that are used for one purpose."""
 
     __slots__ = ("_links", "_peers", "_purpose", "_view")
 
@@ -36,15 +37,17 @@ class PeerLinks:
     async def ask(
         self, broker_id: int, api: Api, request: Message, timeout_ms: int, at_most: int
     ) -> Message:
-        """Send a request in the highest common version up to `at_most`, and return the response.
+        """Send a request in the highest version that both sides support, up to `at_most`, and
+        return the response.
 
-        Raises ConnectionLost or NoAnswer (the outcome is then unknown), or UnsupportedVersion.
+        Raises UnsupportedVersion, or ConnectionLost or NoAnswer, in which case the outcome is
+        unknown.
         """
         broker = self._view.image.brokers.get(broker_id)
         if broker is None:
             raise ConnectionLost(f"broker {broker_id} is not registered")
         link = self._links.get(broker_id)
-        # A new registration means a new process, perhaps at another address.
+        # A new registration indicates a new process, which may have a different address.
         if link is None or link.broker.epoch != broker.epoch:
             if link is not None:
                 link.close()
@@ -54,10 +57,10 @@ class PeerLinks:
         return await channel.send(api, request, version, timeout_ms=timeout_ms)
 
     def drop_old(self) -> None:
-        """Drop the links to brokers that have failed or registered again.
+        """Drop the links to brokers that have failed or have registered again.
 
-        Their requests fail with ConnectionLost immediately, because a machine that lost power does
-        not close its connections.
+        Requests on these links fail with ConnectionLost immediately. A machine that has lost power
+        does not close its connections, so the requests would otherwise have to time out.
         """
         brokers = self._view.image.brokers
         for broker_id, link in list(self._links.items()):
@@ -67,14 +70,14 @@ class PeerLinks:
                 link.close()
 
     def close(self) -> None:
-        """Fail every request in progress with ConnectionLost."""
+        """Fail all requests in progress with ConnectionLost."""
         for link in self._links.values():
             link.close()
         self._links.clear()
 
 
 class _Link:
-    """The connection to one registration of a broker."""
+    """The connection to a single registration of a broker."""
 
     __slots__ = ("_channel", "_opening", "broker")
 
@@ -87,19 +90,20 @@ class _Link:
         if self._channel is not None and self._channel.is_open:
             return self._channel
         opening = self._opening
-        # All requests that wait for the connection share one attempt.
+        # All requests that are waiting for the connection share one attempt to open it.
         if opening is None:
             connecting = peers.connect(self.broker, purpose, timeout_ms)
             opening = self._opening = asyncio.get_running_loop().create_task(connecting)
             opening.add_done_callback(self._on_opened)
         try:
-            # Cancelling one request must not affect the others.
+            # If one of the requests is cancelled, the others must not be affected.
             return await shielded(opening)
         except asyncio.CancelledError:
             asker = asyncio.current_task()
             if not opening.cancelled() or (asker is not None and asker.cancelling()):
                 raise
-            # The attempt was cancelled, which must not cancel the tasks waiting for it.
+            # The attempt to connect was cancelled. That must not cancel the tasks that are waiting
+            # for it.
             raise ConnectionLost(f"broker {self.broker.broker_id} has re-registered") from None
 
     def _on_opened(self, opening: asyncio.Task[Channel]) -> None:

@@ -1,9 +1,10 @@
-"""Connects to the other brokers in the cluster.
+"""Opens connections to the other brokers in the cluster.
 
-A peer is reached through its inter-broker listener: the one in `inter.broker.listener.name`, or
-else the one named after the protocol in `security.inter.broker.protocol`. Controllers use the
-listener in `control.plane.listener.name`, if set. Each caller uses its own persistent connection:
-responses arrive in order, and a long poll must not delay other requests.
+A peer is reached through its inter-broker listener. This is the listener named in
+`inter.broker.listener.name` or, if that is not set, the listener named after the protocol in
+`security.inter.broker.protocol`. Controllers use the listener in `control.plane.listener.name` if
+it is set. Every caller has a persistent connection of its own, because responses arrive in order
+and a long poll must not delay other requests.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 
 
 CONTROLLER = "controller"
-"""The purpose of a controller's connections."""
+"""The purpose for which a controller opens connections."""
 
 
 class Peers:
-    """Opens connections, which the caller closes."""
+    """Opens connections. The caller must close them."""
 
     __slots__ = ("_clock", "_config", "_random")
 
@@ -48,12 +49,13 @@ class Peers:
         timeout_ms: int,
         memory: MemoryPool | None = None,
     ) -> Channel:
-        """Return a connection; `timeout_ms` is how long a response may take.
+        """Open a connection and return it. `timeout_ms` is the longest time that a response may
+        take.
 
-        `purpose` becomes part of the client id, for the peer's logs; `memory`, if given, provides
-        the receive buffers. Raises ConnectionLost or NoAnswer.
+        `purpose` becomes part of the client id, which the peer logs. If `memory` is given, it
+        provides the receive buffers. Raises ConnectionLost or NoAnswer.
         """
-        # Imported here, so that a standalone broker does not load them.
+        # Imported here so that a standalone broker never loads them.
         from barnabas.client.channel import BrokerAddress, Channel, Seams, dial_tcp
         from barnabas.client.config import ClientConfig
 
@@ -75,14 +77,14 @@ class Peers:
         return control or inter_broker_listener(config)[0]
 
     def _security(self, listener: str) -> SecurityConfig:
-        """Return the security options for connecting to this listener on another broker."""
+        """Return the security options for a connection to this listener on another broker."""
         config = self._config.value
         from barnabas.client.security.config import SecurityConfig
 
         protocol = security_protocols(config)[listener]
         if protocol is SecurityProtocol.PLAINTEXT:
             return SecurityConfig()
-        # Imported here, so that brokers without SASL or TLS between them do not load it.
+        # Imported here so that brokers which use neither SASL nor TLS between them never load it.
         from barnabas.broker.security.own_login import own_login
 
         return own_login(config, listener, protocol)

@@ -1,9 +1,9 @@
-"""Converts UpdateMetadata values to messages and back.
+"""Converts UpdateMetadata values to messages, and messages to values.
 
-Topics in the value are complete, but the message may contain only some of their partitions. The
-rest come from the receiver's image, and a newer partition state is never replaced by an older one.
-The message lacks the cluster id and reassignments, which are kept from the image, and the epochs of
-other brokers, which are -1 (unknown).
+In a value, topics are complete, whereas a message may contain only some of their partitions. The
+others are taken from the receiver's image, in which the state of a partition is never replaced by
+an older state. The message does not contain the cluster id and the reassignments, which are
+preserved from the image, nor the epochs of other brokers, which are set to -1 (unknown).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HAS_ENDPOINTS: Final = 1
 _HAS_TOPIC_IDS: Final = 7
 
 _BEING_DELETED: Final = -2
-"""The leader of every partition of a topic being deleted (Kafka's LeaderDuringDelete)."""
+"""The leader of all partitions of a topic that is being deleted (LeaderDuringDelete in Kafka)."""
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")  # by protocol code
 
@@ -45,11 +45,11 @@ Configs = Mapping[str, Mapping[str, str]]
 def update_metadata_request(
     value: UpdateMetadata, broker_epoch: int, topics: Mapping[str, TopicImage]
 ) -> tuple[UpdateMetadataRequest, int]:
-    """Build an UpdateMetadata; `broker_epoch` is the receiver's, and `topics` includes removed
-    topics.
+    """Build an UpdateMetadata. `broker_epoch` is the epoch of the receiver. `topics` also contains
+    the topics that were removed.
 
-    For a removed topic missing from the controller's image, one partition is sent, which is enough
-    for Barnabas.
+    If a removed topic is no longer in the controller's image, only one of its partitions is sent,
+    which is enough for Barnabas.
     """
     live = {broker.broker_id for broker in value.brokers}
     states = [_removal(name, topics.get(name)) for name in value.removed_topics]
@@ -123,18 +123,18 @@ def _broker(broker: BrokerImage) -> UpdateMetadataBroker:
 
 
 def update_metadata_topics(message: UpdateMetadataRequest) -> dict[str, bytes]:
-    """Return the topics whose configs the value needs, with their ids."""
+    """Return the topics whose configs are needed to build the value, with their ids."""
     return {each.topic_name: each.topic_id for each in message.topic_states if not _is_going(each)}
 
 
 def update_metadata_value(
     message: UpdateMetadataRequest, version: int, image: ClusterImage, configs: Configs
 ) -> UpdateMetadata:
-    """Return the request as a value; `image` is the receiver's current image.
+    """Return the request as a value. `image` is the current image of the receiver.
 
-    The configs in the image are kept, because they may have changed since `configs` were read.
-    Raises UnsupportedVersion for topics in a version without topic ids (below IBP 2.8), and
-    InvalidRequest for an unknown security protocol.
+    The configs in the image are preserved, because they may have changed since `configs` were read.
+    Raises InvalidRequest for an unknown security protocol, and UnsupportedVersion if there are
+    topics in a version without topic ids (below IBP 2.8).
     """
     assert image.cluster_id is not None, "a broker knows its cluster before the cluster knows it"
     if message.ungrouped_partition_states or (message.topic_states and version < _HAS_TOPIC_IDS):
@@ -143,7 +143,7 @@ def update_metadata_value(
     topics = {}
     removed = []
     for topic in message.topic_states:
-        # LeaderDuringDelete: forget the topic before its replicas are deleted.
+        # LeaderDuringDelete: the topic must be forgotten before its replicas are deleted.
         if _is_going(topic):
             removed.append(topic.topic_name)
         else:
@@ -159,7 +159,7 @@ def update_metadata_value(
 
 
 def _is_going(topic: UpdateMetadataTopicState) -> bool:
-    """Return whether the topic is being deleted; one partition is enough to tell."""
+    """Return whether the topic is being deleted, which any of its partitions shows."""
     return any(each.leader == _BEING_DELETED for each in topic.partition_states)
 
 
@@ -169,7 +169,7 @@ def _topic(
     name = topic.topic_name
     known = image.topics.get(name)
     partitions: dict[int, PartitionImage] = {}
-    # Another id means another topic, so keep nothing of the old one.
+    # If the id differs, this is a different topic, so nothing of the old one may be preserved.
     if known is not None and known.topic_id == topic.topic_id:
         partitions.update(known.partitions)
         config = known.config
@@ -177,7 +177,7 @@ def _topic(
         config = configs[name]
     for each in topic.partition_states:
         before = partitions.get(each.partition_index)
-        # The image may already contain a newer state.
+        # The state in the image may already be newer.
         if before is None or before.partition_epoch <= each.zk_version:
             partitions[each.partition_index] = _partition(each, before, live)
     return TopicImage(name, topic.topic_id, MappingProxyType(partitions), config)
@@ -196,7 +196,7 @@ def _partition(
         state.controller_epoch,
         tuple(replica for replica in state.offline_replicas if replica in live),
     )
-    # The message lacks reassignments; with the same replicas, the reassignment is unchanged.
+    # The message contains no reassignments. If the replicas are the same, so is the reassignment.
     if before is not None and before.replicas == replicas:
         partition = partition._replace(adding=before.adding, removing=before.removing)
     return partition

@@ -1,8 +1,8 @@
-"""Measures the broker's process: memory, CPU, descriptors, event loop lag and GC pauses.
+"""Measures the broker process: its memory, CPU time, descriptors, event loop lag and GC pauses.
 
-The `process_*` names are those of every Prometheus client; Kafka's names describe a JVM. They are
-measured only if the broker serves metrics, because the lag requires a timer and the pauses require
-two calls per collection.
+Every Prometheus client uses these `process_*` names, whereas Kafka's names describe a JVM. Nothing
+is measured unless the broker serves metrics, because measuring the lag requires a timer and
+measuring the pauses requires two calls per collection.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LAG_EVERY_S = 0.25
 
 
 class ProcessMetrics:
-    """Collects process metrics between `start` and `stop`, on the broker's event loop."""
+    """Collects process metrics on the broker's event loop, between calls of `start` and `stop`."""
 
     def __init__(self, metrics: Registry) -> None:
         self._lag = Durations()
@@ -63,7 +63,7 @@ class ProcessMetrics:
         self._timer = loop.call_later(_LAG_EVERY_S, self._look)
 
     def _look(self) -> None:
-        """Measure how late the loop runs the timer."""
+        """Measure how much too late the event loop calls the timer."""
         self._lag.add(max(0, spent_ns() - self._due_ns))
         self._wait()
 
@@ -104,7 +104,7 @@ def _summary(durations: Durations, labels: tuple[tuple[str, str], ...] = ()) -> 
 
 
 def _process_families() -> Iterator[Family]:
-    """Yield the metrics available on this system: macOS lacks /proc."""
+    """Yield those metrics that this system provides. For example, macOS has no /proc."""
     spent = os.times()
     yield counter(
         "process_cpu_seconds_total",
@@ -135,7 +135,7 @@ def _process_families() -> Iterator[Family]:
 
 
 def _began_at_s() -> float:
-    # The command name is in parentheses and may contain any character.
+    # The name of the command is enclosed in parentheses and may contain any character.
     fields = (_PROC / "self/stat").read_text().rpartition(")")[2].split()
     ticks = int(fields[19]) / os.sysconf("SC_CLK_TCK")
     boot = next(

@@ -1,10 +1,11 @@
-"""Implements client quotas: limits, measured usage and throttle times of clients (SE-5).
+"""Implements client quotas, with the limits, measured usage and throttle times of clients (SE-5).
 
     limits by entity --(user, client id)--> ClientLimits --> a meter per limit and sharing entity
 
-Without quotas, nothing is measured, and a request costs one check of `is_active`. With quotas, only
-clients subject to one are measured. A meter is kept for an hour after its last use. Beyond a
-maximum number, the oldest are dropped, so that invented client ids cannot exhaust memory.
+If there are no quotas, nothing is measured, and each request costs only a check of `is_active`. If
+there are quotas, only those clients are measured to which a quota applies. A meter is kept until it
+has not been used for an hour. If there are too many meters, the oldest are dropped, so that a
+client cannot exhaust the memory by inventing client ids.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ _PERCENT_PER_NS = 100 / 1e9
 
 
 class Limits:
-    """The limits of one kind, by entity. The most specific applies, users before client ids."""
+    """The limits of one kind by entity. The most specific limit applies, and users take precedence
+    over client ids.
+    """
 
     __slots__ = ("_limits",)
 
@@ -45,18 +48,19 @@ class Limits:
         return entity in self._limits
 
     def set(self, entity: Entity, limit: float | None) -> None:
-        """Set a limit; None removes it."""
+        """Set the limit of an entity, or remove it if None."""
         if limit is None:
             self._limits.pop(entity, None)
         else:
             self._limits[entity] = limit
 
     def of(self, user: str, client_id: str) -> tuple[Entity, float] | None:
-        """Return the limit that applies to a client and the entity whose clients share it, or None.
+        """Return the limit that applies to a client, with the entity whose clients share it, or
+        None if there is no limit.
 
-        All clients of a user share a limit for that user or for all users. All connections of a
-        user with one client id share a limit for both. All connections with the same client id
-        share a limit for client ids.
+        If the limit is set for a user or for all users, all clients of a user share it. If it is
+        set for both a user and a client id, all connections of the user with that client id share
+        it. If it is set for client ids only, all connections with the same client id share it.
         """
         for place, sharing in _places(user, client_id):
             limit = self._limits.get(place)
@@ -66,11 +70,11 @@ class Limits:
 
 
 def _places(user: str, client_id: str) -> Iterator[tuple[Entity, Entity]]:
-    """Yield the entities whose limit could apply, most specific first, and the entity that shares
-    it.
+    """Yield the entities whose limits could apply, the most specific first, each with the entity
+    whose clients share the limit.
     """
-    # Kafka's order: user and id, user and any id, user; then the same for any user; ids alone
-    # come last.
+    # This is Kafka's order: user and id, user and any id, user; then the same three for any user;
+    # and finally ids alone.
     for name in (user, DEFAULT):
         if client_id:
             yield Entity(name, client_id), Entity(user, client_id)
@@ -82,7 +86,7 @@ def _places(user: str, client_id: str) -> Iterator[tuple[Entity, Entity]]:
 
 
 class RateMeter:
-    """Measures the usage of clients that share a limit."""
+    """Measures the usage of all clients that share a limit."""
 
     __slots__ = (
         "_most_ms",
@@ -97,7 +101,7 @@ class RateMeter:
     def __init__(
         self, windows: Windows, on_throttled: OnThrottled, most_ms: int | None = None
     ) -> None:
-        """`most_ms` is the longest throttle time; None means no maximum."""
+        """`most_ms` is the longest throttle time, or None if there is no maximum."""
         self._rate = Rate(windows)
         self._on_throttled = on_throttled
         self._windows = windows
@@ -108,11 +112,11 @@ class RateMeter:
 
     @property
     def most_at_once(self) -> int:
-        """Return how much an idle client can use without being throttled."""
+        """Return how much a client that has been idle can use without being throttled."""
         return int(min(max(0.0, self.limit) * self._windows.sure_s, 2**31 - 1))
 
     def record(self, value: float, now_ms: int) -> int:
-        """Count a value, and return the throttle time in ms."""
+        """Count a value, and return the throttle time in milliseconds."""
         self.count(value, now_ms)
         throttle_ms = self.throttle_ms(now_ms)
         if throttle_ms:
@@ -121,12 +125,12 @@ class RateMeter:
         return throttle_ms
 
     def count(self, value: float, now_ms: int) -> None:
-        """Count a value; a negative value takes back an earlier count."""
+        """Count a value. A negative value undoes an earlier count."""
         self.last_used_ms = now_ms
         self._rate.record(value, now_ms)
 
     def throttle_ms(self, now_ms: int) -> int:
-        """Return how long the clients must stay idle."""
+        """Return how long the clients must remain idle."""
         throttle_ms = self._rate.throttle_ms(self.limit, now_ms)
         return throttle_ms if self._most_ms is None else min(throttle_ms, self._most_ms)
 
@@ -134,7 +138,9 @@ class RateMeter:
         return self._rate.per_second(now_ms)
 
     def record_ns(self, spent_ns: int, now_ms: int) -> int:
-        """Count time used; the limit is a percentage. Return the throttle time in ms."""
+        """Count the time used, for which the limit is a percentage. Return the throttle time in
+        milliseconds.
+        """
         return self.record(spent_ns * _PERCENT_PER_NS, now_ms)
 
     def count_ns(self, spent_ns: int, now_ms: int) -> None:
@@ -142,7 +148,7 @@ class RateMeter:
 
 
 class MutationMeter:
-    """Measures the partitions created or deleted by clients that share a limit."""
+    """Measures the partitions that are created or deleted by all clients that share a limit."""
 
     __slots__ = ("_bucket", "_on_throttled", "_rate", "last_used_ms", "limit", "throttle_times")
 
@@ -160,28 +166,33 @@ class MutationMeter:
         self._rate.record(count, now_ms)
 
     def tokens(self, now_ms: int) -> float:
-        """Return how many partitions may be created or deleted now; negative if overdrawn."""
+        """Return how many partitions may be created or deleted now. The number is negative if the
+        bucket is overdrawn.
+        """
         return self._bucket.tokens(self.limit, now_ms)
 
     def per_second(self, now_ms: int) -> float:
         return self._rate.per_second(now_ms)
 
     def throttle_ms(self, now_ms: int) -> int:
-        """Return the time until partitions may be created or deleted again."""
+        """Return how long to wait until partitions may be created or deleted again."""
         return self._bucket.throttle_ms(self.limit, now_ms)
 
     def record_throttle(self, throttle_ms: int, now_ms: int) -> None:
-        """Record that a client has to wait this long."""
+        """Record that a client must wait for this long."""
         self.throttle_times.record(throttle_ms, now_ms)
         self._on_throttled(self, throttle_ms)
 
 
 OnThrottled = Callable[["RateMeter | MutationMeter", int], None]
-"""Called for each throttled request with its meter and the throttle time in ms."""
+"""Called for every request that is throttled, with its meter and the throttle time in milliseconds.
+"""
 
 
 class ClientLimits:
-    """A client's meters; None for each kind of quota that it lacks."""
+    """The meters of a client. The meter is None for a kind of quota that does not apply to the
+    client.
+    """
 
     __slots__ = ("fetch", "mutation", "produce", "request")
 
@@ -199,23 +210,23 @@ class ClientLimits:
 
 
 class Throttles(Protocol):
-    """Tracks which clients are throttled (`throttle_events`)."""
+    """Tracks which clients are being throttled (see `throttle_events`)."""
 
     def add(
         self, kind: str, entity: Entity, meter: RateMeter | MutationMeter, throttle_ms: int
     ) -> None:
-        """Count a throttled request."""
+        """Count a request that was throttled."""
         ...
 
     def on_limits_changed(self, limit_of: Callable[[str, Entity], float | None]) -> None:
-        """Compare the limits of the throttled entities with those that apply now."""
+        """Compare the limits of the entities being throttled with the limits that apply now."""
         ...
 
     def close(self) -> None: ...
 
 
 class ClientQuotas:
-    """The limits of users and client ids, and the meters of clients with limits."""
+    """The limits of users and client ids, and the meters of all clients that have a limit."""
 
     __slots__ = (
         "_clock",
@@ -237,7 +248,7 @@ class ClientQuotas:
         clock: Clock,
         make_throttles: Callable[[Windows], Throttles],
     ) -> None:
-        """`make_throttles` is called for the first client with a quota."""
+        """`make_throttles` is called when a client with a quota first appears."""
         self._clock = clock
         self._make_throttles = make_throttles
         self._throttles: Throttles | None = None
@@ -257,15 +268,15 @@ class ClientQuotas:
         """Whether any client has a quota."""
 
     def add_listener(self, callback: Callable[[], None]) -> None:
-        """Register a callback for changes to the limits."""
+        """Register a callback to be called when limits change."""
         self._listeners.append(callback)
 
     def set(self, entity: Entity, limits: Mapping[str, float]) -> None:
-        """Replace the limits of an entity, by kind."""
+        """Replace all limits of an entity, which are given by kind."""
         for kind, table in self._limits.items():
             table.set(entity, limits.get(kind))
         self.is_active = any(self._limits.values())
-        # Any client may now have another limit or share one with other clients.
+        # Any client may now have a different limit, or share its limit with other clients.
         self._known.clear()
         if not self.is_active:
             self._meters.clear()
@@ -279,33 +290,34 @@ class ClientQuotas:
         return None if found is None or found[0] != sharing else found[1]
 
     def has(self, entity: Entity) -> bool:
-        """Return whether an entity has a limit of its own."""
+        """Return whether a limit is set for this entity itself."""
         return any(entity in table for table in self._limits.values())
 
     def close(self) -> None:
-        """Stop tracking which clients are throttled."""
+        """Stop tracking which clients are being throttled."""
         if self._throttles is not None:
             self._throttles.close()
 
     def meters(self) -> Iterator[tuple[str, Entity, RateMeter | MutationMeter]]:
-        """Yield all meters, each with its kind of limit and the entity whose clients share it."""
+        """Yield all meters, each with the kind of its limit and the entity whose clients share it.
+        """
         return ((kind, sharing, meter) for (kind, sharing), meter in self._meters.items())
 
     def of(self, user: str, client_id: str | None) -> ClientLimits | None:
-        """Return a client's meters, or None if it has no quota.
+        """Return the meters of a client, or None if no quota applies to it.
 
-        Use them immediately: the next request may replace them.
+        Use the meters immediately, because the next request may replace them.
         """
         key = user, client_id
         now_ms = self._clock.monotonic_ms()
-        # Clean up occasionally as part of a request; a separate task would be wasteful without
-        # quotas.
+        # Clean up occasionally while handling a request, because a separate task would be wasteful
+        # if there are no quotas.
         if now_ms >= self._sweep_at_ms:
             self._forget_inactive(now_ms)
         try:
             return self._known[key]
         except KeyError:
-            # Clients can invent any number of client ids, and each uses memory.
+            # Clients can invent any number of client ids, each of which uses memory.
             if len(self._known) >= _MOST_CLIENTS:
                 del self._known[next(iter(self._known))]
             found = self._known[key] = self._look_up(
@@ -315,7 +327,7 @@ class ClientQuotas:
 
     def _look_up(self, user: str, client_id: str) -> ClientLimits | None:
         found = [self._meter(kind, user, client_id) for kind in KINDS]
-        # Cache the fact that a client has no quota, to avoid a lookup with each request.
+        # Also cache that a client has no quota, so that it need not be looked up for every request.
         if not any(found):
             return None
         produce, fetch, request, mutation = found
@@ -332,14 +344,14 @@ class ClientQuotas:
         sharing, limit = found
         key = kind, sharing
         meter = self._meters.get(key)
-        # Clients that share the limit share the meter: all clients of a user, or all with the same
-        # id.
+        # Clients that share a limit also share its meter. They are all clients of a user, or all
+        # clients with the same id.
         if meter is None:
             if len(self._meters) >= _MOST_CLIENTS:
                 del self._meters[next(iter(self._meters))]
             meter = self._meters[key] = self._new_meter(kind, sharing)
             meter.last_used_ms = self._clock.monotonic_ms()
-        # The limit may have changed; keep the measured values.
+        # The limit may have changed, but the measured values are kept.
         meter.limit = limit
         return meter
 
@@ -349,7 +361,7 @@ class ClientQuotas:
         on_throttled = partial(self._throttles.add, kind, sharing)
         if kind == MUTATION:
             return MutationMeter(self._mutation_windows, on_throttled)
-        # Kafka throttles for at most one window where time is limited (KIP-124).
+        # Where time is limited, Kafka throttles for no longer than one window (KIP-124).
         most_ms = self._windows.length_ms if kind == REQUEST else None
         return RateMeter(self._windows, on_throttled, most_ms)
 

@@ -1,16 +1,18 @@
-"""Counts a request from a client with a quota, from its arrival to its response.
+"""Counts a request from a client that has a quota, from the arrival of the request until its
+response.
 
     arrival --> bytes of Produce are counted, and its connection is muted if there are too many
             --> stage one and each later step: their time is counted
             --> the response gets the longest throttle time, and the connection is muted for as long
 
-The response is never delayed: a client that respects the throttle time waits before its next
-request, and the next request of any other client is not read until then (KIP-219). Only event loop
-time is counted: stage one, the steps of coroutines, and the encoding of an immediate response. Work
-in threads (decoding and encoding long messages, reading the disk) is not counted.
+A response is never delayed. A client that respects the throttle time waits before it sends its next
+request, and if it does not, its next request is not read until the time has passed (KIP-219). Only
+time on the event loop is counted: stage one, the steps of coroutines, and the encoding of an
+immediate response. Work done in threads (decoding and encoding long messages, reading from the
+disk) is not counted.
 
-Requests between brokers are exempt, as in Kafka: requests that need CLUSTER_ACTION, and followers'
-fetches.
+As in Kafka, requests between brokers are exempt. They include all requests that need
+CLUSTER_ACTION, and the fetches of followers.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ Settled = Message | Staged | Later | None
 
 
 def is_exempt(context: Context, request: Any) -> bool:
-    """Return whether no quota applies to a request."""
+    """Return whether the request is exempt from all quotas."""
     api = context.api
     if api is FETCH:
         if context.version >= _REPLICA_STATE:
@@ -44,13 +46,14 @@ def is_exempt(context: Context, request: Any) -> bool:
         return bool(request.replica_id >= 0)
     if api.stem in _LOGIN:
         return True
-    # Requests between brokers are exempt, because throttling them would delay replication.
+    # Requests between brokers are exempt, because replication would be delayed if they were
+    # throttled.
     needs = REQUIRED[api.stem]
     return needs is not None and needs.operation is Operation.CLUSTER_ACTION
 
 
 class CountedRequest:
-    """Counts a request's usage, and computes how long its client has to wait."""
+    """Counts the usage of a request, and computes how long its client must wait."""
 
     __slots__ = (
         "_answered_ns",
@@ -69,7 +72,7 @@ class CountedRequest:
         clock_ms: Callable[[], int],
         mute: Callable[[int], None],
     ) -> None:
-        """`mute` stops reading from the connection for a number of milliseconds."""
+        """`mute` stops reading from the connection for the given number of milliseconds."""
         self._limits = limits
         self._size_bytes = size_bytes
         self._clock_ms = clock_ms
@@ -79,16 +82,18 @@ class CountedRequest:
         self._throttle_ms = 0
 
     def begin(self, context: Context, request: Any, stage_one: Callable[[], Outcome]) -> Outcome:
-        """Run stage one of a request, counting it and all later steps."""
+        """Run the first stage of a request. Both that stage and all later steps are counted."""
         if is_exempt(context, request):
             return stage_one()
         if context.api is PRODUCE and self._limits.produce is not None:
-            # Mute on arrival, so that later requests of the client are not read too early.
+            # Mute the connection when the request arrives, so that later requests of the client are
+            # not read too early.
             self._throttle(self._limits.produce.record(self._size_bytes, self._clock_ms()))
         began_ns = spent_ns()
         outcome = stage_one()
         self.spend_since(began_ns)
-        # A Hold delays the connection's next request, but its steps are counted like any other.
+        # A Hold delays the next request on the connection, but its steps are counted like all
+        # others.
         if isinstance(outcome, Hold):
             return Hold(CountedLater(self, outcome.until))
         return cast(Outcome, self.settle(outcome))
@@ -97,7 +102,7 @@ class CountedRequest:
         self._spent_ns += spent_ns() - began_ns
 
     def settle(self, outcome: Settled) -> Settled:
-        """Complete the response if the step returned one; otherwise continue counting."""
+        """Complete the response if the step has returned one. Otherwise, continue counting."""
         if isinstance(outcome, Message):
             self._complete(outcome)
             return outcome
@@ -109,11 +114,11 @@ class CountedRequest:
         return CountedLater(self, cast(LaterOutcome, outcome))
 
     def _complete(self, answer: Any) -> None:
-        # The longest throttle time applies, because they run concurrently (KIP-219).
+        # The longest of the throttle times applies, because they run concurrently (KIP-219).
         own_ms = getattr(answer, "throttle_time_ms", 0)  # which a handler may have set
         throttle_ms = max(own_ms, self._throttle_ms, self._count_time())
         if throttle_ms:
-            # Old versions lack this field; their clients are muted anyway.
+            # Old versions do not have this field, but their clients are muted anyway.
             if own_ms < throttle_ms and hasattr(answer, "throttle_time_ms"):
                 answer.throttle_time_ms = throttle_ms
             self._throttle(throttle_ms)
@@ -126,7 +131,7 @@ class CountedRequest:
         return self._limits.request.record_ns(time_ns, self._clock_ms())
 
     def end(self) -> None:
-        """Count the encoding of an immediate response."""
+        """Count the time for encoding an immediate response."""
         if self._answered_ns and self._limits.request is not None:
             self._limits.request.count_ns(spent_ns() - self._answered_ns, self._clock_ms())
 
@@ -137,7 +142,7 @@ class CountedRequest:
 
 
 class CountedStaged(Staged):
-    """A staged request whose response is counted."""
+    """A staged request whose response will be counted."""
 
     __slots__ = ("_request", "_staged")
 
@@ -153,7 +158,7 @@ class CountedStaged(Staged):
 
 
 class CountedLater(Coroutine[Any, Any, Any]):
-    """A coroutine whose steps and result are counted."""
+    """A coroutine whose steps are counted, as is its result."""
 
     __slots__ = ("_later", "_request")
 

@@ -1,12 +1,12 @@
-"""Defines the entities for which quotas are set, and their names in the metadata tree.
+"""Defines the entities for which quotas can be set, and their names in the metadata tree.
 
     users/<user>/clients/<client-id>     a user's client
     users/<user>                         a user
     clients/<client-id>                  a client id of any user
     ips/<address>                        an address
 
-As in Kafka, names are URL-encoded. `<default>`, which cannot equal an encoded name, stands for all
-users, client ids or addresses without their own entry.
+As in Kafka, names are URL-encoded. `<default>`, which no encoded name can equal, stands for all
+users, client ids or addresses that have no entry of their own.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ KINDS = (USERS, CLIENTS, IPS)
 
 
 class Entity(NamedTuple):
-    """A user, a client id or both, by their encoded names; a missing part is ""."""
+    """A user, a client id or both, identified by their encoded names. A part that is not given is
+    "".
+    """
 
     user: str = ""
     client_id: str = ""
 
     @property
     def path(self) -> str:
-        """Return the entity's path below `/config`."""
+        """Return the path of the entity, relative to `/config`."""
         if not self.user:
             return f"{CLIENTS}/{self.client_id}"
         if not self.client_id:
@@ -37,7 +39,9 @@ class Entity(NamedTuple):
 
 
 def entity_of(path: str) -> Entity | None:
-    """Return the entity for a path below `/config`; None unless it is a user or client id."""
+    """Return the entity with this path relative to `/config`, or None if it is neither a user nor a
+    client id.
+    """
     match path.split("/"):
         case ["users", user] if user:
             return Entity(user)
@@ -49,16 +53,17 @@ def entity_of(path: str) -> Entity | None:
 
 
 def encode_name(name: str | None) -> str:
-    """Encode a name as in the tree: all characters except letters, digits and `.-_`.
+    """Encode a name as it is written in the tree: all characters except letters, digits and `.-_`
+    are escaped.
 
-    None stands for the default.
+    None is encoded as the name of the default.
     """
-    # Kafka's Sanitizer is Java's URLEncoder, with %20 for a blank and %2A for an asterisk. Of the
-    # other characters only the tilde differs from `quote`.
+    # Kafka's Sanitizer uses Java's URLEncoder, with %20 for a blank and %2A for an asterisk. Only
+    # the tilde is then treated differently by `quote`.
     return DEFAULT if name is None else quote(name, safe="").replace("~", "%7E")
 
 
 def decode_name(name: str) -> str | None:
-    """Decode an encoded name; return None for the default."""
-    # Java's URLDecoder decodes a plus as a blank.
+    """Decode an encoded name. The result is None for the default."""
+    # Java's URLDecoder decodes a plus sign as a blank.
     return None if name == DEFAULT else unquote_plus(name)

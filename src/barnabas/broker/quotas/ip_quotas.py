@@ -1,7 +1,9 @@
-"""Limits how fast each address may open connections (KIP-612), with limits from the tree.
+"""Limits how fast each address may open connections (KIP-612). The limits are stored in the
+metadata tree.
 
-A connection above its address's rate is accepted and closed after the throttle time without being
-read or counted. This delays the client's next attempt without affecting other clients.
+If an address exceeds its rate, the connection is accepted, and closed after the throttle time
+without being read or counted. This delays the next attempt of that client without affecting other
+clients.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ _INACTIVE_MS = 60 * 60 * 1_000
 
 
 class Excess(NamedTuple):
-    """An address's limit, and its rate including the connection above it."""
+    """The limit of an address, and its rate including the connection that exceeded the limit."""
 
     limit: float
     rate: float
@@ -35,7 +37,7 @@ class _Meter:
 
 
 class IpQuotas:
-    """The connection limits by address, and the measured rates of limited addresses."""
+    """The connection limits by address, and the measured rate of each address that has a limit."""
 
     __slots__ = ("_limits", "_meters", "_sweep_at_ms", "_windows", "is_active")
 
@@ -48,7 +50,9 @@ class IpQuotas:
         """Whether any address has a limit."""
 
     def set(self, address: str, limit: float | None) -> None:
-        """Set the limit of an address, or of DEFAULT for those without one; None removes it."""
+        """Set the limit of an address, or with DEFAULT, of all addresses without one. None removes
+        the limit.
+        """
         if limit is None:
             self._limits.pop(address, None)
         else:
@@ -58,31 +62,32 @@ class IpQuotas:
             self._meters.clear()
 
     def throttle_ms(self, address: str, now_ms: int) -> int:
-        """Count a new connection and return 0, or return the throttle time (ms) if it is too early.
+        """Count a new connection and return 0. If it comes too early, return the throttle time in
+        milliseconds instead.
 
-        A connection above the limit is not counted, and is closed after the throttle time.
+        A connection that exceeds the limit is not counted, and is closed after the throttle time.
         """
         limit = self._limits.get(address, self._limits.get(DEFAULT))
-        # Neither this address nor the default has a limit.
+        # There is no limit for this address and no default.
         if limit is None:
             return 0
         meter = self._meter(address, now_ms)
         meter.rate.record(1, now_ms)
-        # Throttle for one window at most, as in Kafka: each waiting connection takes a descriptor
-        # here.
+        # As in Kafka, throttle for no longer than one window, because every connection that waits
+        # here uses a descriptor.
         throttle_ms = min(meter.rate.throttle_ms(limit, now_ms), self._windows.length_ms)
         if throttle_ms:
             meter.excess = Excess(limit, meter.rate.per_second(now_ms))
-            # If rejected attempts counted, a client that keeps trying would never be served.
+            # If rejected attempts were counted, a client that keeps trying would never be served.
             meter.rate.record(-1, now_ms)
         return throttle_ms
 
     def last_excess(self, address: str) -> Excess:
-        """Return the limit and the rate when this address was last throttled."""
+        """Return the limit and the rate that applied when this address was last throttled."""
         return self._meters[address].excess
 
     def rates(self, now_ms: int) -> Iterator[tuple[str, float]]:
-        """Yield each measured address and its connections per second."""
+        """Yield each address that is measured, with its connections per second."""
         return ((address, meter.rate.per_second(now_ms)) for address, meter in self._meters.items())
 
     def _meter(self, address: str, now_ms: int) -> _Meter:

@@ -1,20 +1,20 @@
-"""Implements Kafka's measures for quotas: a rate, a token bucket and an average. Pure.
+"""Implements the measures that Kafka uses for quotas: a rate, a token bucket and an average. Pure.
 
-A rate is measured over samples of one window each and the time that they cover:
+A rate is computed from several samples, each of them one window long, and the time that they cover:
 
     |  sample  |  sample  |  sample  | current |
     oldest start <------------ covered -------> now      at least (count - 1) windows
 
-A sample begins with the first value after the previous sample ended, and lasts one window. A pause
-therefore leaves a gap between two samples, which counts as measured time. Samples last written
-`count` windows ago are obsolete. A burst is measured over at least `count - 1` windows; otherwise
-the first request after a pause would look like a high rate.
+A sample begins with the first value after the end of the previous sample, and lasts for one window.
+A pause therefore leaves a gap between two samples, and the gap is part of the measured time.
+Samples that were last written `count` windows ago are obsolete. A burst is measured over at least
+`count - 1` windows. Otherwise, the first request after a pause would look like a high rate.
 
-A token bucket measures topic changes (KIP-599). It fills at the limit's rate up to a burst. One
-request of any size may overdraw it; after that, nothing is admitted until the bucket is no longer
-below zero.
+Topic changes are measured by a token bucket (KIP-599). It is filled at the rate of the limit until
+it is full. A single request of any size may overdraw it. After that, nothing is admitted as long as
+the bucket is below zero.
 
-The measures read no clock: the time is an argument of each call, and must not decrease.
+The measures never read a clock. The time is passed to every call, and must not decrease.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from math import floor
 from barnabas.named_tuple import NamedTuple
 
 MAX_THROTTLE_MS = 2**31 - 1
-"""The longest throttle time that a response can contain."""
+"""The longest throttle time that can be expressed in a response."""
 
 
 class Windows(NamedTuple):
-    """The number of samples kept and the length of each."""
+    """The number of samples that are kept, and the length of each sample."""
 
     kept: int = 11
     length_ms: int = 1_000
 
     @property
     def sure_s(self) -> float:
-        """Return the shortest time over which a rate is measured."""
+        """Return the shortest time over which a rate can be measured."""
         return (self.kept - 1) * self.length_ms / 1_000
 
 
@@ -61,20 +61,20 @@ class Rate:
         self._current = 0
 
     def record(self, value: float, now_ms: int) -> None:
-        """Count a value; a negative value takes back an earlier count."""
+        """Count a value. A negative value undoes an earlier count."""
         samples = self._samples
         if not samples:
             samples.append(_Sample(now_ms))
         sample = samples[self._current]
-        # Like Kafka's SampledStat: a sample ends with the first value after its window, not with
-        # the window.
+        # As in Kafka's SampledStat, a sample does not end with its window, but with the first value
+        # after the window.
         if now_ms - sample.start_ms >= self._windows.length_ms:
             sample = self._advance(now_ms)
         sample.value += value
         sample.last_ms = now_ms
 
     def _advance(self, now_ms: int) -> _Sample:
-        # Keep one sample more than the count: the oldest may overlap the measured time.
+        # Keep one sample more than the count, because the oldest may overlap the measured time.
         self._current = (self._current + 1) % (self._windows.kept + 1)
         if self._current == len(self._samples):
             self._samples.append(_Sample(now_ms))
@@ -87,7 +87,7 @@ class Rate:
         return sum([sample.value for sample in self._samples]) * 1_000 / covered_ms
 
     def covered_ms(self, now_ms: int) -> int:
-        """Return the time over which the rate is measured, at least 1."""
+        """Return the time over which the rate is measured, which is at least 1."""
         count, length_ms = self._windows
         if not self._samples:
             return max(1, (count - 1) * length_ms)
@@ -95,31 +95,32 @@ class Rate:
             if now_ms - sample.last_ms >= count * length_ms:
                 sample.reset(now_ms)
         passed_ms = now_ms - min([sample.start_ms for sample in self._samples])
-        # At least `count - 1` windows, as in Kafka's Rate: otherwise a burst after a pause would
-        # look like a high rate over a short time.
+        # Use at least `count - 1` windows, like Kafka's Rate. Otherwise, a burst after a pause
+        # would look like a high rate over a short time.
         full = passed_ms // length_ms
         if full < count - 1:
             passed_ms += (count - 1 - full) * length_ms
         return max(1, passed_ms)
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
-        """Return how long to stay idle until the rate falls to the limit; 0 if it is not above.
+        """Return how long to remain idle until the rate has fallen to the limit, or 0 if it is not
+        above the limit.
 
-        With a limit of 0 any usage is too much, however long the client waits.
+        If the limit is 0, any usage exceeds it, no matter how long the client waits.
         """
         observed = self.per_second(now_ms)
         if observed <= max(0.0, limit):
             return 0
         if limit <= 0:
             return MAX_THROTTLE_MS
-        # From Kafka's QuotaUtils: after this time without values, the rate over both periods equals
-        # the limit.
+        # This is from Kafka's QuotaUtils: after this time without values, the rate over both
+        # periods equals the limit.
         over = (observed - limit) / limit
         return floor(min(over * self.covered_ms(now_ms) + 0.5, MAX_THROTTLE_MS))
 
 
 class TokenBucket:
-    """A token bucket for clients that share a limit; full at first."""
+    """A token bucket for all clients that share a limit. It is full at first."""
 
     __slots__ = ("_at_ms", "_burst_s", "_tokens")
 
@@ -129,7 +130,9 @@ class TokenBucket:
         self._at_ms = 0
 
     def tokens(self, limit: float, now_ms: int) -> float:
-        """Return the number of tokens, filled at this rate per second; negative if overdrawn."""
+        """Return the number of tokens after filling the bucket at this rate per second. The number
+        is negative if the bucket is overdrawn.
+        """
         burst = self._burst_s * limit
         if self._tokens is None:
             self._tokens = burst
@@ -139,11 +142,13 @@ class TokenBucket:
         return self._tokens
 
     def take(self, count: float, limit: float, now_ms: int) -> None:
-        """Take tokens, even if that overdraws the bucket."""
+        """Take tokens out of the bucket, even if this overdraws it."""
         self._tokens = self.tokens(limit, now_ms) - count
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
-        """Return the time until the bucket is no longer overdrawn; 0 if it is not overdrawn."""
+        """Return how long it takes until the bucket is no longer overdrawn, or 0 if it is not
+        overdrawn.
+        """
         missing = -self.tokens(limit, now_ms)
         if missing <= 0:
             return 0
@@ -153,9 +158,10 @@ class TokenBucket:
 
 
 class Average:
-    """The average of the values recorded in the last windows, as Kafka computes throttle times.
+    """The average of the values recorded in the last few windows. Kafka computes throttle times in
+    the same way.
 
-    It costs nothing while no values are recorded.
+    As long as no values are recorded, it costs nothing.
     """
 
     __slots__ = ("_samples", "_windows")
@@ -173,7 +179,7 @@ class Average:
             self._samples.append((now_ms, value, 1))
 
     def value(self, now_ms: int) -> float:
-        """Return the average, or 0 without values."""
+        """Return the average, or 0 if no values have been recorded."""
         self._forget(now_ms)
         count = sum([each[2] for each in self._samples])
         return sum([each[1] for each in self._samples]) / count if count else 0.0

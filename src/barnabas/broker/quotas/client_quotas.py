@@ -265,7 +265,7 @@ class ClientQuotas:
         self._sweep_at_ms = 0
         self._listeners: list[Callable[[], None]] = []
         self.is_active = False
-        """Whether any client has a quota."""
+        """Whether there is a quota for any client."""
 
     def add_listener(self, callback: Callable[[], None]) -> None:
         """Register a callback to be called when limits change."""

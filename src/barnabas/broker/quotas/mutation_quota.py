@@ -1,13 +1,13 @@
-"""Applies the quota for one request that creates or deletes partitions (KIP-599).
+"""Applies the quota to a single request that creates or deletes partitions (KIP-599).
 
     strict       (versions that have THROTTLING_QUOTA_EXCEEDED) a change is rejected while the
                  bucket is overdrawn
     permissive   (older versions) a change is carried out, and the client is throttled afterwards
 
-Topics created because a request needs them are counted permissively, and the client is not
-throttled for them: only its next topic change is.
+Topics that are created only because a request needs them are counted permissively. The client is
+not throttled for them immediately, but when it next changes a topic.
 
-In both modes, one topic of any size may overdraw the bucket.
+In both modes, a single topic of any size may overdraw the bucket.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class MutationQuota:
-    """Counts a request's partitions. Without a meter, everything is allowed."""
+    """Counts the partitions of a request. If there is no meter, everything is allowed."""
 
     __slots__ = ("_is_strict", "_meter", "_now_ms", "_throttles", "throttle_ms")
 
@@ -34,13 +34,13 @@ class MutationQuota:
         now_ms: int,
         throttles: bool = True,
     ) -> None:
-        """`throttles` is False if usage is only counted and the client need not wait."""
+        """`throttles` is False if usage is counted but the client does not have to wait."""
         self._meter = meter
         self._is_strict = is_strict
         self._now_ms = now_ms
         self._throttles = throttles
         self.throttle_ms = 0
-        """How long (ms) the client has to wait, because it was rejected or used too much."""
+        """How long (in ms) the client must wait because it was rejected or used too much."""
 
     @property
     def is_limited(self) -> bool:
@@ -52,15 +52,15 @@ class MutationQuota:
         if meter is None:
             return
         if self._is_strict:
-            # Check this first: a topic rejected because the bucket is overdrawn must take nothing
-            # from it.
+            # Check this first, because a topic that is rejected when the bucket is overdrawn must
+            # not take anything from it.
             self._throttle(meter)
             if self.throttle_ms:
                 raise ThrottlingQuotaExceeded("The throttling quota has been exceeded.")
             meter.take(partitions, self._now_ms)
             return
         meter.take(partitions, self._now_ms)
-        # A topic created because a request needed it is counted without throttling.
+        # Topics that are created because a request needs them are counted, but not throttled.
         if self._throttles:
             self._throttle(meter)
 
@@ -71,9 +71,9 @@ class MutationQuota:
 
 
 def mutation_quota(context: Context, *, strict_from: int | None = None) -> MutationQuota:
-    """Return the quota for a request; it is strict from version `strict_from` on.
+    """Return the quota for a request. From version `strict_from` on, the quota is strict.
 
-    If that is None, no version is strict.
+    If `strict_from` is None, the quota is permissive in all versions.
     """
     quotas, meter, now_ms = context.node.quotas, None, 0
     if quotas.is_active:

@@ -1,7 +1,7 @@
-"""Locates and edits an entity's stored quotas, for AlterClientQuotas.
+"""Finds the stored quotas of an entity and edits them, for AlterClientQuotas.
 
-The checks and error messages are Kafka's; quotas that Kafka accepts but cannot apply are also
-rejected.
+The checks and error messages are the same as in Kafka, except that quotas which Kafka accepts but
+cannot apply are rejected as well.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _EPSILON = 1e-6
 
 
 class Change(NamedTuple):
-    """A quota to set, or to remove (None)."""
+    """A quota that will be set, or removed if the value is None."""
 
     key: str
     value: float | None
 
 
 def path_of(parts: Sequence[tuple[str, str | None]]) -> str:
-    """Return the entity's path below `/config`, from its parts' types and names.
+    """Return the path of the entity relative to `/config`, given the types and names of its parts.
 
-    None as a name stands for the default. Raises InvalidRequest.
+    The name None refers to the default. Raises InvalidRequest.
     """
     if not parts:
         raise InvalidRequest("Invalid empty client quota entity")
@@ -61,7 +61,9 @@ def path_of(parts: Sequence[tuple[str, str | None]]) -> str:
 
 
 def _check_address(name: str | None) -> None:
-    """Reject host names, which Kafka looks up, because they would need repeated lookups."""
+    """Reject host names, which Kafka accepts and looks up, because they would have to be looked up
+    repeatedly.
+    """
     if name is None:
         return
     try:
@@ -71,7 +73,7 @@ def _check_address(name: str | None) -> None:
 
 
 def edit_of(path: str, changes: Sequence[Change]) -> Edit:
-    """Return the edit of the entity's node. The edit raises InvalidRequest."""
+    """Return the edit for the node of the entity. The edit raises InvalidRequest."""
     keys = (CONNECTION_RATE,) if path.startswith(f"{IPS}/") else KINDS
 
     def edit(current: Mapping[str, str]) -> dict[str, str]:
@@ -89,14 +91,14 @@ def edit_of(path: str, changes: Sequence[Change]) -> Edit:
 
 
 def _text(key: str, value: float) -> str:
-    """Return the value in Kafka's notation."""
+    """Return the value in the notation that Kafka uses."""
     if not isfinite(value):
         raise InvalidRequest(f"Configuration {key} must be a number")
     if key in _FRACTIONS:
         return _java_double(value)
     kind, most = _WHOLE[key]
-    # The wire format has doubles. As in Kafka, a double this close to a whole number means that
-    # number.
+    # The values on the wire are doubles. As in Kafka, a double this close to a whole number is
+    # taken as that number.
     whole = int(value + _EPSILON)
     if abs(whole - value) > _EPSILON or whole > most:
         raise InvalidRequest(f"Configuration {key} must be a {kind} value")
@@ -104,8 +106,8 @@ def _text(key: str, value: float) -> str:
 
 
 def _java_double(value: float) -> str:
-    """Format a number as Java does, within the range where it has no exponent.
+    """Format a number as Java does, in the range in which Java uses no exponent.
 
-    Outside it, format as Python does, which Java can read as well.
+    Outside that range, format it as Python does, which Java can read as well.
     """
     return repr(float(value)).replace("e+", "E").replace("e", "E")

@@ -1,13 +1,14 @@
-"""Yields metrics for clients and addresses with a quota, under Kafka's names (SE-5).
+"""Yields metrics for clients and addresses that have a quota, with the same names as in Kafka
+(SE-5).
 
     kafka.server:type=Produce,user=alice,client-id=web  byte-rate
         kafka_server_quota_byte_rate{resource="Produce",user="alice",clientId="web"}
     kafka.server:type=socket-server-metrics,ip=10.0.0.1  connection-accept-rate
         kafka_server_socket_server_metrics_connection_accept_rate{ip="10.0.0.1"}
 
-A broker without quotas exports none of them. Clients can invent client ids, and each would leave a
-series in the system that collects the metrics. Therefore, only the most recently used ids and the
-addresses with the highest connection rates are shown.
+A broker without quotas exports none of these metrics. Clients can make up client ids, each of which
+would leave a series in the system that collects the metrics. For this reason, only the most
+recently used ids and the addresses with the highest connection rates are shown.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from barnabas.broker.quotas.ip_quotas import IpQuotas
 
 MOST_SHOWN = 1_000
-"""The maximum number of client limits (at most four per client) and of addresses shown."""
+"""The largest number of client limits (a client has up to four) and of addresses that are shown."""
 
 _RESOURCES = {
     PRODUCE: "Produce",
@@ -52,7 +53,9 @@ _Meter = tuple[str, "Entity", "RateMeter | MutationMeter"]
 
 
 def quota_families(quotas: ClientQuotas, ip_quotas: IpQuotas, now_ms: int) -> Iterator[Family]:
-    """Yield the families for clients and addresses with a quota; nothing if no quota is set."""
+    """Yield the families for clients and addresses that have a quota, or nothing if no quota is
+    set.
+    """
     if quotas.is_active:
         meters = nlargest(MOST_SHOWN, quotas.meters(), key=lambda each: each[2].last_used_ms)
         yield from _of_clients(meters, now_ms)
@@ -80,7 +83,7 @@ def _of_clients(meters: list[_Meter], now_ms: int) -> Iterator[Family]:
 
 
 def _labels(kind: str, sharing: Entity) -> tuple[tuple[str, str], ...]:
-    """Return the labels, omitting parts that the quota does not use."""
+    """Return the labels, without those for parts that the quota does not use."""
     found = [("resource", _RESOURCES[kind])]
     if sharing.user:
         found.append(("user", decode_name(sharing.user) or ""))

@@ -1,4 +1,5 @@
-"""Implements the filter of DescribeClientQuotas: entity types and how each must match.
+"""Implements the filter in DescribeClientQuotas, which gives entity types and how each of them must
+match.
 
 exact      the part has this name            default    it is the default
 any        the part exists, whatever its name
@@ -13,32 +14,32 @@ from barnabas.errors import InvalidRequest, UnsupportedVersion
 from barnabas.named_tuple import NamedTuple
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
-"""The wire names of entity part types."""
+"""The types of the parts of an entity, as named on the wire."""
 
 EXACT, DEFAULT, ANY = 0, 1, 2
-"""The ways to match a part, as wire codes."""
+"""The ways in which a part can match, as coded on the wire."""
 
 _MATCHES = (EXACT, DEFAULT, ANY)
 _SHOWN = {USER: "user", CLIENT_ID: "client", IP: "ip"}
 
 Named = Mapping[str, str | None]
-"""The names of an entity's parts, by type. None stands for the default."""
+"""The names of the parts of an entity, keyed by type. None stands for the default."""
 
 
 class Component(NamedTuple):
-    """A condition on the part of one type."""
+    """A condition on the part of an entity that has a certain type."""
 
     match_type: int
     name: str | None  # for EXACT
 
 
 class QuotaFilter:
-    """A filter that matches entities. Its request is checked when the filter is built."""
+    """Selects entities. The request is checked when the filter is constructed."""
 
     __slots__ = ("_components", "_is_strict")
 
     def __init__(self, components: Iterable[tuple[str, Component]], *, is_strict: bool) -> None:
-        """Raises InvalidRequest or UnsupportedVersion with Kafka's error messages."""
+        """Raises InvalidRequest or UnsupportedVersion, with the same error messages as Kafka."""
         self._components: dict[str, Component] = {}
         self._is_strict = is_strict
         for entity_type, component in components:
@@ -52,7 +53,7 @@ class QuotaFilter:
                 raise UnsupportedVersion(f"Custom entity type '{entity_type}' not supported")
             _check(component)
             self._components[entity_type] = component
-        # Addresses are a separate entity, as in Kafka (KIP-612).
+        # As in Kafka, an address cannot be combined with other parts (KIP-612).
         if IP in self._components and len(self._components) > 1:
             raise InvalidRequest(
                 "Invalid entity filter component combination, IP filter component should not be "
@@ -68,7 +69,7 @@ class QuotaFilter:
                 return False
             if component.match_type == DEFAULT and name is not None:
                 return False
-        # If strict, the entity must consist of exactly the requested parts.
+        # If the filter is strict, the entity must consist of exactly the parts that were requested.
         return not self._is_strict or entity.keys() == self._components.keys()
 
 

@@ -1,6 +1,7 @@
-"""Reads quotas from the metadata tree and watches for changes; see `entity` for the paths.
+"""Reads quotas from the metadata tree and watches them for changes. See `entity` for the paths.
 
-An unusable value (written by hand or by another version) is logged and ignored.
+A value that cannot be used because someone edited it by hand or another version wrote it is logged
+and ignored.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _TYPES = {USERS: USER, CLIENTS: CLIENT_ID, IPS: IP}
 
 
 class StoredQuotas:
-    """Applies the quotas stored in the tree for users, client ids and addresses."""
+    """Applies the quotas that are stored in the tree for users, client ids and addresses."""
 
     kinds = (USERS, CLIENTS, IPS)
 
@@ -45,7 +46,7 @@ class StoredQuotas:
             self._apply(path, node)
 
     async def on_changed(self, path: str) -> None:
-        """Reread one entity's quotas."""
+        """Read the quotas of one entity again."""
         self._apply(path, await self._store.read(config_path(path)))
 
     def _apply(self, path: str, node: Znode | None) -> None:
@@ -61,7 +62,8 @@ class StoredQuotas:
         entity = entity_of(path)
         if entity is None:
             _log.error("ignoring quotas of %s: it is neither a user nor a client id", path)
-        # A node may contain only credentials or other configs; then there is nothing to apply.
+        # The node may contain only credentials or other configs. In that case there is nothing to
+        # apply.
         elif limits or self._quotas.has(entity):
             _log.info("quotas of %s: %s", path, limits or "none")
             self._quotas.set(entity, {kind: limits[kind] for kind in KINDS if kind in limits})
@@ -81,7 +83,8 @@ class StoredQuotas:
 async def quotas_in(
     store: MetadataStore,
 ) -> list[tuple[dict[str, str | None], dict[str, float]]]:
-    """Return the quotas of all entities that have any, by the entity's types and names."""
+    """Return the quotas of all entities that have any, keyed by the types and names of the entity.
+    """
     found = []
     for path, node in await _nodes(store):
         quotas = _quotas_of(path, node)
@@ -95,7 +98,7 @@ async def quotas_in(
 
 
 def _quotas_of(path: str, node: Znode | None) -> dict[str, float]:
-    """Return the quotas in a node. Raises CorruptData if it cannot be read."""
+    """Return the quotas in a node. Raises CorruptData if the node cannot be read."""
     if node is None:
         return {}
     stored = layout.decode_config(config_path(path), node.data)
@@ -117,7 +120,9 @@ def _numbers_of(path: str, quotas: Mapping[str, str]) -> dict[str, float]:
 
 
 async def _nodes(store: MetadataStore) -> list[tuple[str, Znode]]:
-    """Return the nodes of all users, client ids, pairs of both, and addresses, by path."""
+    """Return the nodes of all users, client ids, pairs of user and client id, and addresses, keyed
+    by path.
+    """
     found = await _below(store, (USERS, CLIENTS, IPS))
     users = [path for path, node in found if path.startswith(USERS) and CLIENTS in node.children]
     return found + await _below(store, [f"{path}/{CLIENTS}" for path in users])

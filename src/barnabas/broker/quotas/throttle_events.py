@@ -1,10 +1,11 @@
-"""Adds an event when a quota starts to throttle clients, and one when the throttling ends (IN-1).
+"""Adds an event when a quota begins to throttle clients, and another when the throttling has ended
+(IN-1).
 
-Clients that share a quota are one entity. An entity counts as throttled until a whole quota window
-(`quota.window.num` times `quota.window.size.seconds`) has passed without a throttled request. A
-client at its limit thus causes two events, however many requests it sends. The number of entities
-with events is limited; a counter includes every throttled request. Requests that are not throttled
-cost nothing here.
+Clients that share a quota are treated as one entity. An entity is considered throttled until no
+request has been throttled for a whole quota window (`quota.window.num` times
+`quota.window.size.seconds`). A client that stays at its limit therefore causes only two events, no
+matter how many requests it sends. The number of entities with events is limited, but a counter
+includes every throttled request. Requests that are not throttled cause no work here.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 MOST_ENTITIES: Final = 200
-"""The maximum number of entities reported as throttled at the same time."""
+"""The largest number of entities that can be reported as throttled at the same time."""
 EVENTS: Final = 200
-"""The maximum number of events per minute that report the start of throttling."""
+"""The largest number of events per minute that report the beginning of throttling."""
 
 _MINUTE_MS = 60_000
 _LONGEST_NAME = 249
@@ -47,7 +48,7 @@ _ADVICE = "send less, or raise the quota (`barnabas configs alter`)"
 
 
 class Meter(Protocol):
-    """The parts of a meter that an event uses."""
+    """The parts of a meter that are used for events."""
 
     limit: float
 
@@ -55,7 +56,7 @@ class Meter(Protocol):
 
 
 class _Throttled:
-    """A throttled entity."""
+    """An entity that is being throttled."""
 
     __slots__ = ("began_ms", "limit", "longest_ms", "times", "until_ms")
 
@@ -67,7 +68,7 @@ class _Throttled:
 
 
 class ThrottleEvents:
-    """Tracks which entities are throttled on one broker."""
+    """Tracks which entities are being throttled on one broker."""
 
     __slots__ = (
         "_began_at_ms",
@@ -94,7 +95,7 @@ class ThrottleEvents:
         metrics.declare(self._families)
 
     def add(self, kind: str, entity: Entity, meter: Meter, throttle_ms: int) -> None:
-        """Count a throttled request, and add an event if it is the first for its entity."""
+        """Count a throttled request, and add an event if it is the first one of its entity."""
         self._counts[kind] += 1
         now_ms = self._clock.monotonic_ms()
         key = kind, entity
@@ -112,9 +113,9 @@ class ThrottleEvents:
         one.until_ms = max(one.until_ms, now_ms + throttle_ms)
 
     def on_limits_changed(self, limit_of: Callable[[str, Entity], float | None]) -> None:
-        """End the throttling of entities whose limit was changed or removed.
+        """End the throttling of all entities whose limit has been changed or removed.
 
-        If they exceed the new limit, it begins again.
+        If an entity exceeds its new limit, its throttling begins again.
         """
         now_ms = self._clock.monotonic_ms()
         for (kind, entity), one in list(self._now.items()):
@@ -124,7 +125,7 @@ class ThrottleEvents:
                 self._end(kind, entity, now_ms, f"its quota was {change}")
 
     def close(self) -> None:
-        """Stop waiting for the end of any throttling."""
+        """Stop waiting for throttling to end."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -147,7 +148,7 @@ class ThrottleEvents:
         self._timer = loop.call_later(self._window_ms / 1_000, self._look)
 
     def _look(self) -> None:
-        """Report the entities that have not been throttled for a whole window."""
+        """Report entities that have not been throttled for a whole window."""
         self._timer = None
         now_ms = self._clock.monotonic_ms()
         for (kind, entity), one in list(self._now.items()):
@@ -189,7 +190,7 @@ def _amount(kind: str, value: float) -> str:
 
 
 def _name(entity: Entity) -> str:
-    """Return a sanitised, truncated name such as `user alice, client-id web`."""
+    """Return a name such as `user alice, client-id web`, sanitised and truncated."""
     parts = (("user", entity.user), ("client-id", entity.client_id))
     return ", ".join(f"{part} {_short(name)}" for part, name in parts if name)
 

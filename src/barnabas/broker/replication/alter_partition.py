@@ -1,11 +1,12 @@
-"""Sends the controller the ISR changes that leaders on this broker propose (KIP-497).
+"""Sends the ISR changes that leaders on this broker propose to the controller (KIP-497).
 
-Below inter.broker.protocol.version 2.7, the leader writes the ISR itself instead of asking the
-controller (`zk_alter_partition`).
+If inter.broker.protocol.version is below 2.7, the leader does not ask the controller but writes the
+ISR itself (`zk_alter_partition`).
 
-All proposals of one turn of the event loop go into one request, and only one request is in flight;
-later proposals go into the next one. If the controller cannot be reached or has resigned, a
-proposal is resent until it is answered or the partition's leader or leader epoch changes.
+All proposals made in the same turn of the event loop are sent in one request. Only one request is
+in flight at a time, and proposals made in the meantime are sent in the next one. If the controller
+cannot be reached or has resigned, a proposal is sent again until it is answered or the leader or
+leader epoch of the partition changes.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ Answers = Mapping["TopicPartition", "IsrAnswer"]
 
 
 class IsrApproval(Protocol):
-    """Approves ISR changes. Raises BarnabasError if the whole request is rejected or unanswered."""
+    """Approves ISR changes. Raises BarnabasError if the whole request is rejected or not answered.
+    """
 
     async def __call__(self, pending: Sequence[PendingProposal]) -> Answers: ...
 
@@ -51,7 +53,7 @@ class IsrApproval(Protocol):
 
 
 class LocalController(Protocol):
-    """The controller on this broker, while it is active."""
+    """The controller on this broker, as long as it is the active one."""
 
     @property
     def is_active(self) -> bool: ...
@@ -65,7 +67,7 @@ class LocalController(Protocol):
 
 
 class ControllerApproval:
-    """Asks the controller, on this broker or another."""
+    """Asks the controller, which may be on this broker or another."""
 
     __slots__ = ("_config", "_controller", "_links", "_view")
 
@@ -84,7 +86,7 @@ class ControllerApproval:
     async def __call__(self, pending: Sequence[PendingProposal]) -> Answers:
         view, controller = self._view, self._controller
         proposals = [each.proposal for each in pending]
-        # Ask a controller on this broker directly, without a connection.
+        # If the controller is on this broker, ask it directly without a connection.
         if controller.is_active:
             return await controller.alter_partitions(view.broker_id, view.broker_epoch, proposals)
         controller_id = controller.controller_id
@@ -96,11 +98,11 @@ class ControllerApproval:
         return wire.isr_answers(proposals, cast(AlterPartitionResponse, answer))
 
     def close(self) -> None:
-        """Do nothing: the links' owner closes them."""
+        """Do nothing, because the links are closed by their owner."""
 
 
 class AlterPartition:
-    """Sends proposals between `start` and `close`."""
+    """Sends proposals to the controller between calls of `start` and `close`."""
 
     __slots__ = ("_approval", "_events", "_logged", "_queue", "_task")
 
@@ -137,14 +139,14 @@ class AlterPartition:
                 backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
 
     async def _settle(self, pending: Sequence[PendingProposal]) -> bool:
-        """Send a request once, requeue unanswered proposals, and return whether all were
-        accepted."""
+        """Send one request and put unanswered proposals back into the queue. Return whether all
+        proposals were accepted."""
         try:
             answers = await self._approval(pending)
         except BarnabasError as error:
             _log.info("%d ISR changes are delayed: %s", len(pending), error)
         except Exception:
-            # This is a bug in Barnabas, or an address that cannot be resolved. Retry, because
+            # This is either a bug in Barnabas or an address that cannot be resolved. Retry, because
             # without a response the ISRs of these partitions could never change again.
             _log.exception("%d ISR changes are delayed", len(pending))
         else:
@@ -154,11 +156,11 @@ class AlterPartition:
         return False
 
     async def _hand_out(self, pending: Sequence[PendingProposal], answers: Answers) -> bool:
-        """Pass each response to its proposal, and return whether all were accepted."""
+        """Pass each response to its proposal. Return whether all proposals were accepted."""
         updates = []
         for each in pending:
             answer = answers[each.proposal.topic_partition]
-            # Do not log partitions that another broker now leads.
+            # Do not log partitions that are now led by another broker.
             if answer.error_code == NONE and each.is_led:
                 updates.append(IsrUpdate(each.partition, answer, each.lags))
             if not each.answer.done():
@@ -168,7 +170,7 @@ class AlterPartition:
         return all(answers[each.proposal.topic_partition].error_code == NONE for each in pending)
 
     def _log_shrinks(self, pending: Sequence[PendingProposal]) -> None:
-        """Log each shrink once, even if the request is retried."""
+        """Log each shrink only once, even if the request is sent again."""
         shrinks = []
         for partition, proposal, *_ in pending:
             if self._logged.get(proposal.topic_partition) != proposal:

@@ -1,11 +1,11 @@
-"""Replicates partitions from one leader over one connection.
+"""Replicates partitions from one leader over a single connection.
 
     ask -> append, write, partition by partition -> (flush, where required) -> ask
 
-One request is in flight at a time; it acknowledges all records below its fetch offsets, which this
-broker has written. A failing partition is skipped for `replica.fetch.backoff.ms` and does not delay
-the others. If the leader cannot be reached, the fetcher retries until the controller appoints
-another leader.
+Only one request is in flight at a time. It acknowledges all records below its fetch offsets,
+because this broker has written them. If a partition fails, it is skipped for
+`replica.fetch.backoff.ms` and does not delay the others. If the leader cannot be reached, the
+fetcher keeps trying until the controller appoints another leader.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _CUTS_PER_TURN = 4
 _FIRST_RECONNECT_MS = 50
 _LONGEST_THROTTLE_MS = 1_000  # wait before reading the rate again, which may have been raised
 
-# The leader has dropped the fetch session; the next request starts a new one immediately.
+# The leader has dropped the fetch session. The next request starts a new session immediately.
 _SESSION_LOST = (FetchSessionIdNotFound, InvalidFetchSessionEpoch, FetchSessionTopicIdError)
 
 
 class Fetcher:
-    """Fetches some partitions from one leader until `close`."""
+    """Fetches partitions from one leader until `close` is called."""
 
     __slots__ = (
         "_backoff_ms",
@@ -93,18 +93,18 @@ class Fetcher:
 
     @property
     def partitions(self) -> dict[TopicPartition, Followed]:
-        """The partitions that this fetcher replicates."""
+        """The partitions that are replicated by this fetcher."""
         return self._followed
 
     def configure(self, config: BrokerConfig) -> None:
-        """Apply changed broker settings."""
+        """Apply broker settings that have changed."""
         self._requests.limit(_limits(config))
 
     def follow(self, replica: Replica) -> None:
-        """Start replicating the partition; call this again in each new leader epoch."""
+        """Start replicating the partition. Must be called again in each new leader epoch."""
         name = replica.topic_partition
         before = self._followed.get(name)
-        # A new replica object has its own log, which may end at another offset.
+        # A new replica object has a log of its own, which may end at a different offset.
         if before is not None and before.replica is not replica:
             self._requests.forget(name)
         followed = Followed(replica, self._parts)
@@ -113,16 +113,16 @@ class Fetcher:
         self._work.set()
 
     def unfollow(self, name: TopicPartition) -> None:
-        """Stop replicating the partition; drop any data that still arrives for it."""
+        """Stop replicating the partition. If any data for it still arrives, the data is dropped."""
         if self._followed.pop(name, None) is not None:
             self._requests.forget(name)
 
     def close(self) -> None:
-        """Stop appending; the connection closes in the next turn of the event loop."""
+        """Stop appending. The connection is closed in the next turn of the event loop."""
         self._task.cancel()
 
     async def wait_closed(self) -> None:
-        """Wait until the connection is closed; called after `close`."""
+        """Wait until the connection has been closed. Must be called after `close`."""
         await self._ended.wait()
 
     # --- the loop --------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class Fetcher:
             self._connection.close()
 
     async def _replicate(self) -> None:
-        """Connect and fetch until the connection or the leader fails."""
+        """Connect, and fetch until the connection or the leader has failed."""
         try:
             await self._connection.open()
             while True:
@@ -148,8 +148,8 @@ class Fetcher:
         except BarnabasError as error:
             self._lost(error)
         except Exception:
-            # This is a bug in Barnabas, but keep fetching; otherwise, this broker would drop out of
-            # all ISRs.
+            # This is a bug in Barnabas. Keep fetching in spite of it, because this broker would
+            # otherwise drop out of all ISRs.
             _log.exception("fetching from broker %d failed; restarting the fetcher", self.leader_id)
         finally:
             self._connection.close()
@@ -161,7 +161,7 @@ class Fetcher:
             _log.info("fetching from broker %d again", self.leader_id)
 
     def _lost(self, error: BarnabasError) -> None:
-        """Log the lost connection once, not for every attempt."""
+        """Log once that the connection has been lost, not for every attempt to connect."""
         is_news = not (self._is_lost or self._parts.view.is_cluster_stopping)
         level = logging.WARNING if is_news else logging.DEBUG
         self._is_lost = True
@@ -175,9 +175,9 @@ class Fetcher:
         )
 
     async def _round(self) -> None:
-        """Send one request and process its response."""
+        """Send one request and process the response."""
         self._end_rests()
-        # Every partition is backing off, or none is left.
+        # Either all partitions are backing off, or there are none left.
         if not len(self._requests):
             await self._wait_for_work()
             return
@@ -192,7 +192,7 @@ class Fetcher:
 
     def _ask_for(self, followed: Followed) -> None:
         throttled_ms = followed.throttled_ms(self._parts.replicas.clock.monotonic_ms())
-        # RE-13: skip a lagging, throttled replica, so that it does not delay the others.
+        # RE-13: skip a replica that lags and is throttled, so that it does not delay the others.
         if throttled_ms:
             self._rest(followed, min(throttled_ms, _LONGEST_THROTTLE_MS))
             return
@@ -211,7 +211,7 @@ class Fetcher:
         lost: dict[TopicPartition, Followed] = {}
         for answered in self._requests.on_answer(response):
             followed = self._followed.get(answered.topic_partition)
-            # The leader changed while the request was in flight.
+            # The leader was changed while the request was in flight.
             if followed is None:
                 continue
             if followed.is_cut:  # it was truncated earlier, without a file descriptor for the sync
@@ -221,8 +221,8 @@ class Fetcher:
             self._take(followed, answered, now_ms, lost)
             if followed.is_cut:
                 cut.append(answered.topic_partition)
-                # Truncation reads and removes files on the event loop, so let other tasks run in
-                # between.
+                # Truncation reads and removes files on the event loop, so let other tasks run
+                # between the truncations.
                 if len(cut) % _CUTS_PER_TURN == 0:
                     await asyncio.sleep(0)
             records = answered.data.records
@@ -236,7 +236,7 @@ class Fetcher:
         if cut:
             await self._settle(cut)
         for replica in flushing:
-            # Records that need a flush must be flushed before they are acknowledged.
+            # Records that must be flushed have to be flushed before they are acknowledged.
             await replica.wait_for_flush(replica.log.log_end_offset)
         if lost:
             await self._find_bounds(lost)
@@ -248,9 +248,9 @@ class Fetcher:
         now_ms: int,
         lost: dict[TopicPartition, Followed],
     ) -> None:
-        """Apply one partition's part of a response.
+        """Apply the part of a response that concerns one partition.
 
-        Add the partition to `lost` if its offset is out of range.
+        If its offset is out of range, add the partition to `lost`.
         """
         try:
             step = followed.take(answered.sent, answered.data, now_ms)
@@ -266,7 +266,7 @@ class Fetcher:
             )
             self._rest(followed, self._parts.config.int("replica.fetch.backoff.ms"))
         except Exception:
-            # This is a bug in Barnabas. As in Kafka, it stops only this partition.
+            # This is a bug in Barnabas. As in Kafka, only this partition is stopped.
             _log.exception(
                 "%s is no longer fetched until the controller names its leader again",
                 answered.topic_partition,
@@ -286,8 +286,8 @@ class Fetcher:
             self._ask_for(followed)
 
     async def _find_bounds(self, lost: dict[TopicPartition, Followed]) -> None:
-        """Fetch the start and end offsets of the leader's logs, for partitions that are out of
-        range.
+        """Fetch the start and end offsets of the leader's logs for those partitions whose offset is
+        out of range.
         """
         backoff_ms = self._parts.config.int("replica.fetch.backoff.ms")
         try:
@@ -315,7 +315,9 @@ class Fetcher:
                 await self._settle([name])
 
     async def _settle(self, cut: Sequence[TopicPartition]) -> None:
-        """Wait until these truncations are on disk; nothing above them is fetched before that."""
+        """Wait until these truncations have reached the disk. Until then, nothing beyond them is
+        fetched.
+        """
         replicas = self._parts.replicas
         followed_now = [self._followed[name] for name in cut if name in self._followed]
         await in_turns(settling(replicas.store, followed_now), replicas.threads.background)
@@ -334,7 +336,7 @@ class Fetcher:
     # --- failing partitions ----------------------------------------------------------------------
 
     def _rest(self, followed: Followed, wait_ms: int) -> None:
-        """Skip the partition for a while, because the next fetch would fail the same way."""
+        """Skip the partition for a while, because its next fetch would fail in the same way."""
         name = followed.replica.topic_partition
         if self._followed.get(name) is not followed:
             return

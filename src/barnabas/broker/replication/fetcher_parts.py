@@ -1,4 +1,4 @@
-"""Defines the parts of a broker that its fetchers use."""
+"""Defines the parts of a broker that are used by its fetchers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class FetcherParts(NamedTuple):
-    """The parts that all fetchers of a broker share."""
+    """The parts of a broker that all its fetchers share."""
 
     view: ClusterView
     config: CurrentConfig

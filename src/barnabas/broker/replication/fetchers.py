@@ -1,9 +1,9 @@
-"""Distributes the partitions that this broker follows among fetchers (RE-3).
+"""Distributes the partitions that this broker follows over its fetchers (RE-3).
 
-There are up to `num.replica.fetchers` fetchers per leader, and a hash of the partition's name
-selects one. A fetcher starts with its first partition and ends with its last. Invariant: at most
-one fetcher replicates a partition, and it fetches from the last leader that the controller
-appointed.
+Each leader has up to `num.replica.fetchers` fetchers, one of which is selected by a hash of the
+partition's name. A fetcher is started for its first partition, and ends when its last partition is
+removed. Invariant: a partition is replicated by at most one fetcher, which fetches from the leader
+that the controller appointed last.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_LEADER = -1
 
 
 class Fetchers(ReplicaListener):
-    """All fetchers of a broker."""
+    """The fetchers of a broker."""
 
     __slots__ = ("_by_leader", "_count", "_homes", "_is_stopped", "_parts")
 
@@ -42,21 +42,22 @@ class Fetchers(ReplicaListener):
         self._is_stopped = False
 
     def __len__(self) -> int:
-        """Return the number of connections."""
+        """Return how many fetchers, and so connections, there are."""
         return len(self._by_leader)
 
     def on_following(self, replica: Replica, leader_id: int) -> None:
-        """Replicate the partition from this leader, in its current leader epoch.
+        """Replicate the partition from this leader in the current leader epoch of the partition.
 
-        A leader of -1 means none. The leader's address is looked up in the image when needed.
+        If the leader is -1, there is none. The address of the leader is looked up in the image when
+        it is needed.
         """
         name = replica.topic_partition
         fetcher = None
         if leader_id not in (_NO_LEADER, self._parts.view.broker_id) and not self._is_stopped:
             fetcher = self._fetcher(leader_id, _spread(name) % self._count)
         before = self._homes.get(name)
-        # Remove it from the previous leader's fetcher first: two fetchers must not append to the
-        # same log.
+        # First remove it from the fetcher of the previous leader, because two fetchers must never
+        # append to the same log.
         if before is not None and before is not fetcher:
             self._leave(name, before)
         if fetcher is not None:
@@ -64,7 +65,7 @@ class Fetchers(ReplicaListener):
             fetcher.follow(replica)
 
     def on_unfollowing(self, replica: Replica) -> None:
-        """Stop replicating the partition, and drop any data that still arrives for it."""
+        """Stop replicating the partition. If any data for it still arrives, the data is dropped."""
         fetcher = self._homes.get(replica.topic_partition)
         if fetcher is not None:
             self._leave(replica.topic_partition, fetcher)
@@ -77,15 +78,17 @@ class Fetchers(ReplicaListener):
             followed.on_log_moved()
 
     def lag(self, topic_partition: TopicPartition) -> Lag | None:
-        """Return a partition's lag behind its leader; None if this broker does not follow it."""
+        """Return how far a partition lags behind its leader, or None if this broker does not follow
+        it.
+        """
         fetcher = self._homes.get(topic_partition)
         followed = None if fetcher is None else fetcher.partitions.get(topic_partition)
         return None if followed is None else followed.lag(self._parts.replicas.clock.monotonic_ms())
 
     def families(self) -> Iterator[Family]:
-        """Yield the lag of each followed partition (RE-14)."""
-        # The client id is that of a fetcher thread in Kafka, with the fetcher's number and leader's
-        # id.
+        """Yield the lag of every partition that this broker follows (RE-14)."""
+        # The client id is the one that a fetcher thread has in Kafka, with the number of the
+        # fetcher and the id of the leader.
         now_ms = self._parts.replicas.clock.monotonic_ms()
         yield gauge(
             "kafka.server:type=FetcherLagMetrics,name=ConsumerLag",
@@ -105,11 +108,11 @@ class Fetchers(ReplicaListener):
         )
 
     def configure(self, config: BrokerConfig) -> None:
-        """Apply changed broker settings."""
+        """Apply broker settings that have changed."""
         for fetcher in self._by_leader.values():
             fetcher.configure(config)
         count = _count_in(config)
-        # Move partitions to the fetchers that their names now hash to.
+        # Move partitions whose names now hash to another fetcher.
         if count != self._count:
             self._count = count
             for fetcher in list(self._by_leader.values()):
@@ -117,7 +120,7 @@ class Fetchers(ReplicaListener):
                     self.on_following(followed.replica, fetcher.leader_id)
 
     async def stop(self) -> None:
-        """Stop replication, and wait until all fetchers have stopped."""
+        """Stop replicating, and wait until all fetchers have stopped."""
         self._is_stopped = True
         fetchers = list(self._by_leader.values())
         self._by_leader.clear()
@@ -138,7 +141,8 @@ class Fetchers(ReplicaListener):
         del self._homes[name]
         fetcher.unfollow(name)
         if not fetcher.partitions:
-            # Close it later: the controller's next request may add another partition to it.
+            # Do not close it immediately, because the controller's next request may add another
+            # partition to it.
             asyncio.get_running_loop().call_soon(self._close_idle)
 
     def _close_idle(self) -> None:
@@ -149,10 +153,11 @@ class Fetchers(ReplicaListener):
 
 
 def _spread(name: TopicPartition) -> int:
-    """Return a hash that is the same in every process."""
+    """Return a hash of the partition's name that is the same in every process."""
     return zlib.crc32(f"{name.topic}-{name.partition}".encode())
 
 
 def _count_in(config: BrokerConfig | CurrentConfig) -> int:
-    """Return the number of fetchers, at least one; Kafka has no lower bound."""
+    """Return the number of fetchers, which is at least one. Kafka does not have this lower bound.
+    """
     return max(1, config.int("num.replica.fetchers"))

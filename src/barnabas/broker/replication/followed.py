@@ -1,7 +1,7 @@
-"""Runs a followed partition's state machine on its log.
+"""Runs the state machine of a followed partition on its log.
 
-It enforces the order "append, write, fetch": the next fetch acknowledges all records below its
-offset, so the machine is notified only of records that have been written.
+This code enforces the order "append, write, fetch". The next fetch acknowledges all records below
+its offset, so the machine is not notified of records until they have been written.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _NO_EPOCH = -1
 
 
 class Lag(NamedTuple):
-    """How far a follower lags, according to its leader's last response."""
+    """How far a follower lags, as computed from the last response of its leader."""
 
     records: int
-    """The number of records below the leader's high watermark that this replica lacks."""
+    """How many records below the leader's high watermark this replica does not have."""
     ms: int
-    """How long records have been missing."""
+    """How long the replica has been missing records, in milliseconds."""
 
 
 class Followed:
-    """A partition that a fetcher replicates, from one LeaderAndIsr to the next."""
+    """A partition that is replicated by a fetcher, from one LeaderAndIsr until the next."""
 
     __slots__ = (
         "_behind_since_ms",
@@ -69,7 +69,7 @@ class Followed:
         parts: FetcherParts,
         new_follower: Callable[..., Follower] = Follower,
     ) -> None:
-        """`new_follower` creates the machine; the simulator can create mutants."""
+        """`new_follower` creates the machine. The simulator uses it to create mutants."""
         self.replica = replica
         self.topic_id = replica.log.topic_id or NO_TOPIC_ID
         self.lag_records = 0
@@ -88,10 +88,10 @@ class Followed:
         return self._follower.fetch_from()
 
     def take(self, sent: FetchFrom, data: PartitionData, now_ms: int) -> Step:
-        """Apply the machine's decision on a response, and return the step taken.
+        """Carry out what the machine has decided on a response, and return the step that was taken.
 
-        `Wait` and `FetchBounds` are left to the fetcher. Raises CorruptData or KafkaError if
-        records cannot be appended, and OSError if the log has failed.
+        The fetcher must handle `Wait` and `FetchBounds` itself. Raises CorruptData or KafkaError if
+        the records cannot be appended, and OSError if the log has failed.
         """
         records = data.records if isinstance(data.records, memoryview) else memoryview(b"")
         end = data.diverging_epoch
@@ -102,12 +102,14 @@ class Followed:
         return self.on_answer(sent, got, records, now_ms)
 
     def on_answer(self, sent: FetchFrom, got: Fetched, records: memoryview, now_ms: int) -> Step:
-        """Apply a decoded response and its records, like `take`."""
+        """Apply a response that has already been decoded, and its records, in the same way as
+        `take`.
+        """
         step = self._follower.on_answer(sent, got)
-        # No other step uses the records.
+        # The records are not used in any other step.
         if type(step) is Append:
             before = self.replica.log.log_end_offset
-            # An empty response counts too: it can raise the high watermark (RE-6).
+            # An empty response matters too, because it can raise the high watermark (RE-6).
             if records:
                 self._append(records, got.high_watermark, now_ms)
             self.replica.on_copied(got.size_bytes, before, self._follower.on_appended(got))
@@ -117,7 +119,8 @@ class Followed:
         return step
 
     def bounds(self, earliest: int, latest: int) -> Step:
-        """Align with the bounds of the leader's log: restart at its log start, or truncate.
+        """Align the log with the bounds of the leader's log, by restarting at the leader's log
+        start or by truncating.
 
         Raises OSError.
         """
@@ -126,19 +129,19 @@ class Followed:
         return step
 
     def on_log_moved(self) -> None:
-        """Switch to the log in another directory."""
+        """Switch to the copy of the log in another directory."""
         self._follower.on_log_moved(self.replica.log)
 
     def lag(self, now_ms: int) -> Lag:
         return Lag(self.lag_records, now_ms - self._behind_since_ms if self.lag_records else 0)
 
     def throttled_ms(self, now_ms: int) -> int:
-        """Return how long (ms) to skip the partition.
+        """Return for how long (in ms) the partition must be skipped.
 
-        It is skipped if it lags and its replication quota is used up (RE-13).
+        It is skipped if it lags and its replication quota has been used up (RE-13).
         """
-        # As in Kafka, only a lagging replica is throttled: a throttle must not push a replica out
-        # of the ISR.
+        # As in Kafka, a replica is throttled only while it lags, because throttling must not push
+        # it out of the ISR.
         if self._has_been_level:
             return 0
         throttle = self._throttles.of_follower(self.replica)
@@ -155,10 +158,10 @@ class Followed:
             self._replicas.start_flush(replica)
 
     def _level(self, got: Fetched, now_ms: int) -> None:
-        """Adopt the leader's log start offset, and update the lag."""
+        """Adopt the log start offset of the leader, and update the lag."""
         log = self.replica.log
-        # Never go above this replica's high watermark: uncommitted records must not be deleted
-        # (KIP-107).
+        # Never go beyond the high watermark of this replica, because uncommitted records must not
+        # be deleted (KIP-107).
         begin = min(got.log_start_offset, self.replica.high_watermark)
         if begin > log.log_start_offset:
             log.raise_log_start(begin)
@@ -174,7 +177,9 @@ class Followed:
 
     @property
     def is_cut(self) -> bool:
-        """Whether a truncation of the log has yet to reach the disk: see `settling`."""
+        """Whether the log has been truncated but the truncation has not reached the disk: see
+        `settling`.
+        """
         return self.replica.log.unsettled is not None
 
     def _cut(self, step: Step) -> None:
@@ -183,9 +188,9 @@ class Followed:
             replica.log.segments[-1].need_descriptors()
         if type(step) is Truncate:
             _say_lost(self._replicas.events, replica, step)
-            # Truncate through the store: if the recovery point moves back, it must be on disk
-            # before the next append. The fetcher syncs it for all partitions of a response
-            # together.
+            # Truncate through the store. If the recovery point moves back, it must be on disk
+            # before anything else is appended. The fetcher syncs it for all partitions of a
+            # response together.
             self._replicas.store.truncations.begin(replica.topic_partition, step.offset)
             if step.lost_committed:
                 replica.wake_watchers()  # consumers have seen records that are gone now
@@ -196,10 +201,10 @@ class Followed:
 
 
 def settling(store: LogStore, cut: Sequence[Followed]) -> Steps[None]:
-    """Sync the truncations of these logs, with one wait for the disk.
+    """Sync the truncations of these logs, and wait for the disk only once.
 
-    Without a free file descriptor, some stay unsynced until the logs are written to or this is
-    called again.
+    If no file descriptors are free, some truncations are not synced until their logs are written to
+    or this is called again.
     """
     replicas = {each.replica.topic_partition: each.replica for each in cut}
     for name, replica in replicas.items():
@@ -227,7 +232,7 @@ def settling(store: LogStore, cut: Sequence[Followed]) -> Steps[None]:
 
 
 def _say_lost(events: EventLog, replica: Replica, step: Truncate | StartAt) -> None:
-    """Report which of the follower's records are removed, and why."""
+    """Report which records of the follower are removed, and why."""
     name, epoch = replica.topic_partition, replica.partition.leader_epoch
     if step.lost_committed:
         lost = counted(step.lost_committed, "record")
@@ -251,7 +256,7 @@ def _say_lost(events: EventLog, replica: Replica, step: Truncate | StartAt) -> N
             name.topic,
             name.partition,
             broker=replica.partition.broker_id,
-            # Records that were never committed have not been read by any consumer.
+            # Records that were never committed cannot have been read by any consumer.
             is_harmless=not step.lost_committed,
             is_warning=bool(step.lost_committed),
         ),

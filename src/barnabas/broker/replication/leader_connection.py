@@ -1,7 +1,8 @@
-"""Manages a fetcher's connection to a leader, for Fetch and ListOffsets.
+"""Manages the connection of a fetcher to a leader, for Fetch and ListOffsets.
 
-One request is in flight at a time. `open` replaces a lost connection. It looks up the leader's
-address again, because the leader may have restarted at another one.
+Only one request is in flight at a time. If the connection has been lost, `open` opens a new one. It
+looks up the leader's address each time, because the leader may have been restarted at a different
+address.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ if TYPE_CHECKING:
 _EARLIEST, _LATEST = -2, -1
 _BUFFERS = 2
 _ROOM_BYTES = 4096
-"""Extra space, so that the last read of a response does not fill the buffer."""
+"""Extra space which ensures that the last read of a response does not fill the buffer."""
 
 
 class Bounds(NamedTuple):
-    """The start and end offsets of a leader's log, or an error."""
+    """The start and end offsets of a log on the leader, or an error."""
 
     error_code: int
     earliest: int
@@ -49,12 +50,13 @@ class Bounds(NamedTuple):
 
 
 class ReceiveMemory(MemoryPool):
-    """Two buffers, used alternately, that receive a leader's responses.
+    """Provides two buffers that receive the responses of a leader alternately.
 
-    One response is in flight at a time, and its records are views of the buffer until they are
-    written; in the meantime, the event loop may need the next buffer. Therefore, two buffers are
-    enough. Each grows to the size of the largest response, so responses are not copied and the
-    kernel need not clear new pages. The fetch size is limited, so the buffers need no limit.
+    Only one response is in flight at a time. Its records are views of the buffer until they have
+    been written, and in the meantime the event loop may already need the next buffer, so two
+    buffers are enough. Each buffer grows to the size of the largest response. Responses therefore
+    need not be copied, and the kernel need not clear new pages. The buffers need no limit because
+    the fetch size is limited.
     """
 
     __slots__ = ("_buffers", "_largest_bytes")
@@ -65,7 +67,9 @@ class ReceiveMemory(MemoryPool):
         self._largest_bytes = 0
 
     def take(self, size_bytes: int) -> bytearray:
-        """Return an unused buffer, at least as large as the largest ever requested."""
+        """Return a buffer that is not in use and is at least as large as the largest buffer ever
+        requested.
+        """
         if size_bytes > self._largest_bytes:
             self._largest_bytes = size_bytes + _ROOM_BYTES
             self._buffers.clear()
@@ -78,11 +82,11 @@ class ReceiveMemory(MemoryPool):
         return buffer
 
     def give(self, buffer: bytearray) -> None:
-        """Do nothing: a buffer is in use as long as there are views of it."""
+        """Do nothing, because a buffer is in use as long as there are views of it."""
 
 
 class LeaderConnection:
-    """A connection to one leader, identified by its broker id."""
+    """A connection to one leader, which is identified by its broker id."""
 
     __slots__ = (
         "_channel",
@@ -103,7 +107,9 @@ class LeaderConnection:
         leader_id: int,
         number: int,
     ) -> None:
-        """Create a closed connection. `number` is the fetcher's, which is part of its client id."""
+        """Create a connection that is not open yet. `number` is the number of the fetcher, and
+        becomes part of the client id.
+        """
         self._view = view
         self._config = config
         self._peers = peers
@@ -112,10 +118,12 @@ class LeaderConnection:
         self._channel: Channel | None = None
         self.leader_id = leader_id
         self.fetch_version = 0
-        """The highest version that both sides support, which `open` sets."""
+        """The highest version that both sides support. Set by `open`."""
 
     async def open(self) -> None:
-        """Connect. Raises ConnectionLost or NoAnswer, or UnsupportedVersion for an old leader."""
+        """Open the connection. Raises ConnectionLost or NoAnswer, or UnsupportedVersion if the
+        leader is too old.
+        """
         channel = await self._peers.connect(
             self._leader(),
             f"fetcher-{self._number}",
@@ -138,16 +146,16 @@ class LeaderConnection:
         return known
 
     def close(self) -> None:
-        """Close the connection, if it is open."""
+        """Close the connection if it is open."""
         channel, self._channel = self._channel, None
         if channel is not None:
             channel.close()
 
     async def fetch(self, request: FetchRequest, version: int) -> FetchResponse:
-        """Send a fetch and return the response; its records are views of the receive buffer.
+        """Send a fetch and return the response, whose records are views of the receive buffer.
 
-        The buffer is reused once there are no views of it. Raises ConnectionLost, NoAnswer or
-        CorruptData.
+        The buffer is reused as soon as there are no more views of it. Raises ConnectionLost,
+        NoAnswer or CorruptData.
         """
         assert self._channel is not None
         response = await self._channel.send(FETCH, request, version)
@@ -155,8 +163,8 @@ class LeaderConnection:
         return response
 
     async def bounds(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, Bounds]:
-        """Return the start and end offsets of the leader's logs in these leader epochs. Raises the
-        same errors as `fetch`.
+        """Return the start and end offsets of the logs on the leader in these leader epochs. Raises
+        the same errors as `fetch`.
         """
         earliest, latest = await asyncio.gather(
             self._list_offsets(epochs, _EARLIEST), self._list_offsets(epochs, _LATEST)

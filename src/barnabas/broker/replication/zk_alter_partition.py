@@ -1,8 +1,9 @@
-"""Writes ISR changes to the metadata store, below inter.broker.protocol.version 2.7 (RE-9).
+"""Writes ISR changes to the metadata store if inter.broker.protocol.version is below 2.7 (RE-9).
 
-A leader writes the partition's state node on condition that its version is the last one it saw. If
-another broker has written the node, the write fails, and the controller sends the current state. As
-in Kafka, the controller is notified with a delay, of many changes at once.
+A leader writes the state node of a partition on condition that the node still has the version that
+the leader last saw. If another broker has written the node, the write fails, and the controller
+sends the current state. As in Kafka, the controller is not notified immediately, but of many
+changes at once.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _Answers = dict[TopicPartition, IsrAnswer]
 
 
 class Pace(NamedTuple):
-    """The timing of notifications to the controller, with Kafka's fixed values."""
+    """The timing of notifications to the controller. The values are fixed, as in Kafka."""
 
     check_every_ms: int = 2_500
     linger_ms: int = 5_000  # after the last change: another one may follow
@@ -44,7 +45,8 @@ class Pace(NamedTuple):
 
 
 class ZkAlterPartition:
-    """Approves ISR changes by writing them, and notifies the controller, until `close`."""
+    """Approves ISR changes by writing them, and notifies the controller, until `close` is called.
+    """
 
     __slots__ = (
         "_changed",
@@ -64,18 +66,18 @@ class ZkAlterPartition:
         self._store = store
         self._clock = clock
         self._pace = Pace() if pace is None else pace
-        # changes of which the controller is not notified yet
+        # changes of which the controller has not been notified yet
         self._changed: dict[TopicPartition, None] = {}
         self._changed_at_ms = self._notified_at_ms = clock.monotonic_ms()
         self._task: asyncio.Task[None] | None = None
 
     def close(self) -> None:
-        """Stop notifying the controller."""
+        """Stop sending notifications to the controller."""
         if self._task is not None:
             self._task.cancel()
 
     async def __call__(self, pending: Sequence[PendingProposal]) -> _Answers:
-        """Respond to each proposal as a controller would. Raises MetadataError."""
+        """Respond to each proposal in the same way as a controller. Raises MetadataError."""
         answers: _Answers = {}
         for first in range(0, len(pending), _AT_ONCE):
             left = {
@@ -89,8 +91,8 @@ class ZkAlterPartition:
         return answers
 
     def _state(self, partition: Partition, proposal: IsrProposal) -> StateNode:
-        """Return the state node's content; as in Kafka, it has the epoch of the controller that
-        elected the leader.
+        """Return the content of the state node. As in Kafka, it contains the epoch of the
+        controller that elected the leader.
         """
         isr = tuple(member.broker_id for member in proposal.isr)
         return StateNode(
@@ -98,7 +100,7 @@ class ZkAlterPartition:
         )
 
     async def _write(self, wanted: dict[TopicPartition, _Wanted]) -> _Answers:
-        """Write all state nodes in one commit, or return the errors of the proposals that
+        """Write all state nodes in a single commit, or return the errors for those proposals that
         conflict.
         """
         sets = [
@@ -107,7 +109,7 @@ class ZkAlterPartition:
         ]
         try:
             await self._store.commit(sets)
-        # If one of many proposals conflicts, reject only that one and retry the others.
+        # If only one of many proposals conflicts, reject that proposal and retry the others.
         except (BadVersion, NoNode) as error:
             answers = await self._conflicts(wanted)
             if not answers:
@@ -122,14 +124,14 @@ class ZkAlterPartition:
         return answers
 
     async def _conflicts(self, wanted: dict[TopicPartition, _Wanted]) -> _Answers:
-        """Return the errors of proposals whose state node has an unexpected version."""
+        """Return errors for those proposals whose state node does not have the expected version."""
         nodes = await self._store.read_many([layout.state_path(*name) for name in wanted])
         answers: _Answers = {}
         for (name, (each, state)), node in zip(wanted.items(), nodes, strict=True):
             if node is None:
                 answers[name] = IsrAnswer(UnknownTopicOrPartition.code)
             elif node.version != each.partition_epoch:
-                # An earlier attempt without a response may already have written the node.
+                # An earlier attempt whose response was lost may already have written the node.
                 is_done = _holds(node, name, state)
                 answers[name] = (
                     _agreement(state, node.version)
@@ -141,7 +143,7 @@ class ZkAlterPartition:
     # --- notifying the controller ----------------------------------------------------------------
 
     def _written(self, names: Iterable[TopicPartition]) -> None:
-        """Notify the controller soon, together with later changes."""
+        """Notify the controller soon, so that later changes can be included."""
         for name in names:
             self._changed[name] = None
             self._changed_at_ms = self._clock.monotonic_ms()

@@ -1,14 +1,15 @@
-"""Decides whether the wall clock can be trusted for the age of a record (ST-6). Pure.
+"""Decides whether the wall clock can be trusted when the age of a record is determined (ST-6).
+Pure.
 
-Data removed by age is lost permanently, and the wall clock can be changed by an operator, by NTP,
-or when a virtual machine resumes. Each check therefore compares wall time with monotonic time. If
-they diverge by more than a minute between two checks, the wall clock has jumped, and nothing is
-removed by age until the new time has lasted long enough. If the clock jumps back before then, the
-previous state is restored. Slow drift is not a jump.
+Data that is removed because of its age is lost for good, yet the wall clock can be changed by an
+operator, by NTP, or when a virtual machine is resumed. Every check therefore compares wall time
+with monotonic time. If the two diverge by more than a minute between checks, the wall clock has
+jumped. From then on, nothing is removed by age until the new time has lasted long enough. If the
+clock jumps back before that, the previous state is restored. A slow drift is not considered a jump.
 
-The first check compares the clock with the latest wall time that an earlier run of the broker
-trusted. A clock that is ahead may be right, since the broker may have been stopped for a long time;
-but waiting does no harm. Without a stored time, the clock at startup is trusted.
+The first check compares the clock with the latest wall time that was trusted by an earlier run of
+the broker. If the clock is ahead, it may be right, because the broker may have been stopped for a
+long time, but it does no harm to wait. If there is no stored time, the clock is trusted at startup.
 """
 
 from __future__ import annotations
@@ -18,21 +19,22 @@ from enum import Enum
 from barnabas.named_tuple import NamedTuple
 
 JUMP_MS = 60_000
-"""How far the wall clock may deviate from the monotonic clock between two checks."""
+"""How far the wall clock may deviate from the monotonic clock between two successive checks."""
 LASTING_MS = 300_000
-"""How long the new time must last, on the monotonic clock. This is the default interval of the
-retention check. It gives NTP time to correct the clock of a resumed machine.
+"""How long the new time must last according to the monotonic clock. This is the default interval of
+the retention check, which gives NTP enough time to correct the clock of a machine that has been
+resumed.
 """
 
 
 START_LEAP_MS = LASTING_MS
-"""How far the wall clock may be from the latest recorded time at startup: the time is recorded only
-occasionally, and a broker may be down for a while.
+"""How far the wall clock may be from the latest stored time at startup. The difference can be large
+because the time is stored only occasionally and a broker may have been down for a while.
 """
 
 
 class Turn(Enum):
-    """The kinds of wall clock events."""
+    """The kinds of events that concern the wall clock."""
 
     STARTED = "started"
 
@@ -42,17 +44,19 @@ class Turn(Enum):
 
 
 class Finding(NamedTuple):
-    """An event to be logged."""
+    """An event that should be logged."""
 
     turn: Turn
     by_ms: int
-    """How far the wall clock moved relative to the monotonic clock since the last check (at
-    startup, since the latest stored time); negative if backwards.
+    """How far the wall clock has moved relative to the monotonic clock since the last check or, at
+    startup, since the latest stored time. Negative if the clock has moved backwards.
     """
 
 
 class ClockJumps:
-    """Tracks the last check of a machine's two clocks, and the time before a jump."""
+    """Holds the result of the last check of a machine's two clocks, and the time as it was before a
+    jump.
+    """
 
     __slots__ = ("_ahead_ms", "_jumped_at_ms", "_trusted_ahead_ms")
 
@@ -63,25 +67,28 @@ class ClockJumps:
 
     @property
     def are_over(self) -> bool:
-        """Return whether the last check found the wall clock trustworthy."""
+        """Return whether the wall clock was trustworthy at the last check."""
         return self._jumped_at_ms is None
 
     def latest_ms(self, now_ms: int, wall_ms: int) -> int:
-        """Return the wall time; if a jump is pending, the later of the times with and without it.
+        """Return the wall time. If a jump is pending, return the later of the times with and
+        without the jump.
 
-        An age computed from this time is never too large, whichever time is right.
+        If an age is computed from this time, it is never too large, whichever of the two times is
+        right.
         """
         return wall_ms if self.are_over else max(wall_ms, now_ms + self._trusted_ahead_ms)
 
     def earliest_ms(self, now_ms: int, wall_ms: int) -> int:
-        """Return the earlier of the two times of `latest_ms`.
+        """Return the earlier of the two times that `latest_ms` considers.
 
-        Data that has expired by this time has expired in either case.
+        Data that has expired by this time has expired whichever of the two times is right.
         """
         return wall_ms if self.are_over else min(wall_ms, now_ms + self._trusted_ahead_ms)
 
     def begin(self, now_ms: int, wall_ms: int, seen_ms: int) -> Finding | None:
-        """Perform the first check; `seen_ms` is the latest wall time trusted so far."""
+        """Perform the first check. `seen_ms` is the latest wall time that has been trusted so far.
+        """
         self._ahead_ms = wall_ms - now_ms
         by_ms = wall_ms - seen_ms
         if abs(by_ms) <= START_LEAP_MS:
@@ -91,15 +98,15 @@ class ClockJumps:
         return Finding(Turn.STARTED, by_ms)
 
     def look(self, now_ms: int, wall_ms: int) -> Finding | None:
-        """Compare the two clocks, and return the event to log, if any."""
+        """Compare the two clocks, and return the event to be logged, or None."""
         ahead_ms = wall_ms - now_ms
         by_ms = 0 if self._ahead_ms is None else ahead_ms - self._ahead_ms
         self._ahead_ms = ahead_ms
-        # Between two checks, drift and slewing stay far below this; a step exceeds it.
+        # Drift and slewing between two checks stay far below this limit, while a step exceeds it.
         if abs(by_ms) > JUMP_MS:
             return self._on_jump(now_ms, ahead_ms, by_ms)
-        # Accept the new time once it has lasted long enough; otherwise, a correction of the clock
-        # would stop retention forever.
+        # Accept the new time when it has lasted long enough. Otherwise, correcting the clock would
+        # stop retention forever.
         if self._jumped_at_ms is not None and now_ms - self._jumped_at_ms >= LASTING_MS:
             self._jumped_at_ms = None
             return Finding(Turn.LASTED, by_ms)
@@ -107,9 +114,10 @@ class ClockJumps:
 
     def _on_jump(self, now_ms: int, ahead_ms: int, by_ms: int) -> Finding:
         if self._jumped_at_ms is None:
-            # After several consecutive jumps, only the time before the first one is trusted.
+            # If the clock has jumped several times in succession, only the time before the first
+            # jump is trusted.
             self._trusted_ahead_ms = ahead_ms - by_ms
-        # The clock is back where it was before the first jump.
+        # The clock has returned to where it was before the first jump.
         elif abs(ahead_ms - self._trusted_ahead_ms) <= JUMP_MS:
             self._jumped_at_ms = None
             return Finding(Turn.CORRECTED, by_ms)

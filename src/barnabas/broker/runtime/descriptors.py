@@ -1,9 +1,10 @@
-"""Tracks how many file descriptors are left, and logs shortages.
+"""Tracks how many file descriptors are still available, and logs shortages.
 
-A log opens its files when it is used, so a broker whose connections use up all descriptors can
-neither read nor write. An eighth of the limit is therefore reserved: connections wait in the
-kernel's backlog while fewer descriptors are left. Running out of descriptors is not a disk failure:
-operations that need one are rejected or deferred, and the shortage is logged once.
+A log opens its files when it is used, so if connections use up all descriptors, the broker can
+neither read nor write. For this reason, an eighth of the limit is reserved. While fewer descriptors
+are left, connections wait in the backlog of the kernel. Running out of descriptors is not a disk
+failure. Operations that need a descriptor are rejected or deferred, and the shortage is logged
+once.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ _AN_EPISODE_MS = 60_000  # a later error starts a new episode
 
 
 class Descriptors(NamedTuple):
-    """The descriptor limit of a process, and how many descriptors are left."""
+    """The limit on the file descriptors of a process, and how many of them are left."""
 
     limit: int
     left: int
 
     @property
     def reserve(self) -> int:
-        """Return how many descriptors are reserved for files."""
+        """Return the number of descriptors that are reserved for files."""
         return max(self.limit // 8, _SMALLEST_RESERVE)
 
     @property
@@ -44,12 +45,12 @@ PLENTY = Descriptors(_PLENTY, _PLENTY)
 
 
 def plenty() -> Descriptors:
-    """Return the descriptors of a process that never runs out of them."""
+    """Return the descriptors of a process that can never run out of them."""
     return PLENTY
 
 
 def of_this_process(listing: Path = _LISTING) -> Descriptors:
-    """Count this process's open descriptors; Linux lists them in the directory `listing`."""
+    """Count the open descriptors of this process, which Linux lists in the directory `listing`."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -66,15 +67,17 @@ def of_this_process(listing: Path = _LISTING) -> Descriptors:
 
 
 def allow_many() -> None:
-    """Raise the limit as far as possible: every log in use and every connection is an open file."""
+    """Raise the limit as far as possible, because every connection and every log in use needs an
+    open file.
+    """
     try:
         import resource
     except ImportError:  # Windows has no such limit
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     is_limited = hard != resource.RLIM_INFINITY
-    # Without a hard limit, use a sufficiently large number: some systems reject an unlimited
-    # one.
+    # If there is no hard limit, use a number that is large enough, because some systems do not
+    # accept an unlimited number.
     for wanted in (hard,) if is_limited else (max(soft, _ENOUGH), max(soft, _MACOS_LIMIT)):
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
@@ -84,14 +87,14 @@ def allow_many() -> None:
 
 
 def _count_open(listing: Path) -> int:
-    # Since Linux 6.2, the size of this directory is the number of open descriptors.
+    # Since Linux 6.2, the number of open descriptors is given as the size of this directory.
     if listing.is_dir():
         return listing.stat().st_size or len(list(listing.iterdir()))
     return len(list(_FALLBACK.iterdir()))
 
 
 class Shortage:
-    """Logs a shortage of descriptors once, not for each failed call."""
+    """Logs a shortage of descriptors once instead of for every call that fails."""
 
     __slots__ = ("_clock", "_met_at_ms")
 
@@ -100,9 +103,9 @@ class Shortage:
         self._met_at_ms = -_AN_EPISODE_MS
 
     def on_error(self, error: OSError) -> None:
-        """Log a call that failed for lack of a descriptor."""
+        """Log a call that failed because there was no free descriptor."""
         now_ms = self._clock.monotonic_ms()
-        # Log only the first error of an episode.
+        # Log only the first error of each episode.
         level = logging.ERROR if now_ms - self._met_at_ms >= _AN_EPISODE_MS else logging.DEBUG
         self._met_at_ms = now_ms
         _log.log(

@@ -1,10 +1,11 @@
-"""Detects a log directory whose disk hangs: a write neither completes nor fails.
+"""Detects when the disk of a log directory hangs, that is, when a write neither completes nor
+fails.
 
-An error takes a directory offline (ST-10). A hang does not: the call blocks in the kernel, perhaps
-with the event loop, while the metadata store's client keeps the session alive from its own thread,
-so no other broker can become the leader. Therefore, a small file is periodically written and synced
-in each directory. If that takes longer than `log.dir.failure.timeout.ms`, the broker closes the
-session.
+If there is an error, the directory goes offline (ST-10). If the disk hangs, it does not: the call
+blocks in the kernel, perhaps together with the event loop, while the client of the metadata store
+keeps the session alive from its own thread. No other broker can then become the leader. For this
+reason, a small file is periodically written and synced in every directory. If that takes longer
+than `log.dir.failure.timeout.ms`, the broker closes its session.
 
     writer     a thread that can block on the disk
     watcher    a thread that never accesses the disk; it counts its own ticks during a write,
@@ -27,7 +28,8 @@ _SHORTEST_TICK_MS = 10
 
 
 class DiskPulse:
-    """Writes small files between `start` and `stop`, and checks how long the writes take."""
+    """Writes small files between calls of `start` and `stop`, and checks how long each write takes.
+    """
 
     def __init__(
         self,
@@ -37,10 +39,11 @@ class DiskPulse:
         on_hang: Callable[[Path], None],
         tick_ms: int = 0,
     ) -> None:
-        """`directories` returns the directories that are online.
+        """`directories` returns the log directories that are online.
 
-        `on_hang` is called once, in the watcher's thread, with the directory that hangs. `tick_ms`
-        is the time between two writes, by default a quarter of the maximum write time.
+        `on_hang` is called once, in the thread of the watcher, with the directory whose disk hangs.
+        `tick_ms` is the time between two writes, which defaults to a quarter of the longest time
+        that a write may take.
         """
         self._files = files
         self._directories = directories
@@ -54,18 +57,18 @@ class DiskPulse:
         self._seen = self._ticks = 0
 
     def start(self) -> None:
-        """Start both threads."""
+        """Start the two threads."""
         for name, run in (("barnabas-pulse", self._beat), ("barnabas-watch", self._watch)):
             threading.Thread(target=run, name=name, daemon=True).start()
 
     def stop(self) -> None:
-        """Stop writing, without waiting for a write in progress."""
+        """Stop writing. Does not wait for a write that is in progress."""
         self._stopped.set()
 
     def tick(self) -> bool:
-        """Check the current write; if it takes too long, call `on_hang` once."""
+        """Check the current write. If it takes too long, call `on_hang` once."""
         writes = self._writes
-        # No write is in progress, or a different one than at the last tick.
+        # There is no write in progress, or it is not the same as at the last tick.
         if writes == self._ended or writes != self._seen:
             self._seen, self._ticks = writes, 0
             return False
@@ -78,7 +81,7 @@ class DiskPulse:
     def _beat(self) -> None:
         while not self._stopped.wait(self._tick_ms / 1000):
             for path in self._directories():
-                # `stop` may have been called while the previous directory was slow.
+                # `stop` may have been called while a previous directory was slow.
                 if self._stopped.is_set():
                     return
                 self._path = path

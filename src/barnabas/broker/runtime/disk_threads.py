@@ -1,12 +1,14 @@
-"""Provides a broker's thread pools for disk access, so that its event loop never waits.
+"""Provides a broker's thread pools for disk access, so that its event loop need not wait for a
+disk.
 
     flushes       fsyncs for which acknowledgements wait (`flush.messages`)
     reads         reads outside the page cache, for consumers that are far behind
     background    checkpoints, rolled segments, removals, the cleaner's syncs, coordinators' loads
 
-A busy pool delays only its own duty: six consumers reading from a slow disk must not keep a
-producer waiting. The threads do not compute; each call releases the GIL. Work without a pool of its
-own (a journal commit, recompression) runs in the loop's default threads.
+If a pool is busy, only its own duty is delayed. For example, six consumers that read from a slow
+disk must not make a producer wait. The threads do no computing, and each call releases the GIL.
+Work that has no pool of its own (a journal commit, recompression) runs in the event loop's default
+threads.
 """
 
 from __future__ import annotations
@@ -26,25 +28,25 @@ _BACKGROUND = 8  # more than the duties that use the disk, so that none waits fo
 
 
 class DiskThreads(NamedTuple):
-    """A thread pool for each duty; None means the event loop's default threads."""
+    """The thread pool for each duty. None selects the default threads of the event loop."""
 
     flushes: Executor | None = None
     reads: Executor | None = None
     background: Executor | None = None
 
     def close(self) -> None:
-        """Let the threads end once their work is done."""
+        """Let each thread end when its work is done."""
         for pool in self:
             if pool is not None:
                 pool.shutdown(wait=False)
 
 
 LOOP_THREADS = DiskThreads()
-"""Runs all duties in the event loop's default threads, for tools, tests and the simulator."""
+"""Runs all duties in the default threads of the event loop, for tools, tests and the simulator."""
 
 
 def new_disk_threads() -> DiskThreads:
-    """Create a broker's own pools. Threads start on demand."""
+    """Create the thread pools of a broker. Threads are started when they are needed."""
     from concurrent.futures import ThreadPoolExecutor
 
     return DiskThreads(
@@ -55,5 +57,5 @@ def new_disk_threads() -> DiskThreads:
 
 
 async def run_in(pool: Executor | None, action: Callable[[], T]) -> T:
-    """Call a blocking function in a thread of the pool, and return its result."""
+    """Call a blocking function in a thread of the pool, and return what it returns."""
     return await asyncio.get_running_loop().run_in_executor(pool, action)

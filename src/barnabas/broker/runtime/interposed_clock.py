@@ -1,4 +1,4 @@
-"""Provides the machine's clocks, with a wall clock that a test can shift or stop."""
+"""Provides the clocks of the machine, with a wall clock that tests can shift or stop."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from barnabas.clock import SystemClock
 
 
 class InterposedClock(SystemClock):
-    """A clock that is `offset_ms` ahead of the machine's, or stopped at `stands_at_ms`.
+    """A clock that is `offset_ms` ahead of the machine's clock, or has stopped at `stands_at_ms`.
 
-    Both may be set at any time, in any thread. The monotonic clock is the machine's.
+    Both can be set at any time and in any thread. The monotonic clock is always that of the
+    machine.
     """
 
     __slots__ = ("_machine_ms", "offset_ms", "stands_at_ms")

@@ -1,6 +1,8 @@
-"""Provides the machine's disk, on which a test can set a function to run before writes and syncs.
+"""Provides the disk of the machine, with a function that tests can set to be called before writes
+and syncs.
 
-The function also applies to open files. While none is set, a write costs one extra check.
+The function is also called for files that are already open. If it is not set, a write costs only
+one additional check.
 """
 
 from __future__ import annotations
@@ -11,20 +13,20 @@ from pathlib import Path
 from barnabas.storage.files import Bytes, File, OsFile, OsFiles, Space, open_descriptor
 
 Before = Callable[[Path], None]
-"""Called with the path to write or sync. It may block or raise OSError."""
+"""Called with the path that is about to be written or synced. May block or raise OSError."""
 
 
 class InterposedFiles(OsFiles):
-    """`before` is called before each write and sync, if set; `is_full` makes `space` report a full
-    disk.
+    """Calls `before`, if it is set, before each write and sync. If `is_full` is set, `space`
+    reports that the disk is full.
 
-    Both may be set while the files are in use, in any thread.
+    Both can be set in any thread, even while the files are in use.
     """
 
     __slots__ = ("_files", "before", "is_full")
 
     def __init__(self, files: OsFiles) -> None:
-        """`files` writes small files and syncs."""
+        """`files` is used to write small files and to sync."""
         self._files = files
         self.before: Before | None = None
         self.is_full = False

@@ -1,4 +1,6 @@
-"""Determines how much memory this process can use, given the machine and any container limit."""
+"""Determines how much memory this process may use, given the machine and a container limit, if
+there is one.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _UNKNOWN_BYTES: Final = 2 << 30
 
 
 def of_this_machine(limits: Iterable[Path] = _LIMITS) -> int:
-    """Return the usable bytes, or a guess. `limits` are the files with the container limits."""
+    """Return the number of bytes that can be used, or a guess. `limits` are the files that contain
+    the container limits.
+    """
     try:
         found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     except (AttributeError, ValueError, OSError):  # Windows has no sysconf

@@ -1,6 +1,6 @@
-"""Formats a broker's log: text for people or JSON for programs (`barnabas.log.format`).
+"""Formats the log of a broker as text for people or as JSON for programs (`barnabas.log.format`).
 
-In both formats, each record is one line, except for tracebacks in text.
+In both formats, each record occupies one line, except that text records can have tracebacks.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ _OLD_LOG_FILES = 9
 
 
 class LineFormatter(logging.Formatter):
-    """Formats a record as one line: `time level logger message`, in UTC with milliseconds.
+    """Formats a record as a single line, `time level logger message`, with the time in UTC and in
+    milliseconds.
 
-    Untrusted text is escaped: a newline in a name could forge a line, and an escape sequence could
-    control the terminal that displays the log.
+    Untrusted text is escaped, because a newline in a name could be used to forge a line, and an
+    escape sequence could control the terminal on which the log is displayed.
     """
 
     converter = staticmethod(time.gmtime)
@@ -34,7 +35,7 @@ class LineFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        # Escape after inserting the arguments, which may contain newlines.
+        # Escape the text after the arguments have been inserted, because they may contain newlines.
         return printable(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:
@@ -42,10 +43,11 @@ class LineFormatter(logging.Formatter):
 
 
 class JsonFormatter(LineFormatter):
-    """Formats a record as one JSON object per line: time, level, logger, message, broker and any
-    exception.
+    """Formats each record as a JSON object on a single line: time, level, logger, message, broker
+    and exception, if any.
 
-    The output is ASCII with everything else escaped, so untrusted text cannot end a line.
+    The output consists only of ASCII characters and everything else is escaped, so untrusted text
+    cannot end a line.
     """
 
     def __init__(self, broker_id: int) -> None:
@@ -60,19 +62,20 @@ class JsonFormatter(LineFormatter):
             "message": record.getMessage(),
             "broker": self._broker_id,
         }
-        # Put the traceback into a separate field, to keep each record on one line.
+        # Put the traceback in a field of its own, so that each record stays on one line.
         if record.exc_info:
             fields["exception"] = logging.Formatter.formatException(self, record.exc_info)
         return json.dumps(fields)
 
 
 def formatter(log_format: str, broker_id: int) -> LineFormatter:
-    """Return the formatter for a value of `barnabas.log.format`."""
+    """Return the formatter for this value of `barnabas.log.format`."""
     return JsonFormatter(broker_id) if log_format == "json" else LineFormatter()
 
 
 def log_handler(log_file: str | None, most_bytes: int = _LOG_FILE_BYTES) -> logging.Handler:
-    """Return a handler for standard error, or for files rotated before they exceed `most_bytes`.
+    """Return a handler for standard error, or for files that are rotated before they exceed
+    `most_bytes`.
 
     Raises OSError.
     """
@@ -86,7 +89,7 @@ def log_handler(log_file: str | None, most_bytes: int = _LOG_FILE_BYTES) -> logg
 
 
 def final_line(reason: object, log_format: str, broker_id: int) -> str:
-    """Return the line for standard error with the reason why the process ends."""
+    """Return the line written to standard error that explains why the process ends."""
     if log_format != "json":
         return f"barnabas: {reason}\n"
     record = logging.LogRecord("barnabas", logging.ERROR, "", 0, str(reason), None, None)

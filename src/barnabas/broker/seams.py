@@ -1,5 +1,5 @@
-"""Defines the seams between a broker and its machine, which the simulator replaces. The metadata
-store is a seam too, but is passed separately, because brokers share it.
+"""Defines the seams between a broker and the machine, which the simulator replaces. The metadata
+store is a seam as well, but it is passed separately because brokers share it.
 """
 
 from __future__ import annotations
@@ -22,42 +22,51 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # exists only on Linux
 
 
 def _nothing() -> None:
-    """Do nothing: a broker must not configure the garbage collector of a shared process."""
+    """Do nothing, because a broker must not configure the garbage collector of a process that it
+    shares.
+    """
 
 
 class Seams(NamedTuple):
-    """The machine that a broker runs on. Connections are opened through the broker's event loop."""
+    """The machine on which a broker runs. Connections are opened through the event loop of the
+    broker.
+    """
 
     clock: Clock
     random: Random
     files: Files
     bind: Callable[[Listener, int], list[socket.socket]]
-    """Returns listening sockets for a listener and a backlog: see `listeners.bind`."""
+    """Returns the listening sockets for a listener with this backlog: see `listeners.bind`."""
     boot_id: Callable[[], bytes]
-    """Identifies this boot of the machine; empty if unknown."""
+    """Identifies the current boot of the machine. Empty if it is unknown."""
     threads: Callable[[], DiskThreads] = new_disk_threads
-    """Creates the threads for one broker's blocking disk I/O."""
+    """Creates the threads for the blocking disk I/O of one broker."""
     cleans_inline: bool = False
-    """Whether logs must be compacted in this process, without a child process (`log_cleaner`)."""
+    """Whether logs must be compacted in this process, that is, without a child process
+    (`log_cleaner`).
+    """
     descriptors: Callable[[], Descriptors] = of_this_process
     journals: JournalDisk = OS_DISK
-    """Stores the metadata of a standalone broker: `files`, adapted for `cluster`."""
+    """Stores the metadata of a standalone broker. It is `files`, adapted for `cluster`."""
     pulse: Callable[..., DiskPulse] = DiskPulse
-    """Watches for a hanging disk."""
+    """Detects when a disk hangs."""
     memory_bytes: Callable[[], int] = of_this_machine
     keep_objects: Callable[[], None] = _nothing
-    """Marks the objects now in memory as long-lived, so that the cycle collector skips them."""
+    """Marks the objects that are now in memory as long-lived, so that the cycle collector skips
+    them.
+    """
 
 
 def system_seams() -> Seams:
-    """Return the seams of the real machine."""
+    """Return the seams that use the real machine."""
     return Seams(SystemClock(), SystemRandom(), OsFiles(), bind, _boot_id)
 
 
 def interposed_seams(files: OsFiles | None = None) -> Seams:
-    """Return the real seams, with a disk and a clock that a test can disturb at run time.
+    """Return the real seams, except that a test can disturb the disk and the clock while they are
+    in use.
 
-    `files` is the disk; None means the real disk.
+    `files` is the disk to use, or None for the real disk.
     """
     from barnabas.broker.runtime.interposed_clock import InterposedClock
     from barnabas.broker.runtime.interposed_files import InterposedFiles
@@ -71,5 +80,5 @@ def _boot_id() -> bytes:
     try:
         return OsFiles().read(_BOOT_ID)
     except OSError:
-        # On systems other than Linux, or if the file is unreadable, the boot id is unknown.
+        # The boot id is unknown if the file cannot be read or the system is not Linux.
         return b""

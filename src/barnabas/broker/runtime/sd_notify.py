@@ -1,7 +1,9 @@
-"""Notifies systemd, or a replacement, when the broker is ready and when it stops (sd_notify).
+"""Notifies systemd, or a replacement for it, when the broker is ready and when it stops
+(sd_notify).
 
-A service of `Type=notify` counts as started after the first notification, so units ordered after it
-find the broker ready. Without NOTIFY_SOCKET in the environment, nothing is sent.
+A service with `Type=notify` counts as started when the first notification has been sent, so units
+that are ordered after it find the broker ready. If NOTIFY_SOCKET is not set in the environment,
+nothing is sent.
 """
 
 from __future__ import annotations
@@ -21,11 +23,12 @@ _log = logging.getLogger("barnabas.broker")
 
 
 def notify(state: str, environ: Mapping[str, str]) -> None:
-    """Send one state to the socket named in the environment; log a warning if that fails."""
+    """Send one state to the socket that is named in the environment. If that fails, log a warning.
+    """
     address = environ.get(_VARIABLE, "")
     if not address:
         return
-    # systemd writes @ for the zero byte with which an abstract address begins
+    # systemd writes @ in place of the zero byte at the beginning of an abstract address
     path = f"\0{address[1:]}" if address.startswith("@") else address
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:

@@ -1,9 +1,9 @@
-"""Runs long requests in slices, so that the event loop can serve other connections in between.
+"""Runs long requests in slices, between which the event loop can serve other connections.
 
-A handler that processes a list is a generator: it yields when `Pace` reports the end of a slice,
-and returns its outcome. Most lists fit into one slice and are answered immediately.
+A handler that processes a list is a generator. It yields when `Pace` reports that the slice is
+over, and returns its outcome. Most lists fit into a single slice and are answered immediately.
 
-Data may change between two slices, so a handler must reread the data that it depends on.
+Data may change between two slices, so a handler must read the data on which it depends again.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ from typing import Any, TypeVar, cast
 T = TypeVar("T")
 
 SLICE_ENTRIES = 100
-"""The number of entries per slice. At twenty microseconds each, a slice takes two milliseconds."""
+"""The number of entries in a slice. At twenty microseconds per entry, a slice takes two
+milliseconds.
+"""
 
 _FREED_ENTRIES = 5_000
-"""The number of entries freed per slice. Each takes less than a tenth of a microsecond."""
+"""The number of entries that are freed in a slice. Each takes less than a tenth of a microsecond.
+"""
 
 Slices = Generator[None, None, T]
 
 
 class Pace:
-    """Counts the entries that a request has processed in its current slice."""
+    """Counts the entries that a request has processed in the current slice."""
 
     __slots__ = ("_done",)
 
@@ -36,7 +39,7 @@ class Pace:
         self._done = 0
 
     def is_over(self, entries: int = 1) -> bool:
-        """Count these entries, or work of equal cost; return whether the slice is over."""
+        """Count these entries, or work that costs the same. Return whether the slice is over."""
         self._done += entries
         if self._done < SLICE_ENTRIES:
             return False
@@ -45,9 +48,9 @@ class Pace:
 
 
 async def in_slices(entries: Iterable[T]) -> AsyncIterator[T]:
-    """Yield the entries one by one, with pauses for other connections.
+    """Yield the entries one by one, pausing to let other connections be served.
 
-    Use this in handlers that may await something for each entry.
+    Use this function in handlers that may have to await something for each entry.
     """
     pace = Pace()
     for entry in entries:
@@ -57,8 +60,8 @@ async def in_slices(entries: Iterable[T]) -> AsyncIterator[T]:
 
 
 def clear_in_slices(entries: list[Any]) -> Slices[None]:
-    """Empty a list in slices: freeing all entries together would delay other connections."""
-    # Delete from the end, so that no entries are moved.
+    """Empty a list in slices, because freeing all entries at once would delay other connections."""
+    # Delete from the end of the list, so that no entries have to be moved.
     while len(entries) > _FREED_ENTRIES:
         del entries[-_FREED_ENTRIES:]
         yield
@@ -66,7 +69,8 @@ def clear_in_slices(entries: list[Any]) -> Slices[None]:
 
 
 def run_slices(slices: Slices[T]) -> T | Coroutine[Any, Any, Any]:
-    """Return the handler's outcome, or a coroutine if it needs more than one slice."""
+    """Return the outcome of the handler, or a coroutine if the handler needs more than one slice.
+    """
     try:
         next(slices)
     except StopIteration as end:
@@ -83,5 +87,5 @@ async def _rest(slices: Slices[Any]) -> Any:
         outcome = end.value
     finally:
         slices.close()
-    # A handler's slices may end in a coroutine to await.
+    # The last slice of a handler may return a coroutine, which has to be awaited.
     return await outcome if asyncio.iscoroutine(outcome) else outcome

@@ -1,8 +1,8 @@
-"""Runs long work in steps, either without a pause or interleaved with other tasks.
+"""Runs long work in steps, either all at once or interleaved with other tasks.
 
-A generator yields None where other tasks can run, and a call where it needs the disk; the call's
-result or exception is the outcome of that `yield`. It can also yield several calls together, but
-gets no outcome for these.
+A generator yields None where other tasks may run, and a call where it needs the disk. The result or
+exception of the call is the outcome of that `yield`. A generator can also yield several calls
+together, but it does not receive their outcomes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Steps = Generator[Step, Any, T]
 
 
 def at_once(steps: Steps[T]) -> T:
-    """Run all steps without a pause, waiting for the disk."""
+    """Run all steps at once, waiting for the disk where necessary."""
     try:
         step = next(steps)
         while True:
@@ -42,19 +42,20 @@ def at_once(steps: Steps[T]) -> T:
 
 
 async def in_turns(steps: Steps[T], pool: Executor | None = None) -> T:
-    """Run the steps on the loop, between other tasks, with disk calls in the pool's threads.
+    """Run the steps on the event loop, between other tasks. Calls that need the disk run in the
+    threads of the pool.
 
-    If cancelled, the generator stops at a `yield`.
+    If the task is cancelled, the generator stops at a `yield`.
     """
     try:
         step = next(steps)
         while True:
             try:
                 outcome = None
-                # Just let other tasks run.
+                # Do nothing except let other tasks run.
                 if step is None:
                     await asyncio.sleep(0)
-                # A single call: send its outcome to the generator.
+                # The step is a single call, so send its outcome to the generator.
                 elif callable(step):
                     outcome = await run_in(pool, step)
                 else:
@@ -66,6 +67,6 @@ async def in_turns(steps: Steps[T], pool: Executor | None = None) -> T:
     except StopIteration as end:
         result: T = end.value
         return result
-    # Let a cancelled generator clean up immediately, not when it is garbage-collected.
+    # Let a cancelled generator clean up immediately, and not only when it is garbage-collected.
     finally:
         steps.close()

@@ -1,7 +1,7 @@
-"""Watches for jumps of the wall clock, which determines the age of records.
+"""Watches whether the wall clock jumps, because it determines the age of records.
 
-The clock is read every second and before anything is removed by age, so that a jump is detected in
-time. `clock_jumps` makes the decisions; this class reads the clock and logs jumps.
+The clock is read every second, and before anything is removed by age, so that a jump is noticed in
+time. `clock_jumps` makes the decisions, while this class reads the clock and logs the jumps.
 """
 
 from __future__ import annotations
@@ -18,40 +18,47 @@ _LOOK_EVERY_S = 1.0
 
 
 class WatchedClock:
-    """A clock that reports only wall times that can be trusted."""
+    """A clock that reports wall times only if they can be trusted."""
 
     __slots__ = ("_jumps", "_timer", "monotonic_ms", "wall_ms")
 
     def __init__(self, clock: Clock) -> None:
-        # Use the clock's own methods, because Produce requests must not pay for the watching.
+        # Use the methods of the original clock directly, so that Produce requests do not pay for
+        # the watching.
         self.monotonic_ms = clock.monotonic_ms
         self.wall_ms = clock.wall_ms
         self._jumps = ClockJumps()
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, seen_ms: int | None) -> None:
-        """Perform the first check; `seen_ms` is the latest wall time trusted so far."""
-        # Without a recorded time (on a new disk), trust the clock.
+        """Perform the first check. `seen_ms` is the latest wall time that has been trusted so far.
+        """
+        # If no time has been stored yet (on a new disk), trust the clock.
         if seen_ms is not None:
             finding = self._jumps.begin(self.monotonic_ms(), self.wall_ms(), seen_ms)
             if finding is not None:
                 _report(finding)
 
     def earliest_wall_ms(self) -> int:
-        """Return the wall time for removal by age that cannot be deferred: see `ClockJumps`."""
+        """Return the wall time to use for a removal by age that cannot be deferred: see
+        `ClockJumps`.
+        """
         return self._jumps.earliest_ms(*self._look())
 
     def trusted_wall_ms(self) -> int | None:
-        """Return the wall time for removal by age, or None while the clock has jumped."""
+        """Return the wall time to use for removal by age, or None as long as the clock is not
+        trusted after a jump.
+        """
         _, wall_ms = self._look()
         return wall_ms if self._jumps.are_over else None
 
     def latest_wall_ms(self) -> int:
-        """Return the wall time for timestamps from which ages are computed: see `ClockJumps`."""
+        """Return the wall time to use for timestamps whose age will be computed: see `ClockJumps`.
+        """
         return self._jumps.latest_ms(*self._look())
 
     def start(self) -> None:
-        """Read the clock every second until `stop`."""
+        """Read the clock every second until `stop` is called."""
         self._look()
         self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self.start)
 
@@ -61,7 +68,7 @@ class WatchedClock:
             self._timer = None
 
     def _look(self) -> tuple[int, int]:
-        """Compare the monotonic and the wall time, and return both."""
+        """Compare the monotonic time with the wall time, and return both."""
         now_ms, wall_ms = self.monotonic_ms(), self.wall_ms()
         finding = self._jumps.look(now_ms, wall_ms)
         if finding is not None:
@@ -71,10 +78,10 @@ class WatchedClock:
 
 def _report(finding: Finding) -> None:
     if finding.turn is Turn.STARTED:
-        # Only a clock behind the recorded time is certainly wrong.
+        # A clock is certainly wrong only if it is behind the stored time.
         is_late = finding.by_ms > 0
         _log.log(
-            # This happens after any long stop of the broker, so do not warn.
+            # Do not warn, because this happens whenever the broker was stopped for a long time.
             logging.INFO if is_late else logging.WARNING,
             "the wall clock is %s %s the latest time recorded by this broker%s: nothing is "
             "removed by age until the clock has been stable for %d minutes",

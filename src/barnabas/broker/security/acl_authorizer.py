@@ -1,9 +1,9 @@
-"""Authorizes requests by the ACLs in the metadata tree (SE-4), and caches the decisions.
+"""Authorizes requests according to the ACLs in the metadata tree (SE-4), and caches its decisions.
 
-A decision depends only on the ACLs, the principal, its host, the operation and the resource, so it
-is cached until an ACL changes, and a repeated request costs one lookup. A separate logger writes
-denials at INFO and grants at DEBUG, in Kafka's wording; repeated decisions of one kind for a client
-are reduced to a few lines and a count.
+A decision depends only on the ACLs, the principal, its host, the operation and the resource. It is
+therefore cached until an ACL changes, and repeating a request costs only one lookup. A separate
+logger logs denials at INFO and grants at DEBUG, in the same words as Kafka. If decisions of one
+kind are repeated for a client, only a few of them are logged, followed by the number of the others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from barnabas.config import BrokerConfig
 
 AUDIT_LOG: Final = "barnabas.authorizer"
-"""The logger of decisions; Kafka's is `kafka.authorizer.logger`."""
+"""The logger for decisions. The corresponding logger in Kafka is `kafka.authorizer.logger`."""
 
 _audit = logging.getLogger(AUDIT_LOG)
 
@@ -35,7 +35,7 @@ _LONGEST_NAME = 249  # the longest topic name; decisions about longer group name
 
 
 class AclAuthorizer:
-    """The authorizer of a broker with `authorizer.class.name`."""
+    """The authorizer used by a broker if `authorizer.class.name` is set."""
 
     __slots__ = ("_decisions", "_denials", "_rules", "_trail", "acls", "grants")
 
@@ -47,7 +47,7 @@ class AclAuthorizer:
         random: Random,
         denials: Denials,
     ) -> None:
-        """Raises ConfigError if a super user is not a principal."""
+        """Raises ConfigError if one of the super users is not a valid principal."""
         self._rules = AclRules(
             super_users(config.str("super.users")),
             allows_unruled=config.bool("allow.everyone.if.no.acl.found"),
@@ -64,7 +64,8 @@ class AclAuthorizer:
         client = context.client
         question = (client.principal, client.address, needs, resource_name)
         answer = self._decisions.get(question)
-        # Check the log level each time, because it can change while the broker runs (KIP-412).
+        # Check the log level every time, because it can be changed while the broker is running
+        # (KIP-412).
         logs_grants = _audit.isEnabledFor(logging.DEBUG)
         if answer and not logs_grants:
             return True  # the usual case
@@ -72,11 +73,11 @@ class AclAuthorizer:
             answer = self._rules.allows(
                 str(client.principal), java_host(client.address), *needs, resource_name
             )
-            # A group id or transactional id can have 32 KiB, and up to twenty thousand decisions
-            # are cached.
+            # A group id or transactional id can be as long as 32 KiB, and up to twenty thousand
+            # decisions are cached.
             if len(resource_name) <= _LONGEST_NAME:
                 self._keep(question, answer)
-        # While allowed requests are logged, connections must not cache grants.
+        # As long as allowed requests are logged, connections must not cache their grants.
         self.grants = None if logs_grants else self.grants or object()
         level = _level(audit, answer)
         if level == logging.INFO:
@@ -106,16 +107,16 @@ class AclAuthorizer:
         return answer
 
     def _keep(self, question: object, answer: bool) -> None:
-        # Drop all decisions, not just the oldest: the cache is full only if clients keep asking
-        # about new names, and tracking the order of decisions would not be worth the cost.
+        # Drop all decisions and not just the oldest. The cache is full only if clients keep asking
+        # about new names, and it would not be worth the cost to track the order of decisions.
         if len(self._decisions) >= _MOST_DECISIONS:
             self._decisions.clear()
         self._decisions[question] = answer
 
 
 def super_users(text: str) -> list[str]:
-    """Parse principals such as `User:alice;User:CN=broker,O=x`. Raises ConfigError if they are
-    invalid.
+    """Parse a list of principals such as `User:alice;User:CN=broker,O=x`. Raises ConfigError if it
+    is invalid.
     """
     from barnabas.errors import ConfigError
 
@@ -129,7 +130,7 @@ def super_users(text: str) -> list[str]:
 
 
 def _level(audit: Audit, is_allowed: bool) -> int:
-    """Return the level at which a decision is logged, or 0 if it is not logged."""
+    """Return the level at which to log a decision, or 0 if it must not be logged."""
     if is_allowed:
         return logging.DEBUG if audit.logs_grant else 0
     return logging.INFO if audit.logs_denial else 0

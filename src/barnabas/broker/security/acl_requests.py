@@ -1,7 +1,7 @@
-"""Builds ACLs and filters from the codes in requests.
+"""Builds ACLs and filters from the codes contained in requests.
 
-A request with the code 0 (unknown) closes its connection, because Kafka cannot parse it either. An
-undefined code in a filter is valid and matches nothing.
+A request that contains the code 0 (unknown) closes its connection, because Kafka cannot parse such
+a request either. If a filter contains an undefined code, it is valid but matches nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ C = TypeVar("C", bound=IntEnum)
 
 
 class FilterMessage(Protocol):
-    """The fields of a filter, the same in DescribeAcls and DeleteAcls."""
+    """The fields of a filter. They are the same in DescribeAcls and DeleteAcls."""
 
     resource_type_filter: int
     resource_name_filter: str | None
@@ -37,9 +37,9 @@ class FilterMessage(Protocol):
 
 
 def filter_of(message: FilterMessage) -> AclFilter | None:
-    """Return the filter, or None if it can match nothing because it has an undefined code.
+    """Return the filter, or None if it cannot match anything because it contains an undefined code.
 
-    Raises CorruptData for a code 0.
+    Raises CorruptData if a code is 0.
     """
     codes = (
         message.resource_type_filter,
@@ -66,8 +66,8 @@ def filter_of(message: FilterMessage) -> AclFilter | None:
 
 
 def check_creations(creations: list[AclCreation]) -> None:
-    """Raise CorruptData for a code 0, or UnknownServerError for a code valid only in filters. As in
-    Kafka, both fail the whole request.
+    """Raise CorruptData if a code is 0, or UnknownServerError if a code is valid only in filters.
+    As in Kafka, either error fails the whole request.
     """
     for each in creations:
         codes = (
@@ -77,14 +77,14 @@ def check_creations(creations: list[AclCreation]) -> None:
             each.permission_type,
         )
         _check_codes(codes)
-        # Code 1 is ANY in each of the four enumerations.
+        # In each of the four enumerations, code 1 is ANY.
         if 1 in codes or each.resource_pattern_type == PatternType.MATCH:
             raise UnknownServerError("ANY and MATCH are allowed in filters, not in ACLs")
 
 
 def binding_of(creation: AclCreation) -> AclBinding:
-    """Return the ACL to create. Raises InvalidRequest if the ACL is invalid."""
-    # The only cluster resource is `kafka-cluster`; an ACL with another name would never apply.
+    """Return the ACL to be created. Raises InvalidRequest if it is invalid."""
+    # The only cluster resource is `kafka-cluster`. An ACL for any other name would never apply.
     if creation.resource_type == ResourceType.CLUSTER and creation.resource_name != CLUSTER_NAME:
         raise InvalidRequest(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if not creation.resource_name:

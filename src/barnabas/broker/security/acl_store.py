@@ -1,15 +1,15 @@
-"""Reads, follows and changes the ACLs in the metadata tree (SE-4).
+"""Reads the ACLs in the metadata tree, follows their changes, and changes them (SE-4).
 
     request -> read -> compare and set, with a change node -> rules here -> answer
     watch on the change nodes -> reread the patterns that they name -> rules here
 
-Invariant: the ACLs in memory never allow more than the tree does. If part of the tree cannot be
-read, the broker does not start; a node that becomes unreadable denies everything for its resource
-pattern.
+Invariant: the ACLs in memory never allow anything that the tree does not allow. If part of the tree
+cannot be read, the broker does not start. If a node becomes unreadable later, everything is denied
+for its resource pattern.
 
-Any broker can write. A node is written only if it still has the version that was read, and the
-change node is part of the same commit. After a lost response, the update is retried, and finds
-nothing to do if the first commit succeeded.
+Any broker can write ACLs. A node is written only if its version is still the one that was read, and
+the change node is created in the same commit. If the response is lost, the update is tried again.
+If the first commit succeeded, there is then nothing left to do.
 """
 
 from __future__ import annotations
@@ -74,21 +74,23 @@ Entries = frozenset[AclEntry]
 
 
 class _Known(NamedTuple):
-    """A resource pattern's node as read; the version is None if the node does not exist."""
+    """The node of a resource pattern as it was read. The version is None if the node does not
+    exist.
+    """
 
     entries: Entries
     version: int | None
 
 
 class Deleted(NamedTuple):
-    """An ACL that matches a filter, with the error that prevented its deletion, or None."""
+    """An ACL that matches a filter, with the error that prevented its deletion, if any."""
 
     binding: AclBinding
     error: KafkaError | None
 
 
 class AclStore:
-    """Keeps a broker's ACLs in sync with the tree. Call `open` and `close` once each."""
+    """Keeps the ACLs of a broker in sync with the tree. Call `open` and `close` once each."""
 
     __slots__ = (
         "_changed",
@@ -111,7 +113,7 @@ class AclStore:
         clock: Clock,
         random: Random,
     ) -> None:
-        """`rules` is kept in sync with the tree; `changed` is called after each change."""
+        """`rules` is kept in sync with the tree, and `changed` is called after every change."""
         self._store = store
         self._rules = rules
         self._changed = changed
@@ -124,9 +126,9 @@ class AclStore:
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Create missing base nodes, read all ACLs, and start watching for changes.
+        """Create any missing base nodes, read all ACLs, and start watching for changes.
 
-        Raises MetadataError or CorruptData if they cannot be read completely.
+        Raises MetadataError or CorruptData if not all of them can be read.
         """
         missing = [
             path
@@ -141,7 +143,7 @@ class AclStore:
             with suppress(NodeExists):
                 await self._store.commit([Create(path)])
         self._watch()
-        # Changes up to this point are included in the reads below.
+        # Changes made before this point are included in what is read below.
         for path in await self._change_paths():
             self._seen_at_ms[path] = self._clock.monotonic_ms()
         for pattern, node in await self._read_all():
@@ -159,15 +161,15 @@ class AclStore:
     # --- requests --------------------------------------------------------------------------------
 
     def describe(self, wanted: AclFilter) -> dict[Pattern, list[AclEntry]]:
-        """Return the rules that match the filter."""
+        """Return all rules that match the filter."""
         return by_pattern(self._rules.bindings(wanted))
 
     async def create(self, bindings: Sequence[AclBinding]) -> list[KafkaError | None]:
-        """Add ACLs; return an error or None for each."""
+        """Add ACLs. The result for each is an error, or None."""
         errors: dict[AclBinding, KafkaError] = {}
         valid = []
         for binding in bindings:
-            # The name is the last part of the node's path, so it must not contain a slash.
+            # The name becomes the last part of the node's path, so it must not contain a slash.
             if "/" in binding.pattern.name:
                 errors[binding] = InvalidRequest(
                     f"{binding.pattern.name!r}: the resource name of an ACL must not contain a "
@@ -187,14 +189,14 @@ class AclStore:
     async def delete(self, filters: Sequence[AclFilter]) -> list[list[Deleted]]:
         """Remove the ACLs that match filters.
 
-        An ACL is reported for the first filter that it matches.
+        If an ACL matches several filters, it is reported only for the first of them.
         """
         results: list[list[Deleted]] = [[] for _ in filters]
         async with self._lock:
             patterns = dict.fromkeys(self._rules.patterns())
             for each in filters:
-                # A recent ACL may not have arrived through a watch yet, so read the resource
-                # patterns in a filter even if they are not known here.
+                # A recent ACL may not have been reported by a watch yet, so read the resource
+                # patterns that a filter names even if they are not known here.
                 patterns.update(dict.fromkeys(each.named_patterns()))
             for pattern in patterns:
                 matching = [
@@ -232,7 +234,8 @@ class AclStore:
             results[number].append(Deleted(AclBinding(pattern, entry), failure))
 
     async def _update(self, pattern: Pattern, edit: Callable[[Entries], Entries]) -> None:
-        """Replace a resource pattern's ACLs with the result of `edit`. The caller holds the lock.
+        """Replace the ACLs of a resource pattern with the result of `edit`. The caller must hold
+        the lock.
 
         Raises UnknownServerError if the tree cannot be read or written.
         """
@@ -245,8 +248,8 @@ class AclStore:
                     return
                 try:
                     await self._commit(pattern, known.version, after)
-                # Another broker was faster, or the response was lost. Reread the node: if the
-                # commit succeeded, `edit` finds nothing to do.
+                # Another broker changed the node first, or the response was lost. Read the node
+                # again. If the commit did succeed, `edit` finds nothing to do.
                 except (BadVersion, NoNode, NodeExists, OutcomeUnknown):
                     await asyncio.sleep((_BACKOFF_MS + self._random.below(_JITTER_MS)) / 1000)
                     known = await self._load(pattern)
@@ -265,7 +268,7 @@ class AclStore:
         operation: Operation
         if not after:
             assert version is not None, f"{pattern} without a node had rules"
-            # As in Kafka, delete a resource pattern's node with its last ACL.
+            # As in Kafka, the node of a resource pattern is deleted together with its last ACL.
             operation = Delete(path, version)
         elif version is None:
             operation = Create(path, acl_nodes.encode_entries(after))
@@ -292,8 +295,7 @@ class AclStore:
         while True:
             await self._due.wait()
             self._due.clear()
-            # A watch also fires when its session ends; reads would then fail until the next
-            # session.
+            # A watch also fires when its session ends. Until the next session, nothing can be read.
             if self._store.session_state is SessionState.EXPIRED:
                 continue  # the next session starts by reading everything
             try:
@@ -304,7 +306,7 @@ class AclStore:
             except Exception as error:
                 _log_failure(error)
                 self._is_stale = True
-                # The next attempt reads everything, because it is unknown how far this one got.
+                # The next attempt reads everything, because it is not known how far this one got.
                 await asyncio.sleep(_RETRY_S)
                 self._due.set()
 
@@ -314,7 +316,7 @@ class AclStore:
         self._due.set()
 
     def _watch(self) -> None:
-        """Set the watch before reading, so that a change in between triggers another round."""
+        """Set the watch before reading, so that a change made in between triggers another round."""
         for path in acl_nodes.CHANGES.values():
             self._store.watch(path, self._due.set)
 
@@ -351,7 +353,7 @@ class AclStore:
             _log.error(
                 "denying everyone access to %s because its ACLs cannot be read: %s", pattern, error
             )
-            # An unreadable DENY rule must still deny (SE-4).
+            # A DENY rule must have its effect even if it cannot be read (SE-4).
             entries = frozenset({_DENY_ALL})
         self._apply(pattern, entries)
 
@@ -359,8 +361,8 @@ class AclStore:
         async with self._lock:
             self._is_stale = False
             found = await self._read_all()
-            # Forget patterns whose nodes were deleted while no watch was set, and whose change
-            # nodes are gone.
+            # Forget the patterns whose nodes were deleted while no watch was set. Their change
+            # nodes no longer exist.
             gone = set(self._rules.patterns()) - {pattern for pattern, _ in found}
             for pattern, node in found:
                 self._take_up(pattern, node)
@@ -386,7 +388,7 @@ class AclStore:
         return found
 
     async def _remove_old(self, paths: frozenset[str], now_ms: int) -> None:
-        """Remove the change nodes that every broker has had time to read."""
+        """Remove change nodes that every broker has had enough time to read."""
         for path, seen_at_ms in list(self._seen_at_ms.items()):
             if path in paths and now_ms - seen_at_ms < _CHANGES_KEPT_MS:
                 continue

@@ -1,8 +1,9 @@
-"""Logs an authorizer's decisions, up to a limit.
+"""Logs the decisions of an authorizer, up to a limit.
 
-One request can name a hundred thousand resources, and each line is written before the next
-decision. Therefore, for each kind of decision (client, operation, resource type, API), only the
-first few per second are logged; the rest are counted, and their number is logged at the end.
+A single request can name a hundred thousand resources, and each line is written before the next
+decision is made. For this reason, only the first few decisions of a kind (client, operation,
+resource type, API) are logged each second. The others are counted, and their number is logged at
+the end.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from barnabas.clock import Clock
 
 LINES: Final = 1_000
-"""The maximum number of lines per kind and second.
+"""The largest number of lines that are logged per kind and second.
 
-It is high enough for separate requests, each of which an auditor wants to see, but only a hundredth
-of the resources that one request can name.
+The limit is high enough for separate requests, each of which an auditor wants to see. It is only a
+hundredth of the number of resources that a single request can name.
 """
 
 _SECOND_MS = 1000
@@ -31,7 +32,7 @@ _MOST_KINDS = 1000
 
 
 class AuditTrail:
-    """Logs the decisions of one authorizer, with a limit for each kind."""
+    """Logs the decisions of one authorizer, up to a limit for each kind."""
 
     __slots__ = ("_clock", "_kinds", "_log")
 
@@ -43,14 +44,14 @@ class AuditTrail:
     def log(
         self, level: int, context: Asking, needs: Needs, resource: str, references: int
     ) -> None:
-        """Log or count a decision: denials at INFO, allowed operations at DEBUG."""
+        """Log or count a decision. Denials are logged at INFO, and allowed operations at DEBUG."""
         client = context.client
-        # The resource is not part of the kind, because a client can invent any number of names.
+        # The resource is not part of the kind, because clients can make up any number of names.
         key = (level, client.principal, client.address, needs, context.api.key)
         now_ms = self._clock.monotonic_ms()
         kind = self._kinds.get(key)
         if kind is None or (not kind.rest and now_ms - kind.began_at_ms >= _SECOND_MS):
-            # Keep kinds whose count has yet to be logged.
+            # Keep those kinds for which a count has not been logged yet.
             if len(self._kinds) >= _MOST_KINDS:
                 self._kinds = {one: each for one, each in self._kinds.items() if each.rest}
             kind = self._kinds[key] = _Kind(now_ms)
@@ -73,7 +74,7 @@ class AuditTrail:
 
 
 class _Kind:
-    """Counts the decisions of one kind since `began_at_ms`."""
+    """The number of decisions of one kind since `began_at_ms`."""
 
     __slots__ = ("began_at_ms", "lines", "rest")
 
@@ -81,7 +82,7 @@ class _Kind:
         self.began_at_ms = began_at_ms
         self.lines = 0
         self.rest = 0
-        """The number of decisions not logged."""
+        """The number of decisions that have not been logged."""
 
 
 def _decision(level: int, context: Asking, needs: Needs, resource: str, references: int) -> str:

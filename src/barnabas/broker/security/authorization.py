@@ -1,7 +1,9 @@
-"""Defines the authorizer interface, and the operation and resource that each API needs.
+"""Defines the interface of an authorizer, and the operation and the resource that each API
+requires.
 
-Every handler checks authorization before it accesses a resource (SE-1). As in Kafka, everything is
-allowed unless `authorizer.class.name` is set; then `acl_authorizer` is loaded and decides.
+Every handler checks the authorization before it accesses a resource (SE-1). As in Kafka, everything
+is allowed unless `authorizer.class.name` is set. If it is set, `acl_authorizer` is loaded and makes
+the decisions.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Needs(NamedTuple):
-    """The operation and the resource type that a request needs."""
+    """The operation and the type of resource that a request requires."""
 
     operation: Operation
     resource_type: ResourceType
@@ -30,7 +32,7 @@ REQUIRED: dict[str, Needs | None] = {
     "add_partitions_to_txn": Needs(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
     "allocate_producer_ids": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "alter_client_quotas": Needs(Operation.ALTER_CONFIGS, ResourceType.CLUSTER),
-    # For brokers and their loggers, the handlers require the same operation on the cluster.
+    # For brokers and their loggers, the handlers require the same operation on the cluster instead.
     "alter_configs": Needs(Operation.ALTER_CONFIGS, ResourceType.TOPIC),
     "alter_partition": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "alter_partition_reassignments": Needs(Operation.ALTER, ResourceType.CLUSTER),
@@ -39,10 +41,11 @@ REQUIRED: dict[str, Needs | None] = {
     "api_versions": None,
     "controlled_shutdown": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "create_acls": Needs(Operation.ALTER, ResourceType.CLUSTER),
-    # KIP-48: any client may create its own token, unless it authenticated with a token.
+    # KIP-48: a client may create a token for itself, unless it was itself authenticated with a
+    # token.
     "create_delegation_token": None,
     "create_partitions": Needs(Operation.ALTER, ResourceType.TOPIC),
-    # Or CREATE on the cluster, which covers every topic.
+    # Alternatively, CREATE on the cluster, which applies to all topics.
     "create_topics": Needs(Operation.CREATE, ResourceType.TOPIC),
     "delete_acls": Needs(Operation.ALTER, ResourceType.CLUSTER),
     "delete_groups": Needs(Operation.DELETE, ResourceType.GROUP),
@@ -55,7 +58,7 @@ REQUIRED: dict[str, Needs | None] = {
     "describe_delegation_token": None,
     "describe_groups": Needs(Operation.DESCRIBE, ResourceType.GROUP),
     "describe_log_dirs": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
-    # KIP-664 requires READ, as for a fetch, because the response reveals information about
+    # KIP-664 requires READ, as for a fetch, because the response reveals something about the
     # records.
     "describe_producers": Needs(Operation.READ, ResourceType.TOPIC),
     "describe_transactions": Needs(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),
@@ -64,29 +67,30 @@ REQUIRED: dict[str, Needs | None] = {
     "end_txn": Needs(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
     "expire_delegation_token": None,
     "fetch": Needs(Operation.READ, ResourceType.TOPIC),
-    # For a transactional id, the handler requires DESCRIBE on that id.
+    # To look up a transactional id, the handler requires DESCRIBE on that id instead.
     "find_coordinator": Needs(Operation.DESCRIBE, ResourceType.GROUP),
     "heartbeat": Needs(Operation.READ, ResourceType.GROUP),
     "incremental_alter_configs": Needs(Operation.ALTER_CONFIGS, ResourceType.TOPIC),
-    # Or WRITE on any topic (KIP-679); with a transactional id, WRITE on that id instead.
+    # Alternatively, WRITE on any topic (KIP-679). If there is a transactional id, WRITE on that id
+    # is required instead.
     "init_producer_id": Needs(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER),
     "join_group": Needs(Operation.READ, ResourceType.GROUP),
     "leader_and_isr": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "leave_group": Needs(Operation.READ, ResourceType.GROUP),
-    # Or DESCRIBE on individual groups; then only those groups are listed.
+    # Alternatively, DESCRIBE on individual groups, in which case only those groups are listed.
     "list_groups": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
     "list_offsets": Needs(Operation.DESCRIBE, ResourceType.TOPIC),
     "list_partition_reassignments": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
     "list_transactions": Needs(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),
     "metadata": Needs(Operation.DESCRIBE, ResourceType.TOPIC),
-    # And READ on each topic, as for a fetch.
+    # In addition, READ on each topic, as for a fetch.
     "offset_commit": Needs(Operation.READ, ResourceType.GROUP),
     "offset_delete": Needs(Operation.DELETE, ResourceType.GROUP),
     "offset_fetch": Needs(Operation.DESCRIBE, ResourceType.GROUP),
     "offset_for_leader_epoch": Needs(Operation.DESCRIBE, ResourceType.TOPIC),
     "produce": Needs(Operation.WRITE, ResourceType.TOPIC),
     "renew_delegation_token": None,
-    # Clients send these two requests to authenticate, so no ACL can apply yet.
+    # Clients send these two requests in order to authenticate, so ACLs cannot apply to them yet.
     "sasl_authenticate": None,
     "sasl_handshake": None,
     "stop_replica": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
@@ -101,16 +105,16 @@ BETWEEN_BROKERS: frozenset[str] = frozenset(
     for stem, needs in REQUIRED.items()
     if needs == Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
 )
-"""The stems of the APIs that only brokers and controllers send."""
+"""The stems of those APIs that are sent only by brokers and controllers."""
 
 
 class Audit(NamedTuple):
-    """Determines which results of a decision are logged."""
+    """Determines whether the outcome of a decision is logged."""
 
     logs_grant: bool = True
     logs_denial: bool = True
     references: int = 1
-    """How many times the request names the resource."""
+    """The number of times that the request names the resource."""
 
 
 ASKED = Audit()
@@ -119,7 +123,7 @@ SHOWN = Audit(logs_grant=False, logs_denial=False)
 
 
 class Asking(Protocol):
-    """The parts of a request that an authorizer uses."""
+    """The parts of a request that are used by an authorizer."""
 
     @property
     def client(self) -> ClientConnection: ...
@@ -129,33 +133,34 @@ class Asking(Protocol):
 
 
 class Authorizer(Protocol):
-    """Decides on one operation."""
+    """Decides whether operations are allowed."""
 
     @property
     def acls(self) -> AclStore | None:
-        """The authorizer's ACLs; None if it has no ACLs."""
+        """The ACLs of the authorizer, or None if it does not use ACLs."""
         ...
 
     @property
     def grants(self) -> object | None:
-        """An object that is replaced when allowed operations may have changed. A connection can
-        cache its grants until then. If this is None, it must not cache any.
+        """An object that is replaced whenever the allowed operations may have changed. A connection
+        can cache its grants until that happens. If the object is None, grants must not be cached.
         """
         ...
 
     def allows(
         self, context: Asking, needs: Needs, resource_name: str, audit: Audit = ASKED
     ) -> bool:
-        """Return whether the client of a request is authorized for the operation."""
+        """Return whether the client that sent the request is authorized to perform the operation.
+        """
         ...
 
     def allows_somewhere(self, context: Asking, needs: Needs) -> bool:
-        """Return whether the client is authorized on at least one resource of the type."""
+        """Return whether the client is authorized on at least one resource of this type."""
         ...
 
 
 class AllowAll:
-    """Used by a broker without a configured authorizer."""
+    """The authorizer used by a broker for which none is configured."""
 
     acls = None
     grants: object | None = "everything"

@@ -1,6 +1,6 @@
-"""Computes the operations that a client is authorized for, as a bit field (KIP-430).
+"""Computes the operations that a client is authorized to perform, as a bit field (KIP-430).
 
-Bit n is the ACL operation with code n. Clients only display the bit field.
+Bit n represents the ACL operation with the code n. Clients use the bit field only for display.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def authorized_operations(context: Context, resource_type: ResourceType, name: str) -> int:
-    """Return the operations for which the client is authorized, as a bit field."""
+    """Return the operations that the client is authorized to perform, as a bit field."""
     return sum(
         1 << operation
         for operation in SUPPORTED_OPERATIONS[resource_type]

@@ -1,8 +1,10 @@
-"""Checks requests from brokers or the controller.
+"""Checks requests that are sent by brokers or the controller.
 
-The sender must be a broker of the cluster, and the request must be meant for this registration.
+The sender must be a broker of this cluster, and the request must be intended for the current
+registration of this broker.
 
-A standalone broker rejects them all, because a controller needs no connection to its own broker.
+A standalone broker rejects all these requests, because its controller needs no connection to reach
+it.
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ _ANY_EPOCH = -1
 
 
 def is_broker(context: Context) -> bool:
-    """Return whether the client may act as a broker or the controller of this cluster.
+    """Return whether the client may act as a broker or as the controller of this cluster.
 
-    The rules must allow this, and the client must be connected to a listener for brokers.
+    The rules must allow it, and the client must be connected to a listener that brokers use.
     """
     return (
         context.node.view.has_peers
@@ -39,26 +41,26 @@ def is_broker(context: Context) -> bool:
 
 
 def _comes_by_their_listener(context: Context) -> bool:
-    # If brokers use a separate listener, do not accept them on the client listener, which may be
-    # widely accessible.
+    # If brokers use a listener of their own, do not accept them on the client listener, which may
+    # be accessible to many.
     config = context.node.config
     theirs = (inter_broker_listener(config)[0], control_plane_listener(config))
     return context.client.listener in theirs
 
 
 def check_order(context: Context, broker_epoch: int) -> None:
-    """Check that a controller's request is valid for this broker.
+    """Check that a request from a controller applies to this broker.
 
-    `broker_epoch` identifies the registration for which the request is meant. An epoch higher than
-    this broker's own is accepted: the controller may learn of a registration before the broker
-    does. Raises ClusterAuthorizationFailed or StaleBrokerEpoch.
+    `broker_epoch` identifies the registration for which the request is intended. An epoch higher
+    than this broker's own is accepted, because the controller may learn of a registration before
+    the broker itself does. Raises ClusterAuthorizationFailed or StaleBrokerEpoch.
     """
     node = context.node
     if not is_broker(context):
         raise ClusterAuthorizationFailed(
             f"only brokers of this cluster may send {context.api.name}"
         )
-    # KIP-380: the request was meant for this broker's previous registration.
+    # KIP-380: the request was intended for an earlier registration of this broker.
     if broker_epoch != _ANY_EPOCH and broker_epoch < node.view.broker_epoch:
         raise StaleBrokerEpoch(
             f"{context.api.name} is meant for broker {node.broker_id} in epoch {broker_epoch}; "
@@ -67,10 +69,10 @@ def check_order(context: Context, broker_epoch: int) -> None:
 
 
 async def check_order_once_registered(context: Context, broker_epoch: int) -> None:
-    """Wait until this broker knows its own epoch, then `check_order`.
+    """Wait until this broker knows its own epoch, and then do the same as `check_order`.
 
-    Requests can arrive earlier: a request for the previous registration must be rejected, and a
-    request for this one must not be.
+    Requests can arrive before that. A request intended for the previous registration must be
+    rejected, while one for the current registration must not be.
     """
     await context.node.view.until_registered()
     check_order(context, broker_epoch)
@@ -79,17 +81,17 @@ async def check_order_once_registered(context: Context, broker_epoch: int) -> No
 async def configs_of(
     context: Context, topics: Mapping[str, bytes]
 ) -> Mapping[str, Mapping[str, str]]:
-    """Return the topic configs, which controller requests do not contain.
+    """Return the configs of these topics, which requests from the controller do not contain.
 
-    `topics` maps names to ids. A topic is omitted if the broker knows another topic by that name.
-    Raises BrokerNotAvailable if the metadata store cannot be read; the request then gets no
-    response, so the controller resends it.
+    `topics` maps names to ids. If the broker knows a different topic by one of the names, that
+    topic is omitted. Raises BrokerNotAvailable if the metadata store cannot be read. In that case
+    the request is not answered, so the controller sends it again.
     """
     configs: dict[str, Mapping[str, str]] = {}
     unknown = []
     for name, topic_id in topics.items():
         known = context.node.image.topics.get(name)
-        # An earlier topic may have had this name; do not use its configs.
+        # These may be the configs of an earlier topic with the same name, which must not be used.
         if known is not None and known.topic_id == topic_id:
             configs[name] = known.config
         else:
@@ -105,11 +107,12 @@ async def configs_of(
 async def missed_deletions(
     context: Context, controller_epoch: int, broker_epoch: int
 ) -> Mapping[str, TopicImage]:
-    """Return the topics in the image that were deleted while this broker could not be notified.
+    """Return those topics in the image that were deleted while this broker could not be notified.
 
-    There are none if the broker has already checked this for this controller and registration.
+    If the broker has already checked this for this controller and registration, the result is
+    empty.
 
-    Raises like `configs_of`.
+    Raises the same errors as `configs_of`.
     """
     try:
         return await context.node.deleted_topics.find(controller_epoch, broker_epoch)

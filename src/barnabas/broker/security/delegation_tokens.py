@@ -1,10 +1,12 @@
-"""Manages delegation tokens, secrets with which clients authenticate as their owner (KIP-48).
+"""Manages delegation tokens, which are secrets that allow clients to authenticate as the token's
+owner (KIP-48).
 
     HMAC-SHA-512(delegation.token.secret.key, token id)  = the secret, a password for SCRAM
 
-A token is read from the metadata tree each time it is needed, so creating, renewing or expiring it
-on any broker takes effect on every broker immediately. Expired tokens are invalid, and are removed
-when the next token is created. Creating a token reads only tokens new to the broker.
+Whenever a token is needed, it is read from the metadata tree. If a token is created, renewed or
+expired on any broker, the change therefore takes effect on all brokers immediately. Tokens that
+have expired are invalid, and are removed when the next token is created. To create a token, a
+broker reads only tokens that are new to it.
 """
 
 from __future__ import annotations
@@ -64,13 +66,14 @@ _KEYS: Final = ("delegation.token.secret.key", "delegation.token.master.key")
 
 
 def token_key(config: BrokerConfig) -> bytes | None:
-    """Return the key from which secrets are derived; None if tokens are disabled."""
-    # Kafka prefers the first name, which is newer, if both are set.
+    """Return the key from which all secrets are derived, or None if delegation tokens are disabled.
+    """
+    # If both names are set, Kafka prefers the first, which is the newer one.
     return next((config.str(name).encode() for name in _KEYS if config.str(name)), None)
 
 
 class DelegationTokens:
-    """The tokens of a cluster, as one broker uses them; created for each request."""
+    """The tokens of a cluster as one broker sees them. An instance is created for each request."""
 
     def __init__(
         self,
@@ -79,7 +82,9 @@ class DelegationTokens:
         clock: WatchedClock,
         known: KnownTokens | None = None,
     ) -> None:
-        """`known` are the tokens that the broker has read so far; None if it has read none."""
+        """`known` contains the tokens that the broker has read so far, or is None if it has not
+        read any.
+        """
         self._known = KnownTokens() if known is None else known
         self._store = store
         self._config = config
@@ -87,27 +92,30 @@ class DelegationTokens:
         self._key = token_key(config)
 
     def check_enabled(self) -> bytes:
-        """Return the key for all tokens. Raises DelegationTokenAuthDisabled."""
+        """Return the key for all tokens. Raises DelegationTokenAuthDisabled if there is none."""
         if self._key is None:
             raise DelegationTokenAuthDisabled(f"{_KEYS[0]} is not set on this broker")
         return self._key
 
     def secret(self, token_id: str) -> bytes:
-        """Return the HMAC of a token."""
+        """Return the HMAC of a token, which is its secret."""
         return hmac_digest(self.check_enabled(), token_id.encode(), "sha512")
 
     # --- authentication --------------------------------------------------------------------------
 
     async def account(self, mechanism: str, token_id: str) -> ScramAccount | None:
-        """Return the account for a token; None if the token is invalid. Raises MetadataError."""
-        # The id becomes part of a node's path, and comes from an unauthenticated client.
+        """Return the account that a token belongs to, or None if the token is invalid. Raises
+        MetadataError.
+        """
+        # The id, which comes from a client that has not been authenticated, becomes part of a
+        # node's path.
         if self._key is None or "/" in token_id or not token_id:
             return None
         token = await self._read(token_id)
         if token is None or self._has_ended(token):
             return None
         password = b64encode(self.secret(token.token_id)).decode()
-        # Use a thread: thousands of hash iterations take milliseconds.
+        # Use a thread, because thousands of hash iterations take several milliseconds.
         making = asyncio.get_running_loop().run_in_executor(
             None, new_credential, mechanism, password
         )
@@ -124,16 +132,17 @@ class DelegationTokens:
         lifetime_ms: int,
         random: Random,
     ) -> TokenNode:
-        """Create a token that lasts at most `lifetime_ms`.
+        """Create a token that is valid for at most `lifetime_ms`.
 
-        If that is not positive, it lasts as long as the configuration allows.
+        If that is not positive, the token is valid for as long as the configuration allows.
 
-        Raises DelegationTokenAuthDisabled, or PolicyViolation if the owner has too many tokens.
+        Raises DelegationTokenAuthDisabled, or PolicyViolation if the owner already has too many
+        tokens.
         """
         self.check_enabled()
         now_ms = self._clock.wall_ms()
         longest_ms = self._config.int("delegation.token.max.lifetime.ms")
-        # The maximum lifetime is fixed; a renewal extends the expiry time up to that limit
+        # The maximum lifetime is fixed. A renewal can extend the expiry time only up to that limit
         # (KIP-48).
         ends_at_ms = now_ms + (min(lifetime_ms, longest_ms) if lifetime_ms > 0 else longest_ms)
         token = TokenNode(
@@ -165,21 +174,23 @@ class DelegationTokens:
             )
 
     async def renew(self, who: Principal, secret: bytes, period_ms: int) -> int:
-        """Extend a token's expiry time, and return the new one. Raises like `_change`."""
+        """Extend the expiry time of a token, and return the new expiry time. Raises the same errors
+        as `_change`.
+        """
         if period_ms < 0:
             period_ms = self._config.int("delegation.token.expiry.time.ms")
         return await self._change(who, secret, period_ms)
 
     async def expire(self, who: Principal, secret: bytes, period_ms: int) -> int:
-        """Expire a token after this time, or immediately if the time is negative; return when it
-        expires.
+        """Let a token expire after this time, or immediately if the time is negative. Return when
+        it will expire.
 
-        Raises like `_change`.
+        Raises the same errors as `_change`.
         """
         return await self._change(who, secret, period_ms if period_ms >= 0 else None)
 
     async def all(self, is_wanted: Callable[[TokenNode], bool]) -> list[TokenNode]:
-        """Return the tokens for which `is_wanted` is true. Raises DelegationTokenAuthDisabled."""
+        """Return all tokens for which `is_wanted` is true. Raises DelegationTokenAuthDisabled."""
         self.check_enabled()
         try:
             return [token for token in await self._load() if is_wanted(token)]
@@ -187,7 +198,7 @@ class DelegationTokens:
             raise _no_answer(error) from error
 
     async def _change(self, who: Principal, secret: bytes, period_ms: int | None) -> int:
-        """Expire a token after this time (None: remove it), and return when it expires.
+        """Let a token expire after this time, or remove it if None. Return when it will expire.
 
         Raises DelegationTokenAuthDisabled, DelegationTokenNotFound, DelegationTokenOwnerMismatch or
         DelegationTokenExpired.
@@ -222,10 +233,10 @@ class DelegationTokens:
         return expires_at_ms
 
     async def _with_secret(self, secret: bytes) -> TokenNode | None:
-        """Return the token with this secret."""
+        """Return the token that has this secret."""
         async for token_id in in_slices(await children(self._store, TOKENS)):
-            # Kafka also looks up tokens by HMAC. Secrets are derived from token ids, so none is
-            # stored.
+            # Kafka, too, looks up tokens by their HMAC. Secrets are derived from the token ids, so
+            # they are not stored.
             if compare_digest(self.secret(token_id), secret):
                 return await self._read(token_id)
         return None
@@ -245,9 +256,9 @@ class DelegationTokens:
         return [token for token in found.values() if token is not None]
 
     async def _commit(self, operation: Operation, token: TokenNode) -> None:
-        """Change a token's node, and notify Kafka's brokers, which cache tokens."""
-        # Use two commits, as in Kafka: without the second, Kafka's brokers would not be notified
-        # of the change.
+        """Change the node of a token, and notify Kafka brokers, which cache tokens."""
+        # Use two commits, as Kafka does, because Kafka brokers would not be notified of the change
+        # without the second.
         await self._store.commit([operation])
         change = Create(CHANGE_PREFIX, token.token_id.encode(), sequential=True)
         await self._store.commit([change])
@@ -273,13 +284,13 @@ class DelegationTokens:
 
 
 def principal(text: str) -> Principal:
-    """Return `User:alice` as a principal."""
+    """Return the principal that is written `User:alice`."""
     return Principal(*text.partition(":")[::2])
 
 
 def is_owner_or_renewer(token: TokenNode, who: Principal) -> bool:
-    """Return whether this user is the token's owner, requester or a renewer, and so may renew or
-    expire the token.
+    """Return whether this user may renew or expire the token, as its owner, its requester or one of
+    its renewers.
     """
     return str(who) in (token.owner, token.requester, *token.renewers)
 

@@ -1,7 +1,8 @@
-"""Adds an event for denied access, with the rule that decided, or the lack of one (IN-1).
+"""Adds an event when access is denied, with the rule that caused the denial or the fact that no
+rule applied (IN-1).
 
-The number of events is limited per client and in total (`broker.event_limit`); the counter includes
-every denial. An allowed operation costs nothing here.
+The number of events is limited, both for each client and in total (`broker.event_limit`), but the
+counter includes all denials. Operations that are allowed cause no work here.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ _log = logging.getLogger(__name__)
 
 EVENTS_PER_CLIENT: Final = 20
 EVENTS: Final = 200
-"""The maximum number of events per minute, across all clients."""
+"""The largest number of events per minute, for all clients together."""
 
 _LONGEST_NAME = 249  # the longest topic name; other names can have 32 KiB
 
 
 class Denials:
-    """Counts one broker's denials, and adds events within these limits."""
+    """Counts the denials on one broker, and adds events within these limits."""
 
     __slots__ = ("_counts", "_events", "_limit")
 
@@ -50,9 +51,9 @@ class Denials:
         metrics.declare(self._families)
 
     def add(self, context: Asking, needs: Needs, name: str | None, rules: AclRules) -> None:
-        """Count a denial, and add its event if it is due.
+        """Count a denial, and add its event if one is due.
 
-        `name` is that of the resource; None stands for any resource of its type.
+        `name` is the name of the resource, or None for any resource of this type.
         """
         self._counts[needs] += 1
         client = context.client
@@ -121,5 +122,5 @@ def _cause(denial: Denial, resource: str, *, has_name: bool) -> str:
 
 
 def _short(name: str) -> str:
-    """Return a name chosen by a client, sanitised and truncated."""
+    """Return a name that was chosen by a client, sanitised and truncated."""
     return printable_within(name, _LONGEST_NAME)

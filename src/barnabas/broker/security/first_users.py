@@ -1,4 +1,4 @@
-"""Creates the first users of a cluster, so that clients can authenticate."""
+"""Creates the first users of a cluster, so that clients are able to authenticate."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ _PARENTS: Final = ("/config", USER_CONFIGS, config_changes.CHANGES)
 async def ensure_users(
     store: MetadataStore, mechanism: str, passwords: Mapping[str, str]
 ) -> list[str]:
-    """Create a SCRAM credential for each user without one, and return these users.
+    """Create a SCRAM credential for each of the users that has none, and return the users for which
+    one was created.
 
-    A user's other settings in the tree are kept. Raises MetadataError or CorruptData.
+    Any other settings that a user has in the tree are preserved. Raises MetadataError or
+    CorruptData.
     """
     given = []
     for user, password in passwords.items():
-        # Several brokers may start at the same time and create the same users.
+        # Several brokers may be starting at the same time and creating the same users.
         while not await _has(store, user, mechanism, password):
             if await _try_give(store, user, mechanism, password):
                 given.append(user)
@@ -49,7 +51,7 @@ async def _try_give(store: MetadataStore, user: str, mechanism: str, password: s
     settings = {} if node is None else layout.decode_config(path, node.data)
     settings[mechanism] = new_credential(mechanism, password).text()
     data = layout.encode_config(settings)
-    # In ZooKeeper, these nodes may be missing until the first broker registers.
+    # In ZooKeeper, these nodes may not exist until the first broker has registered.
     missing = [Create(parent) for parent in _PARENTS if await store.read(parent) is None]
     entity = config_changes.entity(config_changes.USERS, encoded_user(user))
     try:

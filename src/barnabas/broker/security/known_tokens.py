@@ -1,8 +1,8 @@
-"""Caches the delegation tokens that a broker has read.
+"""Caches the delegation tokens that the broker has read.
 
-A token's owner never changes, but its expiry time does, so the cache is not used for
-authentication. It only shows how many tokens a user has, and which tokens may have expired and must
-be reread.
+The owner of a token never changes, but its expiry time does, so the cache is never used to
+authenticate clients. It is used only to determine how many tokens a user has, and which tokens may
+have expired and must be read again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AT_ONCE: Final = 500  # nodes in one request
 
 
 class KnownTokens:
-    """The delegation tokens that a broker has read, counted by owner."""
+    """The delegation tokens that the broker has read, with the number of tokens of each owner."""
 
     __slots__ = ("_owned", "_tokens")
 
@@ -34,11 +34,12 @@ class KnownTokens:
         self._owned: Counter[str] = Counter()
 
     def count(self, owner: str) -> int:
-        """Return how many tokens a user has, including expired ones."""
+        """Return how many tokens a user has. Tokens that have expired are included."""
         return self._owned[owner]
 
     def ended_before(self, now_ms: int) -> list[TokenNode]:
-        """Return the tokens that have expired, unless renewed since they were read."""
+        """Return the tokens that have expired, unless they have been renewed since they were read.
+        """
         return [
             token
             for token in self._tokens.values()
@@ -46,14 +47,14 @@ class KnownTokens:
         ]
 
     def learn(self, token_id: str, token: TokenNode | None) -> None:
-        """Cache a token whose node has been read or written."""
+        """Cache a token whose node has just been read or written."""
         self.forget(token_id)
         self._tokens[token_id] = token
         if token is not None:
             self._owned[token.owner] += 1
 
     def forget(self, token_id: str) -> None:
-        """Drop a token that no longer exists."""
+        """Remove a token that no longer exists from the cache."""
         token = self._tokens.pop(token_id, None)
         if token is not None:
             self._owned[token.owner] -= 1
@@ -61,11 +62,13 @@ class KnownTokens:
                 del self._owned[token.owner]
 
     async def refresh(self, store: MetadataStore) -> None:
-        """Read new tokens, and forget removed ones. Raises MetadataError."""
+        """Read the tokens that are new, and forget those that were removed. Raises MetadataError.
+        """
         from barnabas.cluster.token_nodes import TOKENS  # imported with the first token
 
         names = await children(store, TOKENS)
-        # Another broker has removed the token, because it expired or was made to expire.
+        # Another broker removed the token, either because it had expired or because a client
+        # expired it.
         for token_id in self._tokens.keys() - set(names):
             self.forget(token_id)
         missing = [name for name in names if name not in self._tokens]
@@ -76,7 +79,9 @@ class KnownTokens:
 async def read_tokens(
     store: MetadataStore, token_ids: Sequence[str]
 ) -> dict[str, TokenNode | None]:
-    """Read the tokens that still exist; None stands for a damaged node. Raises MetadataError."""
+    """Read those tokens that still exist. A token whose node is damaged is None. Raises
+    MetadataError.
+    """
     from barnabas.cluster.token_nodes import token_path  # imported with the first token
 
     found = {}
@@ -90,7 +95,9 @@ async def read_tokens(
 
 
 def decoded_token(token_id: str, data: bytes | None) -> TokenNode | None:
-    """Decode a token from its node's data. If the data is damaged, log an error and return None."""
+    """Decode a token from the data of its node. If the data is damaged, log an error and return
+    None.
+    """
     from barnabas.cluster.token_nodes import decode_token, token_path  # with the first token
 
     try:

@@ -1,10 +1,11 @@
-"""Manages the certificates in a `--secure` directory: the authority's, the brokers' and others.
+"""Manages the certificates in a `--secure` directory: those of the authority, of the brokers and
+others.
 
     ca.pem, ca.key    the authority; its key is needed to issue, not to run
     server.pem        the brokers' key and certificate
 
-The authority's key can be stored elsewhere; without it, a broker runs until its certificate
-expires, and logs a warning.
+The authority's key can be stored in another place. If it is missing, a broker runs until its
+certificate expires, and logs a warning.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ _COMMAND = "barnabas certificates renew"
 
 
 def ensure_certificates(directory: Path, names: Collection[str]) -> None:
-    """Create the files that are missing; reissue the brokers' certificate if it expires soon or
-    lacks a name.
+    """Create any files that are missing. Reissue the brokers' certificate if it will expire soon or
+    does not contain one of the names.
 
-    Without the authority's key, a valid certificate is kept, with a warning. Raises ConfigError or
-    OSError.
+    If the authority's key is missing, a certificate that is still valid is kept and a warning is
+    logged. Raises ConfigError or OSError.
     """
     if not (directory / AUTHORITY).exists():
         authority = Authority.new("Barnabas CA", _AUTHORITY_LIFE)
@@ -46,7 +47,7 @@ def ensure_certificates(directory: Path, names: Collection[str]) -> None:
     known = certificate_in(path) if path.exists() else None
     now = datetime.now(UTC)
     missing = sorted(set(names) - known.names) if known is not None else []
-    # Nearly every start finds nothing to do, and does not read the authority's key.
+    # At nearly every start there is nothing to do, and the authority's key is not read.
     if known is not None and not missing and known.ends_at > now + RENEW_BEFORE:
         return
     if (directory / AUTHORITY_KEY).exists():
@@ -65,7 +66,8 @@ def ensure_certificates(directory: Path, names: Collection[str]) -> None:
 
 
 def renew(directory: Path, names: Collection[str] = (), days: int = LIFE_DAYS) -> Described:
-    """Reissue the brokers' certificate, with these names in addition to its previous ones.
+    """Reissue the brokers' certificate with these names, in addition to the names that it already
+    contains.
 
     Raises ConfigError or OSError.
     """
@@ -82,7 +84,7 @@ def renew(directory: Path, names: Collection[str] = (), days: int = LIFE_DAYS) -
 def issue(
     directory: Path, file: Path, common_name: str, names: Collection[str], days: int
 ) -> Described:
-    """Write a new key and its certificate to a file. Raises ConfigError or OSError."""
+    """Write a new key and a certificate for it to a file. Raises ConfigError or OSError."""
     if file.exists():
         raise ConfigError(f"{file} already exists: name another file, or remove it")
     issued = load_authority(directory).issue(common_name, timedelta(days=days), sorted(names))
@@ -91,7 +93,7 @@ def issue(
 
 
 def load_authority(directory: Path) -> Authority:
-    """Return the authority with its key. Raises ConfigError."""
+    """Return the authority together with its key. Raises ConfigError."""
     key, certificate = directory / AUTHORITY_KEY, directory / AUTHORITY
     try:
         return Authority.load(Issued(key.read_bytes(), certificate.read_bytes()))
@@ -105,7 +107,7 @@ def load_authority(directory: Path) -> Authority:
 
 
 def certificate_in(path: Path) -> Described:
-    """Return the first certificate in a PEM file. Raises ConfigError."""
+    """Return the first of the certificates in a PEM file. Raises ConfigError."""
     try:
         return describe(path.read_bytes())
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Determines how this broker authenticates to other brokers.
+"""Determines how this broker authenticates itself to other brokers.
 
 listener.name.inner.scram-sha-256.sasl.jaas.config=
     org.apache.kafka.common.security.scram.ScramLoginModule required
@@ -30,9 +30,9 @@ _OF_TOKENS: Final = (
 
 
 def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -> SecurityConfig:
-    """Return the security options for a connection to this listener of another broker.
+    """Return the security options for a connection to this listener on another broker.
 
-    Raises ConfigError if the connection needs credentials that are not configured.
+    Raises ConfigError if the connection requires credentials and none are configured.
     """
     options = SecurityConfig.of_listener(protocol, partial(config.for_listener, listener))
     if not protocol.uses_sasl:
@@ -40,7 +40,7 @@ def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -
     mechanism = str(config.for_listener(listener, _MECHANISM))
     jaas = str(config.for_listener(listener, _JAAS, mechanism) or "")
     login = options._replace(sasl_mechanism=mechanism, sasl_jaas_config=jaas)
-    # The broker's OAuth settings are named like the client's options.
+    # The names of the OAuth settings of a broker are the same as those of a client's options.
     if mechanism == OAUTHBEARER:
         tokens: dict[str, Any] = {
             name.replace(".", "_"): config.for_listener(listener, name, mechanism)
@@ -58,7 +58,7 @@ def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -
 
 
 def is_between_brokers(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -> bool:
-    """Return whether brokers or controllers use this listener to reach each other."""
+    """Return whether this listener is used by brokers or controllers to reach each other."""
     name = config.str("inter.broker.listener.name").upper()
     return listener in (name, config.str("control.plane.listener.name").upper()) or (
         not name and protocol.value == config.str("security.inter.broker.protocol")

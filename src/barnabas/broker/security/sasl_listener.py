@@ -1,7 +1,7 @@
-"""Creates a SASL session for each connection to a listener.
+"""Creates a SASL session for every connection that is made to a listener.
 
-A change made by IncrementalAlterConfigs applies to every authentication that starts afterwards: on
-a new connection, or again on an open one. Open connections are kept until their sessions end.
+A change made by IncrementalAlterConfigs applies to all authentications that start after it, on new
+connections as well as on open ones. Connections that are open remain open until their sessions end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_ALL: Final = ("sasl.", "connections.max.reauth.ms", "connection.failed.authe
 
 
 class SaslListener:
-    """Creates the sessions of one listener."""
+    """Creates the SASL sessions of one listener."""
 
     __slots__ = ("_clock", "_credentials", "_listener", "_mechanisms", "_seen", "_settings")
 
@@ -43,8 +43,8 @@ class SaslListener:
         self._credentials = credentials
         self._settings = self._build(config)
         self._seen = self._relevant(config)
-        # All sessions share this dictionary, so a removed mechanism cannot be used for
-        # re-authentication.
+        # All sessions share this dictionary, so that a mechanism that was removed cannot be used to
+        # re-authenticate.
         self._mechanisms = dict(self._settings.mechanisms)
 
     @property
@@ -60,12 +60,12 @@ class SaslListener:
         return SaslSession(self._mechanisms, self._clock)
 
     def check(self, config: BrokerConfig) -> None:
-        """Raise ConfigError if these settings cannot replace the current ones."""
+        """Raise ConfigError if the current settings cannot be replaced with these."""
         if self._relevant(config) != self._seen:
             self._build(config)
 
     def configure(self, config: BrokerConfig) -> None:
-        """Apply new settings, if they are valid."""
+        """Apply the new settings if they are valid."""
         seen = self._relevant(config)
         if seen == self._seen:
             return
@@ -75,7 +75,7 @@ class SaslListener:
         except ConfigError as error:
             _log.error("keeping the previous SASL mechanisms at %s: %s", self._listener, error)
             return
-        # Update the dictionary in place, because open sessions use it to re-authenticate.
+        # Update the dictionary in place, because open sessions use it when they re-authenticate.
         self._mechanisms.clear()
         self._mechanisms.update(self._settings.mechanisms)
         _log.info("SASL mechanisms of %s: %s", self._listener, ", ".join(self._mechanisms))

@@ -1,14 +1,15 @@
-"""Implements the state machine that authenticates one connection with SASL.
+"""Implements the state machine that authenticates a connection with SASL.
 
     versions or handshake --ApiVersions--> handshake --SaslHandshake--> authenticate --> open
     open --SaslHandshake, if sessions end--> authenticate --> open, as the same user (KIP-368)
 
-The rules and messages are those of Kafka's SaslServerAuthenticator. An unexpected request raises
-IllegalSaslState, which closes the connection; a failed authentication returns a reply that closes
-the connection.
+The rules and messages are the same as in Kafka's SaslServerAuthenticator. An unexpected request
+raises IllegalSaslState, which closes the connection. If authentication fails, a reply is returned
+that closes the connection.
 
-Invariant: once authenticated, a connection never changes user. No timer ends a session: the
-connection checks its expiry before each request.
+Invariant: the user of a connection never changes once it has been authenticated. There is no timer
+that ends a session. Instead, the connection checks before each request whether the session has
+expired.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from barnabas.security.oauthbearer import TokenRefused
 from barnabas.security.sasl import Identity, InvalidCredentials, SaslServer
 
 _MIN_AGAIN_MS: Final = 1000  # between two authentications on one connection
-# from this SaslHandshake version on, messages are in SaslAuthenticate requests
+# from this version of SaslHandshake on, messages are sent in SaslAuthenticate requests
 _HAS_REQUESTS: Final = 1
 
 
 class Stage(Enum):
-    """The message that the connection is waiting for."""
+    """The message for which the connection is waiting."""
 
     VERSIONS_OR_HANDSHAKE = "versions or handshake"
     HANDSHAKE = "handshake"
@@ -47,23 +48,25 @@ class Stage(Enum):
 
 
 class EnabledMechanism(NamedTuple):
-    """A mechanism of a listener, which creates the server side of an exchange."""
+    """A mechanism that is enabled on a listener. It creates the server side of an exchange."""
 
     make_server: Callable[[], SaslServer]
     max_reauth_ms: int
-    """The maximum duration of a session; 0 means unlimited."""
+    """The longest duration of a session, or 0 if it is not limited."""
 
 
 class Reply(NamedTuple):
-    """The reply to a message in the exchange: a response, or bytes without a header."""
+    """The reply to a message in the exchange, which is either a response or bytes without a header.
+    """
 
     answer: Message | bytes
     refusal: str = ""
-    """The logged reason to close the connection after the response; empty to leave it open."""
+    """Why the connection must be closed after the response, to be logged. Empty to leave it open.
+    """
 
 
 class SaslSession:
-    """The authentication of one connection."""
+    """The authentication of a single connection."""
 
     __slots__ = (
         "_began_at_ms",
@@ -85,32 +88,35 @@ class SaslSession:
         self._max_reauth_ms = 0  # the value when the authentication began
         self.mechanism = ""
         self.known_user = ""
-        """The user that a rejected client claimed to be, if that user exists."""
+        """The user that a rejected client claimed to be, provided that this user exists."""
         self._server: SaslServer | None = None
         self._has_requests = False
         self._began_at_ms: int | None = None  # the time of the last reauthentication
         self.stage = Stage.VERSIONS_OR_HANDSHAKE
         self.identity: Identity | None = None
         self.expires_at_ms: int | None = None
-        """The end of an open session on the monotonic clock, or None if it does not end."""
+        """When the open session ends according to the monotonic clock, or None if it does not end.
+        """
 
     # --- expected requests -----------------------------------------------------------------------
 
     @property
     def takes_raw_messages(self) -> bool:
-        """Return whether the next frame is a mechanism message, without a header."""
+        """Return whether the next frame is a message of the mechanism, which has no header."""
         return self.stage is Stage.AUTHENTICATE and not self._has_requests
 
     @property
     def is_over(self) -> bool:
         """Return whether the open session has expired.
 
-        If so, only another authentication is allowed.
+        If it has, the only thing allowed is another authentication.
         """
         return self.expires_at_ms is not None and self._clock.monotonic_ms() >= self.expires_at_ms
 
     def on_api_versions(self) -> None:
-        """Record ApiVersions, allowed once before the handshake. Raises IllegalSaslState."""
+        """Record an ApiVersions request, which is allowed once before the handshake. Raises
+        IllegalSaslState.
+        """
         if self.stage is not Stage.VERSIONS_OR_HANDSHAKE:
             raise IllegalSaslState(
                 f"Unexpected ApiVersions request received during SASL authentication state "
@@ -119,13 +125,13 @@ class SaslSession:
         self.stage = Stage.HANDSHAKE
 
     def try_begin_again(self) -> bool:
-        """Start a re-authentication if the open session allows a SaslHandshake.
+        """Begin to re-authenticate if a SaslHandshake is allowed in the open session.
 
-        If this returns False, the handshake gets an error.
+        If the result is False, the handshake gets an error.
         """
         now_ms = self._clock.monotonic_ms()
-        # KIP-368: only a session that expires can re-authenticate; as in Kafka, at most once a
-        # second.
+        # KIP-368: only a session that expires can be re-authenticated and, as in Kafka, no more
+        # than once a second.
         if self.expires_at_ms is None or (
             self._began_at_ms is not None and now_ms - self._began_at_ms < _MIN_AGAIN_MS
         ):
@@ -137,14 +143,15 @@ class SaslSession:
     # --- the exchange ----------------------------------------------------------------------------
 
     def handshake(self, mechanism: str, version: int) -> Reply:
-        """Choose the mechanism that a SaslHandshake requests. Raises IllegalSaslState."""
+        """Select the mechanism that is requested by a SaslHandshake. Raises IllegalSaslState."""
         if self.stage not in (Stage.VERSIONS_OR_HANDSHAKE, Stage.HANDSHAKE):
             raise IllegalSaslState(
                 "Unexpected Kafka request of type SASL_HANDSHAKE during SASL authentication."
             )
         names = list(self._mechanisms)
         enabled = self._mechanisms.get(mechanism)
-        # The response lists the available mechanisms; the connection is then closed.
+        # The response lists the mechanisms that are available, and the connection is closed after
+        # it.
         if enabled is None:
             self.stage, self.mechanism = Stage.REFUSED, mechanism
             answer = SaslHandshakeResponse(
@@ -158,7 +165,7 @@ class SaslSession:
             self._max_reauth_ms = enabled.max_reauth_ms
             self._server = enabled.make_server()
         else:
-            # KIP-368: as in Kafka, the handshake succeeds, and the next message gets the error
+            # KIP-368: as in Kafka, the handshake succeeds, but the next message gets the error
             # below.
             self._server = _OtherMechanism(mechanism, self.mechanism)
         return Reply(SaslHandshakeResponse(mechanisms=names))

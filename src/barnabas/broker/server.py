@@ -1,11 +1,12 @@
-"""Starts and stops a broker, which is made of the parts in `parts`.
+"""Starts and stops a broker, which consists of the parts defined in `parts`.
 
     bind sockets -> open logs (recover) -> open the metadata store -> register, perhaps be elected
         -> LeaderAndIsr / UpdateMetadata create replicas and the image -> serve
 
-Stopping reverses the order. Binding comes first, so that a port in use fails early. A standalone
-broker accepts connections last, when it can answer every request. A broker in a cluster accepts
-them before it registers, because a controller on another broker has to reach it.
+When the broker is stopped, the order is reversed. The sockets are bound first, so that startup
+fails early if a port is in use. A standalone broker does not accept connections until it can answer
+every request. A broker in a cluster accepts connections before it registers, because a controller
+on another broker has to be able to reach it.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ _LOADING = "loading logs"
 _SHUTTING_DOWN = "the broker is shutting down"
 _STARTING = 1
 _BROKER_STATES = {_LOADING: 2, "": 3, _SHUTTING_DOWN: 6}
-"""Kafka's codes: RECOVERY, RUNNING and PENDING_CONTROLLED_SHUTDOWN."""
+"""The codes that Kafka uses for RECOVERY, RUNNING and PENDING_CONTROLLED_SHUTDOWN."""
 
 
 class Server:
@@ -75,12 +76,12 @@ class Server:
         *,
         first_users: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a broker, which `start` then starts.
+        """Create a broker that has not been started.
 
-        `store` is the metadata store; other brokers can share it, and it is closed when this broker
-        stops. Without `store`, the broker uses the ZooKeeper in its configuration, or an embedded
-        store if none is configured. `first_users` maps users to passwords; credentials missing from
-        the store are created before any client authenticates.
+        `store` is the metadata store, which other brokers can share, and which is closed when this
+        broker stops. If it is not given, the broker uses the ZooKeeper in its configuration, or an
+        embedded store if no ZooKeeper is configured. `first_users` maps users to passwords. If the
+        store does not contain their credentials, these are created before any client authenticates.
         """
         writes_isrs(config.str(INTER_BROKER_VERSION))  # rejects an invalid version
         self.config = config
@@ -126,7 +127,7 @@ class Server:
 
     @property
     def port(self) -> int:
-        """The first listener's port."""
+        """The port of the first listener."""
         return self.listeners[0].port
 
     @property
@@ -146,8 +147,8 @@ class Server:
     # --- start -----------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start the broker; return once it serves requests. Raises ConfigError or OSError after
-        releasing everything.
+        """Start the broker, and return when it serves requests. If it raises ConfigError or
+        OSError, everything has been released.
         """
         self.failure = asyncio.get_running_loop().create_future()
         try:
@@ -155,7 +156,7 @@ class Server:
             await self._bind_metrics()
             # Check the clock before opening the logs: after a jump, nothing is removed by age.
             self.clock.begin(read_seen_ms(self._seams.files, self.log_dirs))
-            # Open the logs with the broker's defaults; LeaderAndIsr applies the topic configs
+            # Open the logs with the defaults of the broker. LeaderAndIsr applies the topic configs
             # later.
             now_ms = self.clock.earliest_wall_ms()
             self._logs.begin(self.log_dirs, self.config.log_config(), now_ms, self._loading)
@@ -179,22 +180,22 @@ class Server:
                 self._serve()
             self._unready = ""
         except BaseException:
-            # Close everything that was opened, in the order of a stop, so that a failed start
-            # keeps no port.
+            # Close everything that has been opened, in the same order as when stopping, so that a
+            # failed start occupies no port.
             await self.stop()
             raise
 
     def stop_loading(self) -> None:
-        """Make `start` raise LoadingStopped if it is still loading logs.
+        """Make `start` raise LoadingStopped if it has not finished loading logs.
 
-        A signal handler can call this; Python runs it while logs are being loaded.
+        This can be called by a signal handler, which Python runs while logs are being loaded.
         """
         self._loading.is_stopped = True
 
     def _bind(self) -> None:
         backlog = self.config.int("socket.listen.backlog.size")
         for listener in configured_listeners(self.config):
-            # A keystore password may be in the metadata store.
+            # The password of a keystore may be in the metadata store.
             tls = None if self._has_secrets else self._tls_of(listener, self.config)
             for sock in self._seams.bind(listener, backlog):
                 for option, size in socket_options(self.config):
@@ -205,13 +206,13 @@ class Server:
 
     @property
     def _has_secrets(self) -> bool:
-        """Whether the dynamic configs can contain passwords."""
+        """Whether there may be passwords in the dynamic configs."""
         return self.config.is_set("password.encoder.secret")
 
     async def _with_secrets(self, store: MetadataStore) -> BrokerConfig:
-        """Return the configuration including dynamic configs, if listeners can depend on them.
+        """Return the configuration, including the dynamic configs if listeners may depend on them.
 
-        These listeners' TLS contexts are created afterwards.
+        The TLS contexts of these listeners are created afterwards.
         """
         if not self._has_secrets:
             return self.config
@@ -227,7 +228,7 @@ class Server:
     def _tls_of(self, listener: Listener, config: BrokerConfig) -> ServerTls | None:
         if not listener.protocol.uses_tls:
             return None
-        # Imported here, so that a broker without TLS does not load it.
+        # Imported here so that a broker without TLS never loads it.
         from barnabas.broker.security.server_tls import ServerTls
 
         is_inter_broker = listener.name == inter_broker_listener(config)[0]
@@ -236,7 +237,7 @@ class Server:
     async def _bind_metrics(self) -> None:
         port = self.config.int("barnabas.metrics.port")
         if port:
-            # Imported here, so that a broker without metrics does not load it.
+            # Imported here so that a broker without metrics never loads it.
             from barnabas.broker.metrics.process_metrics import ProcessMetrics
             from barnabas.net.metrics_listener import MetricsListener
             from barnabas.net.metrics_page import page
@@ -255,7 +256,7 @@ class Server:
             self._process_metrics.stop()
 
     def unready(self) -> str:
-        """Return why this broker cannot serve clients; empty if it can."""
+        """Return why this broker cannot serve clients, or "" if it can."""
         if self.failure is not None and self.failure.done():
             return self.failure.result()
         if not self._unready and not self.parts.control.controller.is_registered:
@@ -272,17 +273,17 @@ class Server:
     async def _open_store(self) -> MetadataStore:
         if not self._view.has_peers:
             return await self._open_embedded_store()
-        # Imported here, so that a standalone broker does not load the ZooKeeper client.
+        # Imported here so that a standalone broker never loads the ZooKeeper client.
         from barnabas.cluster.zookeeper import ZooKeeperStore
         from barnabas.cluster.zookeeper_settings import settings_from
 
         return await ZooKeeperStore.open(settings_from(self.config))
 
     async def _open_authorizer(self, store: MetadataStore) -> Authorizer:
-        """Return the configured authorizer, with its ACLs loaded.
+        """Return the authorizer that is configured, with its ACLs loaded.
 
-        Raises ConfigError, or MetadataError or CorruptData if not all ACLs can be read; no client
-        may be served without them.
+        Raises ConfigError, or raises MetadataError or CorruptData if some ACLs cannot be read,
+        because no client may be served without them.
         """
         name = "authorizer.class.name"
         if not (self.config.is_set(name) and self.config.str(name)):
@@ -313,10 +314,10 @@ class Server:
     def _disk_hangs(
         self, store: RemoteStore, loop: asyncio.AbstractEventLoop, directory: Path
     ) -> None:
-        """Close the ZooKeeper session, then stop; called in another thread.
+        """Close the ZooKeeper session and then stop. This is called in another thread.
 
-        The event loop may be waiting for that disk, and the log file may be on it, so close the
-        session first.
+        The event loop may be waiting for that disk, and the log file may be on it too, so the
+        session must be closed first.
         """
         self.is_hung = True
         store.give_up()
@@ -341,9 +342,9 @@ class Server:
         cluster_id = self._logs.directories.cluster_id
         if store.was_new and cluster_id is not None:
             await store.close()
-            # Like Kafka (InconsistentClusterId), treat an empty tree as another cluster's.
-            # Otherwise all logs would be stray, and topics with the same names could be created
-            # again.
+            # Like Kafka (InconsistentClusterId), treat an empty tree as that of a different
+            # cluster. Otherwise, all logs would be stray, and topics with the same names could be
+            # created again.
             raise ConfigError(
                 f"the logs in {', '.join(map(str, directories))} belong to cluster {cluster_id}, "
                 f"but its metadata is missing: no log directory has a non-empty {JOURNAL_NAME}. "
@@ -385,20 +386,19 @@ class Server:
         may_have_lost = await self._may_have_lost(parts)
         broker = self._registration(parts.network.endpoints, may_have_lost)
         if view.has_peers:
-            # The controller can send requests before `start` returns.
+            # The controller may send requests before `start` has returned.
             assert self._store is not None
             cluster_id = await ensure_base(
                 self._store, self._logs.directories.cluster_id, self._seams.random
             )
             view.update(view.image._replace(cluster_id=cluster_id))
-        # All settings are read after registration, so earlier change notifications can be
+        # All settings are read after registration, so notifications of earlier changes can be
         # skipped.
         await parts.network.dynamic_config.skip_past_changes()
         self._logs.directories.set_cluster_id(
             await parts.control.controller.start(broker, self._logs.directories.cluster_id)
         )
-        # The controller's first requests have arrived, so from here on this broker can serve
-        # clients.
+        # The controller's first requests have arrived, so this broker can now serve clients.
         await view.until(self._is_registered_in)
         unknown = self._logs.unknown_to(parts.control.controller.known_partitions)
         if not view.has_peers:
@@ -415,9 +415,10 @@ class Server:
         return BrokerImage(self.broker_id, endpoints, rack, epoch=0, may_have_lost=may_have_lost)
 
     async def _may_have_lost(self, parts: Parts) -> bool:
-        """Return whether these logs may lack records after an unclean shutdown (KIP-966).
+        """Return whether records may be missing from these logs after an unclean shutdown
+        (KIP-966).
 
-        This is true until each partition has a leader elected after this warning.
+        This remains true until every partition has a leader that was elected after this warning.
         """
         if not self._view.has_peers:
             return False
@@ -436,14 +437,14 @@ class Server:
         await parts.control.controller.withdraw_loss_warning()
 
     def _is_registered_in(self, image: ClusterImage) -> bool:
-        """Return whether the controller has processed this registration.
+        """Return whether the controller has processed the current registration of this broker.
 
         Metadata for an earlier registration was rejected; UpdateMetadata has no broker epochs.
         """
         return self.broker_id in image.brokers
 
     async def knows_brokers(self, broker_ids: Iterable[int]) -> None:
-        """Wait until this broker knows all of these brokers."""
+        """Wait until all of these brokers are known to this broker."""
         for broker_id in broker_ids:
             await self._view.until(partial(_has_broker, broker_id))
 
@@ -469,10 +470,10 @@ class Server:
         await self.parts.control.controller.stop()
 
     async def stop(self, *, gives_away: bool = True) -> None:
-        """Stop cleanly, so that the next start needs no recovery. This is safe after a failed
-        start.
+        """Stop cleanly, so that no recovery is needed at the next start. This can also be called
+        after a failed start.
 
-        With `gives_away`, other brokers take over this broker's leaderships first.
+        If `gives_away`, this broker first lets other brokers take over its leaderships.
         """
         self._unready = _SHUTTING_DOWN
         parts = self._parts
@@ -499,10 +500,10 @@ class Server:
             await self._close_store()
 
     async def abandon(self) -> None:
-        """Stop like a killed process.
+        """Stop in the same way as a process that is killed.
 
-        No leadership is moved, nothing is checkpointed or marked clean, and no request in progress
-        is answered. Written data is kept, and the next start runs recovery.
+        No leadership is moved, nothing is checkpointed or marked clean, and requests in progress
+        are not answered. Data that has been written is kept, and recovery is run at the next start.
         """
         parts = self.parts
         self._close_metrics()
@@ -569,9 +570,9 @@ class Server:
         self._logs.close()
 
     def _warn_of_readers(self) -> None:
-        """Warn about log directories that other users can read.
+        """Warn about log directories that can be read by other users.
 
-        They contain records and password hashes.
+        These directories contain records and password hashes.
         """
         for directory in self._logs.directories.online:
             bits = 0
@@ -587,10 +588,10 @@ class Server:
                 )
 
     def _note_time(self) -> None:
-        """Store the time, for the clock check at the next start."""
+        """Store the current time, which is used to check the clock at the next start."""
         wall_ms = self.clock.trusted_wall_ms()
         if wall_ms is not None:
-            # Failed disks are detected elsewhere.
+            # Failed disks are detected by other code.
             with suppress(OSError):
                 write_seen_ms(self._seams.files, self._logs.directories.online, wall_ms)
 

@@ -1,4 +1,4 @@
-"""Formats log lines about leaders, ISRs and reassignments as Kafka 3.9 does.
+"""Formats log lines about leaders, ISRs and reassignments in the same way as Kafka 3.9.
 
     [Broker id=1] Leader t-0 with topic id Some(...) starts at leader epoch 4 from offset 10 ...
     [Broker id=2] Follower t-0 starts at leader epoch 4 from offset 10 ... Current leader is 1. ...
@@ -6,7 +6,7 @@
     [Partition t-0 broker=1] ISR updated to 1,2 and version updated to 7
     [Controller id=1] Updating assignment of partition t-0 from 1,2 to 3,2 ...
 
-Each partition gets its own line, unless a request has many partitions.
+Each partition has a line of its own, unless there are many partitions in a request.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_LINES = 10
-"""The number of partitions in a request above which they share a line."""
+"""If there are more partitions than this in a request, they share a line."""
 _NAMED = 3
 
 
 class RoleChange(NamedTuple):
-    """A replica that becomes leader or follower in a new leader epoch, with its previous state."""
+    """A replica that becomes the leader or a follower in a new leader epoch, and its previous
+    state.
+    """
 
     partition: Partition
     image: PartitionImage
@@ -39,11 +41,13 @@ class RoleChange(NamedTuple):
     previous_leader: int
     previous_epoch: int
     cause: str = ""
-    """Why the controller decided it, if the controller said so; not made printable yet."""
+    """Why the controller made this decision, if it stated the reason. The text has not been made
+    printable yet.
+    """
 
 
 def role_lines(broker_id: int, changes: Sequence[RoleChange]) -> list[str]:
-    """Return the lines about local replicas changed by one LeaderAndIsr."""
+    """Return the lines about the local replicas that were changed by a single LeaderAndIsr."""
     lines: list[str] = []
     for role, line_of in (("leader", _leader_line), ("follower", _follower_line)):
         of_role = [each for each in changes if each.partition.is_leader == (role == "leader")]
@@ -57,12 +61,12 @@ def role_lines(broker_id: int, changes: Sequence[RoleChange]) -> list[str]:
 
 
 def role_line(change: RoleChange) -> str:
-    """Return the log line about one replica."""
+    """Return the line about a single replica."""
     return _leader_line(change) if change.partition.is_leader else _follower_line(change)
 
 
 def shrink_lines(shrinks: Sequence[tuple[Partition, IsrProposal]]) -> list[str]:
-    """Return the lines about leaders' proposals to remove lagging replicas from ISRs."""
+    """Return the lines about proposals of leaders to remove lagging replicas from their ISRs."""
     count = len(shrinks)
     broker_id = shrinks[0][0].broker_id if shrinks else -1
     return _few_or_one(
@@ -74,12 +78,12 @@ def shrink_lines(shrinks: Sequence[tuple[Partition, IsrProposal]]) -> list[str]:
 
 
 def is_shrink(partition: Partition, proposal: IsrProposal) -> bool:
-    """Return whether the proposal removes replicas from the ISR."""
+    """Return whether the proposal removes any replica from the ISR."""
     return not set(partition.isr).issubset(member.broker_id for member in proposal.isr)
 
 
 def update_lines(updates: Sequence[tuple[Partition, IsrAnswer]]) -> list[str]:
-    """Return the lines about ISR changes that the controller has accepted."""
+    """Return the lines about those ISR changes that the controller has accepted."""
     broker_id = updates[0][0].broker_id if updates else -1
     return _few_or_one(
         updates,
@@ -92,9 +96,9 @@ def update_lines(updates: Sequence[tuple[Partition, IsrAnswer]]) -> list[str]:
 def reassignment_lines(
     controller_id: int, steps: Sequence[tuple[TopicPartition, PartitionImage, PartitionImage]]
 ) -> list[str]:
-    """Return the lines about reassignments that a decision starts or ends.
+    """Return the lines about reassignments that are started or ended by a decision.
 
-    `steps` lists each partition before and after the step.
+    `steps` contains each partition as it was before the step and as it is after it.
     """
     begun = [step for step in steps if _begins(*step[1:])]
     ended = [step for step in steps if _ends(*step[1:])]
@@ -123,7 +127,7 @@ def reassignment_lines(
 
 
 def election_lines(who: str, changes: Sequence[PartitionChange]) -> list[str]:
-    """Return the lines about leaders and ISRs that the controller has changed."""
+    """Return the lines about leaders and ISRs that have been changed by the controller."""
     return _few_or_one(
         changes,
         lambda change: election_line(who, change),
@@ -133,7 +137,7 @@ def election_lines(who: str, changes: Sequence[PartitionChange]) -> list[str]:
 
 
 def election_line(who: str, change: PartitionChange) -> str:
-    """Return the line about one change of a leader or ISR, with its cause."""
+    """Return the line about a single change of a leader or an ISR, and its cause."""
     was, became = change.was, change.became
     recovery = "RECOVERING" if change.is_unclean else "RECOVERED"
     return (
@@ -151,7 +155,7 @@ def _state(partition: PartitionImage) -> str:
 def _few_or_one(
     items: Sequence[T], line_of: Callable[[T], str], heading: str, short: Callable[[T], str]
 ) -> list[str]:
-    # A thousand leader changes must not flood the log.
+    # A thousand changes of leaders must not flood the log.
     if len(items) <= MOST_LINES:
         return [line_of(item) for item in items]
     named = ", ".join(short(item) for item in items[:_NAMED])
@@ -201,7 +205,7 @@ def _shrink_line(partition: Partition, proposal: IsrProposal) -> str:
 
 
 def update_line(partition: Partition, answer: IsrAnswer) -> str:
-    """Return the line about one accepted ISR change."""
+    """Return the line about a single ISR change that has been accepted."""
     return (
         f"{_who(partition)} ISR updated to {_ids(answer.isr)}{_under_min_isr(partition)} and "
         f"version updated to {answer.partition_epoch}"

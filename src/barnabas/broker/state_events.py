@@ -1,5 +1,5 @@
-"""Adds events about leaders, followers and ISRs, and logs them (`state_changes`). Each partition
-has its own event, even if many partitions share one log line.
+"""Adds events about leaders, followers and ISRs, and logs them (`state_changes`). Every partition
+has an event of its own, even if many partitions share a line in the log.
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_EVENTS = 250
-"""The maximum number of partitions with their own events in one decision."""
+"""The largest number of partitions in one decision that have events of their own."""
 
 
 class IsrUpdate(NamedTuple):
-    """An accepted ISR change, with the replicas that the leader proposed to add or remove."""
+    """An ISR change that has been accepted, with the replicas that the leader proposed to add or
+    remove.
+    """
 
     partition: Partition
     answer: IsrAnswer
@@ -46,7 +48,9 @@ class IsrUpdate(NamedTuple):
 def report_roles(
     events: EventLog, log: logging.Logger, request: LeaderAndIsr, changes: Sequence[RoleChange]
 ) -> None:
-    """Report the replicas that this broker now leads or follows, with the controller's causes."""
+    """Report the replicas of which this broker is now the leader or a follower, with the causes
+    that the controller stated.
+    """
     if not changes:
         return
     lines = role_lines(changes[0].partition.broker_id, changes)
@@ -55,7 +59,7 @@ def report_roles(
 
 
 def report_isrs(events: EventLog, log: logging.Logger, updates: Sequence[IsrUpdate]) -> None:
-    """Report the ISR changes that the controller has accepted."""
+    """Report those ISR changes that the controller has accepted."""
     lines = update_lines([(each.partition, each.answer) for each in updates])
     report(events, log, lines, updates, _isr_event)
 
@@ -67,24 +71,25 @@ def report(
     items: Sequence[T],
     event_of: Callable[[T], Event],
 ) -> None:
-    """Log the lines about the items of one decision, and add events with the same content."""
+    """Log the lines about the items of a single decision, and add events that say the same."""
     for line in lines:
         log.info("%s", line)
-    # A decision about ten thousand partitions must not displace all other events or block the event
-    # loop for long.
+    # A decision about ten thousand partitions must neither displace all other events nor block the
+    # event loop for long.
     for item in items[:MOST_EVENTS]:
         events.add(event_of(item))
     left = len(items) - MOST_EVENTS
     if left > 0:
         kind = event_of(items[MOST_EVENTS]).kind
         text = f"and {left} more; see the broker's log"
-        # The causes of the others may differ.
+        # The other items may have different causes.
         events.add(Event(kind, text, f"a decision has at most {MOST_EVENTS} events of its own"))
 
 
 def _role_event(decided: str, change: RoleChange) -> Event:
     partition = change.partition
-    # Kafka's controller says no cause, and the text of a request is not to be trusted.
+    # Kafka's controller does not state a cause, and text that comes from a request cannot be
+    # trusted.
     why = printable_within(change.cause, LONGEST_CAUSE)
     return Event(
         "leader" if partition.is_leader else "follower",

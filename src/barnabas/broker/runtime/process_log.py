@@ -20,8 +20,8 @@ _OLD_LOG_FILES = 9
 
 
 class LineFormatter(logging.Formatter):
-    """Formats a record as a single line, `time level logger message`, with the time in UTC and in
-    milliseconds.
+    """Formats a record as a single line, `time level logger message`, with the time in UTC and to
+    the millisecond.
 
     Untrusted text is escaped, because a newline in a name could be used to forge a line, and an
     escape sequence could control the terminal on which the log is displayed.

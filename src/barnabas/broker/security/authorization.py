@@ -26,7 +26,7 @@ class Needs(NamedTuple):
     resource_type: ResourceType
 
 
-# This is keyed by the API's stem; None means that every client may send the request.
+# The keys are the stems of the APIs. None means that every client may send the request.
 REQUIRED: dict[str, Needs | None] = {
     "add_offsets_to_txn": Needs(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
     "add_partitions_to_txn": Needs(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),

@@ -171,7 +171,7 @@ class SaslSession:
         return Reply(SaslHandshakeResponse(mechanisms=names))
 
     def authenticate(self, message: bytes) -> Reply | Awaitable[Reply]:
-        """Process a mechanism message, with or without a request header."""
+        """Process a message of the mechanism, with or without the header of a request."""
         server = self._server
         if self.stage is not Stage.AUTHENTICATE or server is None:
             raise IllegalSaslState(
@@ -203,20 +203,21 @@ class SaslSession:
         return Reply(SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms))
 
     def _complete(self, identity: Identity) -> int:
-        """Open the session, and return its duration; 0 means unlimited."""
+        """Open the session, and return how long it lasts, or 0 if it is not limited."""
         if has_control_characters(identity.principal.name):
-            # A name with control characters could forge lines in logs or tool output.
+            # A name that contains control characters could be used to forge lines in logs or in the
+            # output of tools.
             raise SaslAuthenticationFailed("the user name contains control characters")
         before = self.identity
-        # KIP-368: requests in progress were authorized for the first user.
+        # KIP-368: requests that are still in progress were authorized for the first user.
         if before is not None and before.principal != identity.principal:
             raise SaslAuthenticationFailed(
                 "Cannot change principals during re-authentication from "
                 f"{_text_of(before.principal)}: {_text_of(identity.principal)}"
             )
         lifetimes_ms = []
-        # The session ends with the token, or after `connections.max.reauth.ms`, whichever is
-        # sooner.
+        # The session ends when the token expires or `connections.max.reauth.ms` has elapsed,
+        # whichever is sooner.
         if identity.expires_at_ms is not None:
             lifetimes_ms.append(max(identity.expires_at_ms - self._clock.wall_ms(), 0))
         if self._max_reauth_ms > 0:
@@ -232,7 +233,8 @@ class SaslSession:
             self.known_user = self._server.known_user
         self.stage, self._server = Stage.REFUSED, None
         text = str(error)
-        # Only log the reason, which could reveal whether the user exists (KIP-152).
+        # Log the reason but do not return it, because it could reveal whether the user exists
+        # (KIP-152).
         if isinstance(error, InvalidCredentials):
             which = "authentication" if self.identity is None else "re-authentication"
             text = (
@@ -240,7 +242,8 @@ class SaslSession:
                 f"mechanism {self.mechanism}"
             )
         if not self._has_requests:
-            # Without request headers there is no error field, so close the connection, as in Kafka.
+            # Without request headers there is no field for the error, so close the connection, as
+            # Kafka does.
             return Reply(b"", str(error))
         answer = SaslAuthenticateResponse(
             error_code=SaslAuthenticationFailed.code, error_message=text
@@ -249,7 +252,8 @@ class SaslSession:
 
 
 class _OtherMechanism:
-    """The server side after a handshake with a different mechanism than the first."""
+    """The server side after a handshake that selected another mechanism than the first handshake.
+    """
 
     identity: Identity | None = None
     known_user = ""

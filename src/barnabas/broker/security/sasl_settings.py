@@ -1,6 +1,7 @@
-"""Provides a snapshot of a listener's SASL configuration.
+"""Provides a snapshot of the SASL configuration of a listener.
 
-Everything is validated on creation, so that a listener with invalid settings never serves clients.
+Everything is validated when the snapshot is created, so that no listener ever serves clients with
+invalid settings.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _LOCAL: Final = ("127.", "localhost", "::1")
 
 
 class SaslSettings:
-    """The mechanisms and limits of one listener."""
+    """The mechanisms and limits for a single listener."""
 
     def __init__(
         self,
@@ -66,7 +67,8 @@ class SaslSettings:
         if not names:
             raise ConfigError(f"{_ENABLED} is empty, but {self._listener} needs a mechanism")
         for name in names:
-            # Kafka's default is GSSAPI, so a SASL listener must list its mechanisms (SE-6).
+            # Kafka's default is GSSAPI, so the mechanisms of a SASL listener must be set explicitly
+            # (SE-6).
             if name not in MECHANISMS:
                 hint = "Kerberos" if name == "GSSAPI" else "it"
                 raise ConfigError(
@@ -87,8 +89,8 @@ class SaslSettings:
         module = self._module(mechanism)
         if module is not None:
             check_mechanism(self._setting(mechanism), module, mechanism)
-        # SCRAM users are in the metadata tree; the login module only configures the broker as a
-        # client.
+        # The SCRAM users are stored in the metadata tree. The login module only configures the
+        # broker as a client.
         return partial(self._credentials.server, mechanism)
 
     def _plain_users(self) -> Mapping[str, str]:
@@ -106,7 +108,7 @@ class SaslSettings:
         return module.users
 
     def _signing_keys(self) -> SigningKeys:
-        # Imported here so that a broker without tokens does not load it.
+        # Imported here so that a broker without tokens never loads it.
         from barnabas.broker.security.signing_keys import SigningKeys
         from barnabas.security.token_rules import TokenRules
 
@@ -131,7 +133,7 @@ class SaslSettings:
         )
 
     def _module(self, mechanism: str) -> LoginModule | None:
-        """Return the login module for a mechanism, if one is configured."""
+        """Return the login module that is configured for a mechanism, if there is one."""
         value = self._config.for_listener(self._listener.name, _JAAS, mechanism)
         if not isinstance(value, str) or not value.strip():
             return None

@@ -1,7 +1,7 @@
-"""Parses the credential changes in AlterUserScramCredentials, by user.
+"""Parses the credential changes in an AlterUserScramCredentials request, grouped by user.
 
-A user's changes are applied together or not at all, and one user's error does not affect the
-others. The rules and messages are Kafka's.
+Either all changes of a user are applied or none of them, and an error of one user does not affect
+other users. The rules and messages are the same as in Kafka.
 """
 
 from __future__ import annotations
@@ -33,12 +33,14 @@ _UNPRINTABLE = "Username must not have control characters"
 
 
 class ScramChange(NamedTuple):
-    """The changes to one user's credentials, by mechanism: the new text, or None to delete it."""
+    """The changes to the credentials of one user, by mechanism: the text of the new credential, or
+    None to delete it.
+    """
 
     texts: Mapping[str, str | None]
 
     def edit(self, current: Mapping[str, str]) -> dict[str, str]:
-        """Return the user's settings after the change. Raises ResourceNotFound."""
+        """Return the settings of the user after the change. Raises ResourceNotFound."""
         wanted = dict(current)
         for mechanism, text in self.texts.items():
             if text is not None:
@@ -54,14 +56,14 @@ class ScramChange(NamedTuple):
 def changes_of(
     request: AlterUserScramCredentialsRequest,
 ) -> tuple[dict[str, ScramChange], dict[str, KafkaError]]:
-    """Return the changes by user, and the errors of the users without valid changes."""
+    """Return the changes of each user, and the errors of those users whose changes are invalid."""
     wanted: dict[str, dict[str, str | None]] = {}
     errors: dict[str, KafkaError] = {}
     duplicates: dict[str, KafkaError] = {}
 
     def note(user: str, mechanism: str, text: str | None) -> None:
         of_user = wanted.setdefault(user, {})
-        # KIP-554: apply none of the user's changes.
+        # KIP-554: apply none of the changes of this user.
         if mechanism in of_user:
             duplicates[user] = DuplicateResource(
                 "A user credential cannot be altered twice in the same request"
@@ -98,7 +100,8 @@ def _text(mechanism: str, upsertion: ScramCredentialUpsertion) -> str:
     iterations = upsertion.iterations
     if iterations < MIN_ITERATIONS:
         raise UnacceptableCredential("Too few iterations")
-    # KIP-554 limits the iterations, so that an administrator cannot slow down every authentication.
+    # KIP-554 limits the number of iterations, so that an administrator cannot make every
+    # authentication slow.
     if iterations > MAX_ITERATIONS:
         raise UnacceptableCredential("Too many iterations")
     salt, salted = bytes(upsertion.salt), bytes(upsertion.salted_password)

@@ -1,7 +1,8 @@
-"""Caches the SCRAM credentials of all users from the metadata tree.
+"""Caches the SCRAM credentials of all users, which are stored in the metadata tree.
 
-They are loaded when first needed, then kept up to date by notifications of config changes. All
-credentials are cached, so that authentication takes the same time for unknown and existing users.
+The credentials are loaded when they are first needed. After that, they are kept up to date by
+notifications of config changes. The credentials of all users are cached, so that authentication
+takes the same time whether or not a user exists.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ SCRAM_MECHANISMS: Final = (SCRAM_SHA_256, SCRAM_SHA_512)
 
 
 Users = dict[str, Mapping[str, ScramCredential]]
-"""The credentials, by user and mechanism."""
+"""The credentials of each user, by mechanism."""
 
 
 class ScramCredentials:
-    """A broker's SCRAM credentials, shared by its listeners."""
+    """The SCRAM credentials of a broker, which all its listeners share."""
 
     def __init__(self, store: MetadataStore, tokens: DelegationTokens | None = None) -> None:
         """`tokens` are the delegation tokens, if any."""
@@ -64,14 +65,14 @@ class ScramCredentials:
         self._accounts: dict[str, Mapping[str, ScramAccount]] | None = None  # by user and mechanism
         self._loading = asyncio.Lock()
         self._decoy_key = new_salt()  # until the cluster's key is read
-        # the number of credentials with each iteration count
+        # how many credentials have each iteration count
         self._iterations: Counter[int] = Counter()
         self._on_deleted: Callable[[Principal, str], None] | None = None
 
     # --- authentication --------------------------------------------------------------------------
 
     def server(self, mechanism: str) -> SaslServer:
-        """Return the server side of a new exchange."""
+        """Return the server side of an exchange that is about to begin."""
         return _Exchange(self, mechanism)
 
     @property
@@ -79,26 +80,27 @@ class ScramCredentials:
         return self._accounts is not None
 
     async def load_once(self) -> None:
-        """Read all credentials when first needed, once for all waiting clients. Raises
-        MetadataError.
+        """Read all credentials when they are first needed, only once for all clients that are
+        waiting. Raises MetadataError.
         """
         async with self._loading:
             if self._accounts is None:
                 await self.load()
 
     def find(self, mechanism: str, user: str) -> ScramAccount | None:
-        """Return a user's account for a mechanism; None if there is none."""
+        """Return the account of a user for a mechanism, or None if there is none."""
         assert self._accounts is not None, "not loaded"
-        # Accounts are built in advance, so that the lookup takes the same time for unknown
-        # users.
+        # All accounts are built in advance, so that the lookup does not take longer for users that
+        # exist.
         return self._accounts.get(user, _NONE).get(mechanism)
 
     async def token(self, mechanism: str, token_id: str) -> ScramAccount | None:
-        """Return the account for a delegation token. Raises MetadataError."""
+        """Return the account that belongs to a delegation token. Raises MetadataError."""
         return None if self._tokens is None else await self._tokens.account(mechanism, token_id)
 
     def decoy(self, user: ScramUser) -> ScramCredential:
-        """Return a fake credential for an unknown user, always the same one for a given name."""
+        """Return a fake credential for an unknown user, which is always the same for a given name.
+        """
         # the most common iteration count among the credentials
         usual = self._iterations.most_common(1)
         iterations = usual[0][0] if usual and not user.is_token else MIN_ITERATIONS
@@ -107,15 +109,17 @@ class ScramCredentials:
     # --- following the tree ----------------------------------------------------------------------
 
     def set_deletion_listener(self, listener: Callable[[Principal, str], None]) -> None:
-        """Set a callback for each principal that can no longer authenticate with a mechanism."""
+        """Set a callback that is called for each principal that can no longer authenticate with a
+        mechanism.
+        """
         self._on_deleted = listener
 
     def _notify_of_deleted(
         self, before: Mapping[str, ScramAccount], after: Mapping[str, object]
     ) -> None:
         if self._on_deleted is not None:
-            # Do not call it for a new password: the session lasts until it must re-authenticate
-            # (KIP-368).
+            # Do not call it when a password is changed: the session continues until it must
+            # re-authenticate (KIP-368).
             for mechanism in before.keys() - after.keys():
                 self._on_deleted(before[mechanism].identity.principal, mechanism)
 
@@ -130,16 +134,16 @@ class ScramCredentials:
             self._notify_of_deleted(accounts, self._accounts.get(user, _NONE))
 
     async def on_changed(self, path: str) -> None:
-        """Reread one user's credentials. Raises MetadataError."""
+        """Read the credentials of one user again. Raises MetadataError."""
         name = path.removeprefix(f"{USERS}/")
         user = decoded_user(name)
-        # Before the first use, there is nothing to update. The nodes of the default user and of
-        # users' clients contain only quotas.
+        # There is nothing to update before the first use. The nodes of the default user and of
+        # users' clients contain nothing but quotas.
         if self._accounts is None or user is None or "/" in name:
             return
         found = _credentials(user, await self._store.read(user_path(user)))
         before = self._accounts.pop(user, _NONE)
-        # Decoys use the most common iteration count among the credentials.
+        # Decoys use the iteration count that most of the credentials have.
         for account in before.values():
             self._iterations[account.credential.iterations] -= 1
         if found:
@@ -147,8 +151,8 @@ class ScramCredentials:
         self._notify_of_deleted(before, found)
 
     def _count(self, user: str, found: Mapping[str, ScramCredential]) -> Mapping[str, ScramAccount]:
-        """Return a user's accounts, and count their iterations, because decoys use the most common
-        number.
+        """Return the accounts of a user, and count their iterations, because decoys use the most
+        common number.
         """
         self._iterations.update(credential.iterations for credential in found.values())
         identity = Identity(principal_of(user))
@@ -156,7 +160,7 @@ class ScramCredentials:
 
 
 class _Exchange:
-    """An exchange that first waits for the credentials and the token to be loaded."""
+    """An exchange that first waits until the credentials and the token have been loaded."""
 
     __slots__ = ("_credentials", "_mechanism", "_server", "_token")
 
@@ -187,7 +191,7 @@ class _Exchange:
             if wanted is not None and wanted.is_token:
                 self._token = await self._credentials.token(self._mechanism, wanted.name)
         except MetadataError as error:
-            # Do not respond: the client would treat an error as final.
+            # Do not respond, because a client would treat any error as final.
             raise BrokerNotAvailable(f"cannot read the credentials of users: {error}") from error
         return self._server.respond(message)
 
@@ -198,9 +202,10 @@ class _Exchange:
 
 
 async def _decoy_key(store: MetadataStore) -> bytes | None:
-    """Return the key for decoys, which all brokers share; None if there is none.
+    """Return the key for decoys, which all brokers share, or None if there is none.
 
-    The first broker that needs the key creates it. Raises MetadataError if the tree cannot be read.
+    The key is created by the first broker that needs it. Raises MetadataError if the tree cannot be
+    read.
     """
     while True:
         node = await store.read(USER_CONFIGS)
@@ -224,7 +229,7 @@ async def _decoy_key(store: MetadataStore) -> bytes | None:
 
 
 async def load_credentials(store: MetadataStore, users: Sequence[str] | None = None) -> Users:
-    """Return the credentials of these users, or of all users (None). Raises MetadataError."""
+    """Return the credentials of these users, or of all users if None. Raises MetadataError."""
     if users is None:
         names = map(decoded_user, await children(store, USER_CONFIGS))
         users = [user for user in names if user is not None]
@@ -239,7 +244,7 @@ async def load_credentials(store: MetadataStore, users: Sequence[str] | None = N
 
 
 def _credentials(user: str, node: Znode | None) -> dict[str, ScramCredential]:
-    """Return the credentials in a user's node, without logging any of its content."""
+    """Return the credentials in the node of a user. Nothing that the node contains is logged."""
     if node is None:
         return {}
     found: dict[str, ScramCredential] = {}

@@ -9,9 +9,10 @@ settings.
     client.properties       how `admin` connects, for our commands and for Kafka's tools
     librdkafka.properties   the same for kcat and confluent-kafka
 
-All files but ca.pem are readable only by their owner, and a directory that other users can write to
-is rejected. Existing files are reused; the server certificate is reissued if it is about to expire
-or lacks a name. Brokers on other machines use a copy.
+Except for ca.pem, all files can be read only by their owner, and a directory to which other users
+can write is rejected. Existing files are reused, but the server certificate is reissued if it will
+expire soon or does not contain one of the names. Brokers on other machines use a copy of the
+directory.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _SECRETS: Final = (
 
 
 class SecureSetup(NamedTuple):
-    """The directory and its files, with the passwords that the brokers need."""
+    """The directory with its files, and the passwords that the brokers need."""
 
     directory: Path
     passwords: Mapping[str, str]
@@ -80,18 +81,18 @@ class SecureSetup(NamedTuple):
         }
 
     def defaults(self) -> dict[str, str]:
-        """Return the configs for every broker that its own settings may override."""
+        """Return the configs for every broker that a broker's own settings can override."""
         return {
             "connections.max.reauth.ms": _MAX_REAUTH_MS,
             "barnabas.connections.end.with.user": "true",
-            # The metrics page requires no authentication, and shows topics and users.
+            # The metrics page, which shows topics and users, requires no authentication.
             "barnabas.metrics.host": "localhost",
         }
 
     def zookeeper_settings(self) -> dict[str, str]:
         """Return the configs for every broker that uses ZooKeeper. They are empty if the directory
-        is older than these configs: its tree is open, and other brokers may not have them. Raises
-        ConfigError.
+        is older than these configs, because its tree is open and other brokers may not have them.
+        Raises ConfigError.
         """
         if not self._zookeeper_file.exists():
             return {}
@@ -102,7 +103,7 @@ class SecureSetup(NamedTuple):
         return self.directory / "zookeeper.properties"
 
     def client_settings(self, user: str = ADMIN, password: str | None = None) -> dict[str, str]:
-        """Return the settings for a user's connections, in Kafka's names."""
+        """Return the settings with which a user connects, under Kafka's names."""
         return {
             "security.protocol": PROTOCOL,
             "ssl.truststore.type": "PEM",
@@ -112,7 +113,7 @@ class SecureSetup(NamedTuple):
         }
 
     def librdkafka_settings(self, user: str = ADMIN, password: str | None = None) -> dict[str, str]:
-        """Return the same settings in librdkafka's names."""
+        """Return the same settings under librdkafka's names."""
         return {
             "security.protocol": PROTOCOL,
             "ssl.ca.location": str(self.directory / "ca.pem"),
@@ -122,7 +123,7 @@ class SecureSetup(NamedTuple):
         }
 
     def settings_for(self, library: str) -> dict[str, Any]:
-        """Return the settings for `admin` to connect with this library's clients."""
+        """Return the settings with which `admin` connects using the clients in this library."""
         if library == "confluent-kafka":
             return dict(self.librdkafka_settings())
         if library not in ("kafka-python", "aiokafka"):
@@ -141,7 +142,7 @@ class SecureSetup(NamedTuple):
         }
 
     def write_client_files(self, bootstrap_servers: str) -> None:
-        """Write the client files for `admin`, unless they already contain these addresses."""
+        """Write the client files for `admin`, unless they exist and contain these addresses."""
         if self._names(bootstrap_servers):
             return
         servers = {"bootstrap.servers": bootstrap_servers}
@@ -153,7 +154,7 @@ class SecureSetup(NamedTuple):
             write_secret(path, "".join(lines).encode())
 
     def _names(self, bootstrap_servers: str) -> bool:
-        """Return whether the client file comes from this setup and lists these servers."""
+        """Return whether the client file was created from this setup and lists these servers."""
         if not self.client_file.exists():
             return False
         lines = self.client_file.read_text().splitlines()
@@ -164,10 +165,10 @@ class SecureSetup(NamedTuple):
 
 
 def prepare(directory: Path, names: Collection[str]) -> SecureSetup:
-    """Create any missing files, and return the directory's contents.
+    """Create any files that are missing, and return the contents of the directory.
 
-    `names` are the hosts and addresses by which clients reach a broker. Raises ConfigError if a
-    library is missing or an existing file cannot be used, and OSError.
+    `names` are the host names and addresses at which clients reach a broker. Raises OSError, or
+    ConfigError if a library is missing or an existing file cannot be used.
     """
     try:
         from barnabas.broker.security.own_authority import ensure_certificates
@@ -182,7 +183,9 @@ def prepare(directory: Path, names: Collection[str]) -> SecureSetup:
 
 
 def _passwords(path: Path) -> Mapping[str, str]:
-    """Return the passwords by user; generate them if the file is missing. Raises ConfigError."""
+    """Return the password of each user. If the file is missing, generate the passwords. Raises
+    ConfigError.
+    """
     if not path.exists():
         made = {user: secrets.token_urlsafe(_PASSWORD_BYTES) for user in (ADMIN, BROKER)}
         identity = f"{BROKER}:{secrets.token_urlsafe(_PASSWORD_BYTES)}"

@@ -1,10 +1,10 @@
-"""Handles TLS for one listener, whose certificate can be renewed at run time.
+"""Handles TLS for one listener. The certificate of the listener can be renewed at run time.
 
     connection --> accept --> TlsTransport --> the name of its certificate --> the router
 
-A new certificate comes from IncrementalAlterConfigs on `listener.name.<listener>.ssl.*`, or from a
-changed file; new connections use it, and open connections are not affected. An unusable certificate
-is rejected with the reason, and the old one is kept.
+A new certificate can come from IncrementalAlterConfigs on `listener.name.<listener>.ssl.*` or from
+a file that has changed. It is used for new connections, while open connections are not affected. If
+a certificate cannot be used, it is rejected with the reason, and the old one is kept.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _WARN_DAYS = 30
 
 
 class _State(NamedTuple):
-    """A TLS context, with a snapshot of the settings and files from which it was built."""
+    """A TLS context, and a snapshot of the settings and files from which it was built."""
 
     settings: TlsSettings
     context: ssl.SSLContext
@@ -63,7 +63,9 @@ class _State(NamedTuple):
 
 
 class ServerTls:
-    """Provides a listener's TLS contexts, and watches its files between `start` and `close`."""
+    """Provides the TLS contexts of a listener, and watches its files between calls of `start` and
+    `close`.
+    """
 
     __slots__ = (
         "_clock",
@@ -86,7 +88,9 @@ class ServerTls:
         *,
         is_inter_broker: bool = False,
     ) -> None:
-        """Raises ConfigError, including for an inter-broker certificate that brokers reject."""
+        """Raises ConfigError, also if other brokers would reject the certificate of an inter-broker
+        listener.
+        """
         self._listener = listener
         self._clock = clock
         self._warned_of: tuple[End, int] | None = None
@@ -97,7 +101,7 @@ class ServerTls:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """The context for new connections."""
+        """The context to use for new connections."""
         return self._state.context
 
     @property
@@ -106,18 +110,20 @@ class ServerTls:
 
     @property
     def days_left(self) -> float:
-        """Return the number of days until the certificate expires; negative if it has expired."""
+        """Return in how many days the certificate expires. The number is negative if it has
+        expired.
+        """
         return (self._state.end.at_s - self._clock.wall_ms() / 1000) / _DAY_S
 
     # ---- its settings ----
 
     def check(self, config: BrokerConfig) -> None:
-        """Raise ConfigError if these settings cannot replace the current ones."""
+        """Raise ConfigError if the current settings cannot be replaced with these."""
         if self._differs(config):
             self._check_successor(config, self._build(config))
 
     def configure(self, config: BrokerConfig) -> None:
-        """Apply new settings, if they are valid."""
+        """Apply the new settings if they are valid."""
         if self._differs(config):
             self._replace(config)
             return
@@ -126,12 +132,12 @@ class ServerTls:
         self.reload()
 
     def reload(self) -> None:
-        """Reload the files, if any of them has changed since the last attempt."""
+        """Load the files again if any of them has changed since the last attempt."""
         if stamps_of(self._state.settings.files) != self._seen:
             self._replace(self._config)
 
     def start(self) -> None:
-        """Start watching the files and the certificate's expiry."""
+        """Start to watch the files, and when the certificate expires."""
         self._warn_of_end()
         self._look_later()
 
@@ -148,11 +154,11 @@ class ServerTls:
         self._look_later()
 
     def _warn_of_end(self) -> None:
-        """Warn once a day, starting a month before the certificate expires."""
+        """Warn once a day, beginning a month before the certificate expires."""
         days = math.floor(self.days_left)
         end = self._state.end
         warning = (end, days)
-        # The expiry is part of the key, so a new certificate gets its own warning.
+        # The key includes the expiry, so that there is a separate warning for a new certificate.
         if days >= _WARN_DAYS or warning == self._warned_of:
             return
         self._warned_of = warning
@@ -211,13 +217,13 @@ class ServerTls:
         suites = allowed_suites(settings)
         state = _State(settings, context, names, suites, subject, hosts, end, stamps)
         if self._is_inter_broker:
-            # Check this at startup: brokers that reject each other's certificates would look
-            # like a network failure.
+            # Check this at startup, because brokers that reject each other's certificates would
+            # appear to have a network failure.
             self._check_trust(state)
         return state
 
     def _check_trust(self, state: _State) -> None:
-        """Raise ConfigError unless brokers with these settings can connect to each other."""
+        """Raise ConfigError if brokers with these settings could not connect to each other."""
         try:
             client = client_context(state.settings._replace(endpoint_identification_algorithm=""))
             _shake_hands(client, state.context)
@@ -230,8 +236,8 @@ class ServerTls:
 
     def _check_successor(self, config: BrokerConfig, state: _State) -> None:
         name, old = self._listener.name, self._state
-        # KIP-978: clients and rules may identify the broker by these names, so they change at
-        # runtime only if the operator has allowed it.
+        # KIP-978: clients and rules may use these names to identify the broker, so they cannot
+        # change at run time unless the operator has allowed it.
         if state.subject != old.subject and not config.for_listener(name, "ssl.allow.dn.changes"):
             raise ConfigError(
                 f"listener {name}: the new certificate has the subject {state.subject}, the old "
@@ -246,7 +252,7 @@ class ServerTls:
     # ---- connections ----
 
     async def accept(self, accepted: socket.socket, connection: Connection) -> None:
-        """Perform the handshake, and hand the connection to its reader. Raises TlsFailure or
+        """Perform the handshake, and pass the connection to its reader. Raises TlsFailure or
         OSError.
         """
         transport = TlsTransport(
@@ -269,21 +275,22 @@ class ServerTls:
             transport.abort()
             raise
         finally:
-            # The loop has not taken ownership of the socket, so nothing else closes it.
+            # The event loop does not own the socket yet, so it must be closed here.
             if not is_taken and not transport.was_attached:
                 accepted.close()
 
     def _on_opened(self, connection: Connection, state: _State, tls: ssl.SSLObject) -> None:
-        """Set the peer's name from its certificate.
+        """Set the name of the peer to the name in its certificate.
 
-        Raises TlsFailure if the certificate contains no user.
+        Raises TlsFailure if there is no user in the certificate.
         """
         cipher = tls.cipher()
-        # Python can restrict only TLS 1.2 suites; TLS 1.3 suites are checked after the handshake.
+        # Python can restrict the cipher suites of TLS 1.2 only, so those of TLS 1.3 are checked
+        # after the handshake.
         if tls.version() == _NEWEST and cipher is not None and cipher[0] not in state.suites:
             raise TlsFailure(f"it requested {cipher[0]}, which is not in ssl.cipher.suites")
         certificate = tls.getpeercert(binary_form=True)
-        # Without a verified certificate, the client is User:ANONYMOUS.
+        # If no certificate has been verified, the client is User:ANONYMOUS.
         if certificate is None or state.context.verify_mode is ssl.CERT_NONE:
             return
         try:
@@ -303,8 +310,8 @@ def _handshake_ms(config: BrokerConfig) -> int:
 def _settings_of(config: BrokerConfig, listener: Listener) -> TlsSettings:
     """Return a listener's settings.
 
-    As in Kafka, with SASL, a client certificate is requested only if the listener's own settings
-    require it.
+    As in Kafka, a listener with SASL requests a client certificate only if its own settings require
+    one.
     """
 
     def text_of(name: str) -> str:
@@ -315,14 +322,15 @@ def _settings_of(config: BrokerConfig, listener: Listener) -> TlsSettings:
 
     settings = TlsSettings.read(text_of)
     own = f"listener.name.{listener.name.lower()}.ssl.client.auth"
-    # KIP-684: the general `ssl.client.auth` does not apply where SASL identifies the client.
+    # KIP-684: the general `ssl.client.auth` does not apply to listeners where SASL identifies the
+    # client.
     if listener.protocol.uses_sasl and not config.is_set(own):
         return settings._replace(client_auth="none")
     return settings
 
 
 def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
-    """Perform a handshake in memory. Raises ssl.SSLError."""
+    """Perform a handshake entirely in memory. Raises ssl.SSLError."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [
         client.wrap_bio(to_client, to_server, server_hostname="localhost"),
@@ -338,7 +346,7 @@ def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
 
 
 def certificate_families(tls: Sequence[ServerTls]) -> Iterator[Family]:
-    """Yield the certificate metric, which Kafka lacks."""
+    """Yield the metric for certificates, which does not exist in Kafka."""
     yield gauge(
         "barnabas_certificate_days_left",
         "Days until a listener's certificate expires; negative after its expiry",

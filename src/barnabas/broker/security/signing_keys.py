@@ -1,8 +1,8 @@
-"""Provides an identity provider's public keys (JWKS), from a file or a URL.
+"""Provides the public keys of an identity provider (JWKS), which are read from a file or a URL.
 
-The keys are read when first needed, when they are old, and when a token refers to an unknown key,
-because the provider may have added it. If the provider does not answer, authentication fails, but
-connections stay open.
+The keys are read when they are first needed, when they have become old, and when a token refers to
+an unknown key, because the provider may have added that key. If the provider does not respond,
+authentication fails, but connections stay open.
 """
 
 from __future__ import annotations
@@ -34,18 +34,20 @@ _log = logging.getLogger(__name__)
 _SETTING: Final = "sasl.oauthbearer.jwks.endpoint.url"
 _TIMEOUT_S: Final = 10.0
 _MOST_BYTES: Final = 1024 * 1024
-# unknown clients must not make the broker query the provider constantly
+# unknown clients must not be able to make the broker query the provider all the time
 _NOT_SOONER_MS: Final = 10_000
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class SigningKeys:
-    """Verifies tokens with the keys from a URL."""
+    """Verifies tokens with keys that are read from a URL."""
 
     def __init__(
         self, url: str, refresh_ms: int, pause_ms: int, rules: TokenRules, clock: WatchedClock
     ) -> None:
-        """Check the settings; `pause_ms` is the pause after a failure. Raises ConfigError."""
+        """Check the settings. After a failure, the next attempt is made no earlier than `pause_ms`
+        later. Raises ConfigError.
+        """
         check_library()
         _check(url)
         self._url = url
@@ -59,7 +61,7 @@ class SigningKeys:
         self._reading: asyncio.Task[None] | None = None
 
     async def verify(self, token: str) -> Identity:
-        """Return the identity that a token proves. Raises InvalidCredentials."""
+        """Return the identity that is proved by a token. Raises InvalidCredentials."""
         now_ms = self._clock.monotonic_ms()
         if self._read_at_ms is None or now_ms - self._read_at_ms >= self._refresh_ms:
             await self._read_again(self._not_before_ms)
@@ -67,7 +69,8 @@ class SigningKeys:
             raise InvalidCredentials("no keys are loaded to verify tokens")
         try:
             return self._verify_now(token)
-        # The provider may have changed its keys. Reread them once, and verify the token once more.
+        # The provider may have changed its keys, so read them again once and verify the token once
+        # more.
         except UnknownKey:
             recently_ms = (self._read_at_ms or 0) + _NOT_SOONER_MS
             await self._read_again(max(recently_ms, self._not_before_ms))
@@ -77,10 +80,11 @@ class SigningKeys:
         return verify_token(token, self._keys, self._rules, self._clock.wall_ms())
 
     async def _read_again(self, not_before_ms: int) -> None:
-        """Reread the keys unless it is too soon; one attempt at a time serves all waiting
-        callers."""
+        """Read the keys again unless it is too soon. There is only one attempt at a time, which
+        serves all callers that are waiting."""
         if self._reading is None:
-            # Not every token with an invented key id may make this broker query the provider.
+            # It must not be possible to make this broker query the provider with every token that
+            # has an invented key id.
             if self._clock.monotonic_ms() < not_before_ms:
                 return
             self._reading = asyncio.get_running_loop().create_task(self._read())
@@ -92,7 +96,7 @@ class SigningKeys:
             self._keys = parse_keys(await fetching)
             self._read_at_ms = self._clock.monotonic_ms()
         except (OSError, ValueError) as error:
-            # Use the old keys until new ones are available.
+            # Continue to use the old keys until new keys are available.
             self._not_before_ms = self._clock.monotonic_ms() + self._pause_ms
             _log.error("%s=%s: cannot read the keys: %s", _SETTING, self._url, error)
         finally:

@@ -1,4 +1,4 @@
-"""Determines which clients may request delegation tokens (KIP-48)."""
+"""Determines which clients are allowed to request delegation tokens (KIP-48)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def tokens_for(context: Context) -> DelegationTokens:
-    """Return the tokens for a client that has authenticated, though not with a token.
+    """Return the tokens for a client that has authenticated by any means other than a token.
 
     Raises DelegationTokenRequestNotAllowed.
     """
     client = context.client
-    # KIP-48: a token cannot be used to get another token; otherwise, access would never end.
+    # KIP-48: a token must not be used to obtain another token, because access would then never end.
     # ANONYMOUS has not authenticated.
     if client.by_token or client.principal == ANONYMOUS:
         raise DelegationTokenRequestNotAllowed

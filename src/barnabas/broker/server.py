@@ -66,7 +66,7 @@ _BROKER_STATES = {_LOADING: 2, "": 3, _SHUTTING_DOWN: 6}
 
 
 class Server:
-    """One broker. Call `start` and `stop` once each, on the loop that serves it."""
+    """A broker. Call `start` and `stop` once each, on the event loop that serves it."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Server:
         self._whole: asyncio.Task[None] | None = None
         self._pulse: DiskPulse | None = None
         self.is_hung = False
-        """Whether a log directory's disk hangs, in which case stopping would hang too."""
+        """Whether a log directory's disk hangs, which would make stopping hang as well."""
         self.failure: asyncio.Future[str] | None = None
         """A future from `start`; completes, with the reason, if this broker cannot continue."""
 
@@ -267,7 +267,7 @@ class Server:
         return self._unready
 
     def _broker_state(self) -> int:
-        """Return Kafka's BrokerState number for this broker's current state."""
+        """Return the BrokerState number that Kafka uses for this broker's current state."""
         return _BROKER_STATES.get(self._unready, _STARTING)
 
     async def _open_store(self) -> MetadataStore:
@@ -298,7 +298,7 @@ class Server:
         return authorizer
 
     def _watch_disks(self, store: MetadataStore) -> None:
-        """Watch for a hanging disk: a hang alone does not end the ZooKeeper session."""
+        """Watch for hanging disks, because a hang alone does not end the ZooKeeper session."""
         # imported here, because a standalone broker does not need it
         from barnabas.cluster.remote_store import RemoteStore
 
@@ -465,7 +465,7 @@ class Server:
     # --- stop ------------------------------------------------------------------------------------
 
     async def ends_with_all(self) -> None:
-        """Prepare for stopping all brokers: do not move leaderships or log lost brokers."""
+        """Prepare for a stop of all brokers: leaderships stay, and lost brokers are not logged."""
         self._view.is_cluster_stopping = True
         await self.parts.control.controller.stop()
 
@@ -510,7 +510,7 @@ class Server:
         await self._stop_serving(parts)
         await asyncio.sleep(0)
         await self._leave_cluster(parts)
-        # Do not write a clean shutdown marker: the next start runs recovery, as after a kill.
+        # Write no clean shutdown marker, so that the next start runs recovery, as after a kill.
         self._logs.release()
         parts.partitions.threads.close()
         await self._close_store()
@@ -556,7 +556,7 @@ class Server:
         await parts.partitions.role_changes.deferred.close()
 
     def _close_logs(self, parts: Parts | None) -> None:
-        """Shut down every log directory, cleanly if possible; then raise the first error."""
+        """Shut down all log directories, cleanly if possible, and then raise the first error."""
         if parts is not None:
             try:
                 self._logs.checkpoint_high_watermarks(parts.partitions.replicas.high_watermarks())

@@ -101,7 +101,7 @@ class ScramCredentials:
     def decoy(self, user: ScramUser) -> ScramCredential:
         """Return a fake credential for an unknown user, which is always the same for a given name.
         """
-        # the most common iteration count among the credentials
+        # the most common iteration count of the credentials
         usual = self._iterations.most_common(1)
         iterations = usual[0][0] if usual and not user.is_token else MIN_ITERATIONS
         return decoy_credential(self._decoy_key, user.name, iterations)

@@ -41,7 +41,7 @@ class EventLimit:
         self._clock = clock
         self._report = report
         self._most = per_source, total
-        self._kinds: dict[Hashable, _Kind] = {}  # the one with the oldest event first
+        self._kinds: dict[Hashable, _Kind] = {}  # the kind with the oldest event comes first
         self._began_at_ms = -MINUTE_MS
         self._sources: Counter[Hashable] = Counter()  # events since then
         self._left_out = 0  # occurrences since then that no event counts

@@ -182,7 +182,7 @@ async def _serve(
     setup: SecureSetup | None,
 ) -> int:
     loop = asyncio.get_running_loop()
-    gc.freeze()  # no collection first: most objects created by modules are never freed
+    gc.freeze()  # without collecting first, as most objects of modules are never freed
     gc.enable()  # see `cli.main`
     stopping = asyncio.Event()
     seams = system_seams() if companion is None else interposed_seams()
@@ -214,7 +214,7 @@ async def _serve(
     notify(READY, os.environ)
     assert server.failure is not None
     server.failure.add_done_callback(lambda _: stopping.set())
-    with suppress(OSError):  # out of file descriptors; each module is then imported when needed
+    with suppress(OSError):  # if descriptors run out, each module is imported when it is needed
         await _load_ahead()
     _keep_objects()
     # Each request creates about thirty objects. With the default threshold, the garbage collector
@@ -227,7 +227,7 @@ async def _serve(
     if server.is_hung:
         sys.stderr.write(_end_of(server))
         sys.stderr.flush()
-        os._exit(1)  # stopping waits for the disk, and so do the threads of the pools
+        os._exit(1)  # stopping would wait for the disk, as would the threads of the pools
     _log.info("stopping broker=%d", server.broker_id)
     await server.stop()
     if server.failure.done():

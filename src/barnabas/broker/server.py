@@ -89,7 +89,7 @@ class Server:
         self.clock = WatchedClock(self._seams.clock)
         self.broker_id = config.int("broker.id")
         self.log_dirs = [Path(path) for path in config.log_directories()]
-        self.listeners: list[Listener] = []  # the bound listeners, with their actual ports
+        self.listeners: list[Listener] = []  # the listeners that are bound, with their actual ports
         self._bound: list[Bound] = []
         self._view = ClusterView(
             self.broker_id,
@@ -117,13 +117,13 @@ class Server:
         self._process_metrics: ProcessMetrics | None = None
         self._parts: Parts | None = None
         self._unready = _LOADING
-        self._is_dynamic = False  # whether the dynamic configs apply and are watched
+        self._is_dynamic = False  # whether dynamic configs are applied and watched
         self._whole: asyncio.Task[None] | None = None
         self._pulse: DiskPulse | None = None
         self.is_hung = False
         """Whether a log directory's disk hangs, which would make stopping hang as well."""
         self.failure: asyncio.Future[str] | None = None
-        """A future from `start`; completes, with the reason, if this broker cannot continue."""
+        """Created by `start`. Completes, with the reason, when this broker cannot continue."""
 
     @property
     def port(self) -> int:
@@ -154,7 +154,7 @@ class Server:
         try:
             self._bind()
             await self._bind_metrics()
-            # Check the clock before opening the logs: after a jump, nothing is removed by age.
+            # Check the clock before opening the logs: nothing may be removed by age after a jump.
             self.clock.begin(read_seen_ms(self._seams.files, self.log_dirs))
             # Open the logs with the defaults of the broker. LeaderAndIsr applies the topic configs
             # later.
@@ -328,7 +328,7 @@ class Server:
             "over its partitions; repair the disk and restart the broker"
         )
         _log.critical("%s", reason)
-        with suppress(RuntimeError):  # the event loop is closed
+        with suppress(RuntimeError):  # the event loop has been closed
             loop.call_soon_threadsafe(self._fail, reason)
 
     def _fail(self, reason: str) -> None:
@@ -336,7 +336,7 @@ class Server:
             self.failure.set_result(reason)
 
     async def _open_embedded_store(self) -> EmbeddedStore:
-        """Open the embedded metadata store, which has a copy in each usable log directory."""
+        """Open the embedded metadata store, which has a copy in every usable log directory."""
         directories = self._logs.directories.online
         store = EmbeddedStore.open(*directories, disk=self._seams.journals)
         cluster_id = self._logs.directories.cluster_id
@@ -354,7 +354,7 @@ class Server:
         return store
 
     async def _ensure_users(self, store: MetadataStore, passwords: Mapping[str, str]) -> None:
-        from barnabas.broker.security.first_users import ensure_users  # few brokers use it
+        from barnabas.broker.security.first_users import ensure_users  # only few brokers need it
         from barnabas.broker.security.secure_setup import MECHANISM
 
         for user in await ensure_users(store, MECHANISM, passwords):
@@ -375,7 +375,7 @@ class Server:
             self.metrics,
             self.events,
         )
-        bound, self._bound = self._bound, []  # from here on, the acceptors close the sockets
+        bound, self._bound = self._bound, []  # from now on, the acceptors will close the sockets
         return Parts.make(ground, bound)
 
     async def _join_cluster(self) -> None:
@@ -489,7 +489,7 @@ class Server:
             await self._stop_serving(parts)
         for _, sock, _ in self._bound:
             sock.close()
-        await asyncio.sleep(0)  # let connections close before the logs
+        await asyncio.sleep(0)  # let connections close before the logs are closed
         if parts is not None:
             await self._leave_cluster(parts)
         try:
@@ -516,7 +516,7 @@ class Server:
         await self._close_store()
 
     async def _close_store(self) -> None:
-        if self._pulse is not None:  # a failed start may not have joined a cluster
+        if self._pulse is not None:  # the start may have failed before joining a cluster
             self._pulse.stop()
         if self._authorizer.acls is not None:
             await self._authorizer.acls.close()
@@ -576,7 +576,7 @@ class Server:
         """
         for directory in self._logs.directories.online:
             bits = 0
-            with suppress(OSError):  # failed disks are detected elsewhere
+            with suppress(OSError):  # failed disks are detected by other code
                 bits = self._seams.files.permissions(directory)
             if bits & 0o077:
                 _log.warning(

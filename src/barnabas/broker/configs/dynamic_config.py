@@ -75,7 +75,7 @@ _log = logging.getLogger(__name__)
 
 _CHANGES_KEPT_MS = 15 * 60 * 1000
 _MOST_SKIPPED = 10_000
-_ATTEMPTS = 10  # when other writers keep changing the node
+_ATTEMPTS = 10  # if other writers keep changing the node
 
 _LOG_LEVEL = "barnabas.log.level"
 _LEVELS = {
@@ -163,13 +163,13 @@ class DynamicConfig:
         self._logs = logs
         self._controller = controller
         self._listeners = list(listeners)
-        self._followed: dict[str, list[EntityConfigs]] = {}  # by kind of entity
+        self._followed: dict[str, list[EntityConfigs]] = {}  # keyed by the kind of entity
         self._checks = list(checks)
-        self._seen_at_ms: dict[str, int] = {}  # change nodes by name
-        self._pending: dict[str, None] = {}  # changed entities, oldest first
-        self._skipped: dict[str, None] = {}  # changed topics that were unknown
+        self._seen_at_ms: dict[str, int] = {}  # when each change node was first seen
+        self._pending: dict[str, None] = {}  # changed entities, the oldest first
+        self._skipped: dict[str, None] = {}  # changed topics that are not known yet
         self._due = asyncio.Event()
-        self._waiting: list[asyncio.Future[None]] = []  # completes at the end of the next round
+        self._waiting: list[asyncio.Future[None]] = []  # completed at the end of the next round
         self._failure: BarnabasError | None = None
         self._pump_task: asyncio.Task[None] | None = None
 
@@ -204,7 +204,7 @@ class DynamicConfig:
         before = self._config.value
         await self._take_up_brokers()
         if self._config.value is before and (before.per_broker or before.cluster_wide):
-            self.apply(before)  # already applied by some listeners, but not by all
+            self.apply(before)  # some listeners have applied the settings already
         keepers = chain.from_iterable(self._followed.values())
         for configs in {id(each): each for each in keepers}.values():
             await configs.load()
@@ -326,7 +326,7 @@ class DynamicConfig:
             try:
                 after.check_topic(topic.config)
             except ConfigError:
-                if not topic_keys.unusable(topic.config):  # otherwise it was already invalid
+                if not topic_keys.unusable(topic.config):  # otherwise it was invalid before
                     raise
 
     async def _alter(
@@ -377,7 +377,7 @@ class DynamicConfig:
             try:
                 await self._store.commit(operations)
             except (BadVersion, NodeExists, NoNode, NotEmpty):
-                continue  # another writer was faster; retry with its settings
+                continue  # another writer came first; retry with its settings
             except MetadataError as error:
                 raise UnknownServerError(f"the metadata store does not answer: {error}") from error
             await self._whole_round()
@@ -462,7 +462,7 @@ class DynamicConfig:
     async def _entity_of(self, path: str) -> str | None:
         node = await self._store.read(path)
         if node is None:
-            return None  # removed by another broker
+            return None  # it was removed by another broker
         try:
             return config_changes.decode_change(path, node.data)
         except CorruptData as error:

@@ -79,7 +79,7 @@ def broker_configs(config: BrokerConfig) -> list[Effective]:
     """Return all configs of this broker, including settings that the table of keys does not
     contain.
     """
-    from barnabas.config.inert_keys import INTERNAL_KEYS  # most brokers never need that table
+    from barnabas.config.inert_keys import INTERNAL_KEYS  # most brokers never need the table
 
     names = [name for name in BROKER_KEYS if name not in INTERNAL_KEYS or config.is_set(name)]
     # The table does not contain settings of individual listeners, plug-ins and throttles.

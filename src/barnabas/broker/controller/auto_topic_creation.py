@@ -63,7 +63,7 @@ async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
     replication_factor = config.int("default.replication.factor")
     try:
         check_new_partitions(len(allowed) * partitions)
-    except PolicyViolation as error:  # for all topics together, as in CreateTopics
+    except PolicyViolation as error:  # applies to all topics together, as in CreateTopics
         return failures | dict.fromkeys(allowed, error.with_traceback(None))
     cause = f"auto.create.topics.enable is true, and {context.origin} named it"
     new = [NewTopic(name, partitions, replication_factor, cause=cause) for name in allowed]

@@ -96,7 +96,7 @@ class BrokerChannels:
         if self._peers is None or len(image.brokers) < 2:
             return
         from barnabas.broker.controller.broker_channel import (
-            BrokerChannel,  # a standalone broker never needs it
+            BrokerChannel,  # not needed on a standalone broker
         )
 
         for broker_id, broker in image.brokers.items():

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_VERSION = 12  # the first version with diverging epochs, and the last with topic names
+_VERSION = 12  # the first with diverging epochs and the last with topic names
 _ANY_REPLICA = -2
 _BEYOND_ALL = 2**62
 _PARTITIONS_AT_ONCE = 4000
@@ -90,7 +90,7 @@ class LogEndQuery:
                 }
                 if epochs:
                     await self._ask(broker, epochs)
-            await asyncio.sleep(backoff_s)  # meanwhile, responses are processed
+            await asyncio.sleep(backoff_s)  # responses are processed during the pause
             backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
 
     async def _ask(self, broker: BrokerImage, epochs: Mapping[TopicPartition, int]) -> None:

@@ -69,7 +69,7 @@ async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Rand
             operations.append(Create(layout.CLUSTER_ID, layout.encode_cluster_id(found)))
         if not operations:
             return found
-        with suppress(NodeExists):  # another broker is starting at the same time: read again
+        with suppress(NodeExists):  # if another broker starts at the same time, read again
             await store.commit(operations)
             return found
 
@@ -90,7 +90,7 @@ async def register(
         store.watch(path, gone.set)
         node = await store.read(path)
         if node is None:
-            with suppress(NodeExists):  # read the existing node next
+            with suppress(NodeExists):  # if the node exists, read it next
                 return broker._replace(epoch=await _announce(store, path, broker, clock))
             continue
         left_ms = deadline_ms - clock.monotonic_ms()
@@ -167,7 +167,7 @@ async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) 
     except OutcomeUnknown:
         elected = await elected_term(store, broker_id)
         if elected is None and await store.read(layout.CONTROLLER) is None:
-            raise  # the commit failed, and no other broker is the controller
+            raise  # the commit failed although no other broker is the controller
         return elected
     return Elected(epoch + 1, version + 1)
 

@@ -173,7 +173,7 @@ class ControllerRunner:
         """
         try:
             counts, brokers = self.counts, len(self.image.brokers)
-        except NotController:  # another broker is the controller, or this one is still loading
+        except NotController:  # another broker is the controller, or this broker is still loading
             counts, brokers = _NOT_CONTROLLER, 0
         away = counts.preferred_imbalance
         for name, value, sentence in (

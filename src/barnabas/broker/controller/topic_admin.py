@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _NO_TOPIC_ID = bytes(16)
-_PATIENCE_S = 30.0  # by then the client has given up
+_PATIENCE_S = 30.0  # after that, the client has given up
 
 Outcome = TopicImage | KafkaError
 

@@ -149,7 +149,7 @@ class TopicNodes:
                 continue
             topic, version = layout.decode_topic(name, node.data), node.version
             if topic.topic_id is None:
-                has_been_led = bool(node.children)  # otherwise it is another topic of that name
+                has_been_led = bool(node.children)  # if not, it is a different topic with this name
                 topic_id = known if known and has_been_led else self._random.uuid()
                 topic = topic._replace(topic_id=topic_id)
                 data = layout.encode_topic_node(topic)

@@ -47,7 +47,7 @@ from barnabas.errors import (
 )
 from barnabas.topic_name import check_topic_name
 
-_INSERTED_AT_ONCE = 1000  # topics per commit, and thus per journal record
+_INSERTED_AT_ONCE = 1000  # topics per commit, and so per journal record
 
 
 class Growth(NamedTuple):
@@ -57,7 +57,7 @@ class Growth(NamedTuple):
     added: Assignment
 
 
-_READS = 3  # attempts to remove what remains of a deleted topic before creating one of that name
+_READS = 3  # attempts to remove the rest of a deleted topic before creating one of that name
 
 
 class TopicWriter:
@@ -109,7 +109,7 @@ class TopicWriter:
             return topic.assignment
         check_new_partitions(topic.partitions)
         racks = _racks(image)
-        limit = max(len(racks), 1)  # none right after startup; `place` then fails
+        limit = max(len(racks), 1)  # there are none right after startup, and then `place` fails
         start, shift = self._random.below(limit), self._random.below(limit)
         return place(racks, topic.partitions, topic.replication_factor, start, shift)
 
@@ -208,7 +208,7 @@ class TopicWriter:
                     replicas={**before.replicas, **added},
                 )
             )
-            with suppress(BadVersion, NoNode):  # another broker has written the node: read again
+            with suppress(BadVersion, NoNode):  # if another broker wrote the node, read again
                 await self.commit([Set(path, data, node.version)])
                 return growth
 

@@ -49,7 +49,7 @@ class InternalTopics:
         """
         self._create_topics = create_topics
         self._making: dict[str, asyncio.Task[None]] = {}
-        self._refused: dict[str, str] = {}  # the last reason logged: clients ask every second
+        self._refused: dict[str, str] = {}  # the last one logged: clients ask every second
 
     async def make(
         self, name: str, config: BrokerConfig, charge: Callable[[int], None], origin: str

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _VERSION = 1
-_REQUEST_BYTES = 64 * 1024  # approximate size of the markers in a request
+_REQUEST_BYTES = 64 * 1024  # the approximate total size of the markers in a request
 _PARTITIONS_AT_ONCE = 2_000
 _MARKER_BYTES, _TOPIC_BYTES, _PARTITION_BYTES = 20, 8, 4  # without the topic name
 

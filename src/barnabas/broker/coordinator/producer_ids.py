@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from barnabas.errors import CoordinatorLoadInProgress, NotController
 from barnabas.shielded import retrieve_error, shielded
 
-_PATIENCE_S = 1.0  # the client's other requests wait for this
+_PATIENCE_S = 1.0  # other requests of the client wait in the meantime
 
 
 class ProducerIds:
@@ -65,4 +65,4 @@ class ProducerIds:
 
     def _taken(self, taking: asyncio.Task[None]) -> None:
         self._taking = None
-        retrieve_error(taking)  # perhaps no request is waiting for it any more
+        retrieve_error(taking)  # there may be no request left that waits for it

@@ -62,7 +62,7 @@ class CoordinatorMachine(Protocol):
     def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]: ...
 
 
-_TOMBSTONES_AT_ONCE = 1000  # tombstones per batch, for a group with too many offsets for one batch
+_TOMBSTONES_AT_ONCE = 1000  # tombstones per batch, if a group has too many offsets for one batch
 
 M = TypeVar("M", bound=CoordinatorMachine)
 
@@ -127,7 +127,7 @@ class Shard(Generic[M]):
         self._failed = failed
         self._next_ticket = 0
         self._owed: dict[int, PendingReply] = {}
-        self._visible_from = replica.log.log_end_offset  # everything applied is below this offset
+        self._visible_from = replica.log.log_end_offset  # all that was applied is below this offset
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
 
@@ -145,7 +145,7 @@ class Shard(Generic[M]):
             decision = decide(self.machine, ticket, now)
             failure = self._carry_out(decision, now)
             if decision.records:
-                self._context.write_soon()  # the response might not wait for these records
+                self._context.write_soon()  # because the response may not wait for these records
             if failure is not None:
                 self._failed(self.replica, failure)
         return reply.at_once() or reply

@@ -26,8 +26,8 @@ _log = logging.getLogger(__name__)
 
 Decode = Callable[[bytes | None, bytes | None], InternalRecord]
 
-_SLICE_S = 0.004  # seconds of event loop time before other tasks get a turn
-_LOOK_EVERY = 32  # records between checks of the clock
+_SLICE_S = 0.004  # how long the event loop is used before other tasks get a turn
+_LOOK_EVERY = 32  # the clock is checked once per this many records
 
 
 async def replay(
@@ -86,7 +86,7 @@ def _end_transaction(
     machine: CoordinatorMachine, data: bytes, position: int, header: BatchHeader
 ) -> None:
     marker = read_marker(data, position, header)
-    if marker is not None:  # otherwise, it is another kind of control record
+    if marker is not None:  # if None, it is a different kind of control record
         machine.end_transaction(header.producer_id, marker.type == COMMIT)
 
 

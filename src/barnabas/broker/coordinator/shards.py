@@ -165,9 +165,9 @@ class Shards(Generic[M]):
                 async for _ in steps:
                     if self._is_overtaken(replica, epoch):
                         break
-            except Exception as error:  # even after a bug, continue with the next partitions
+            except Exception as error:  # continue with the next partitions even after a bug
                 if isinstance(error, OSError) and is_out_of_descriptors(error):
-                    replica.fail(error)  # which logs the error once
+                    replica.fail(error)  # this logs the error once
                     await asyncio.sleep(_AGAIN_AFTER_S)
                 elif not self._is_overtaken(replica, epoch) and replica.log is log:  # not moved
                     self._loading.popleft()

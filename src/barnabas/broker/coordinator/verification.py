@@ -136,7 +136,7 @@ class Verification:
             try:
                 replica = self._replicas.leader_of(each.topic_partition)
             except KafkaError:
-                continue  # the append fails for the same reason
+                continue  # the append will fail for the same reason
             if not _is_open(replica, each.batch):
                 found.append(each)
         return found

@@ -139,7 +139,7 @@ class Verifier(ReplicaListener):
                 _VERSION,
             )
         except (Unreachable, UnsupportedVersion, CorruptData):
-            return {}  # not known: the producer retries
+            return {}  # it is not known, so the producer retries
         response = cast(AddPartitionsToTxnResponse, answer)
         return {
             (topic.name, each.partition_index): each.partition_error_code

@@ -76,9 +76,9 @@ class FetchPass:
         self._context = context
         self._version = context.version
         self._reader = reader
-        self._is_interrupted = False  # other tasks ran between the first row and the last
+        self._is_interrupted = False  # whether other tasks ran between the first row and the last
         self._pace = Pace()
-        self._silent: list[Row] = []  # read but omitted from the response
+        self._silent: list[Row] = []  # rows that were read but omitted from the response
         self.budget = budget
         self.has_error = False
         """Whether any row is an error."""
@@ -234,7 +234,7 @@ class FetchPass:
         return LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)
 
     def _on_disk_error(self, replica: Replica, error: OSError) -> None:
-        if not is_out_of_descriptors(error):  # denials are logged once per topic
+        if not is_out_of_descriptors(error):  # a denial is logged once per topic
             _log.error("reading %s failed: %s", replica.topic_partition, error)
         replica.fail(error)
 

@@ -55,10 +55,10 @@ class FollowerReader:
         self._replica_id = replica_id
         self._broker_epoch = request.replica_state.replica_epoch
         self._counts = True
-        self._is_allowed: bool | None = None  # not checked yet
+        self._is_allowed: bool | None = None  # None until it has been checked
         self.references = 1
         self._now_ms = context.node.clock.monotonic_ms()
-        self._throttle: Throttle | None = None  # set if any partition is throttled
+        self._throttle: Throttle | None = None  # not None if some partition is throttled
         self._throttled_bytes = 0
 
     def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:

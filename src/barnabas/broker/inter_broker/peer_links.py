@@ -107,7 +107,7 @@ class _Link:
             raise ConnectionLost(f"broker {self.broker.broker_id} has re-registered") from None
 
     def _on_opened(self, opening: asyncio.Task[Channel]) -> None:
-        if self._opening is not opening:  # closed in the meantime
+        if self._opening is not opening:  # it was closed in the meantime
             if not opening.cancelled() and opening.exception() is None:
                 opening.result().close()
             return

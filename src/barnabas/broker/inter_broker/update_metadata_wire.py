@@ -37,7 +37,7 @@ _HAS_TOPIC_IDS: Final = 7
 _BEING_DELETED: Final = -2
 """The leader of all partitions of a topic that is being deleted (LeaderDuringDelete in Kafka)."""
 
-_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")  # by protocol code
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")  # indexed by protocol code
 
 Configs = Mapping[str, Mapping[str, str]]
 

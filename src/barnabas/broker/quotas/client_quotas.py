@@ -27,7 +27,7 @@ REQUEST, MUTATION = "request_percentage", "controller_mutation_rate"
 KINDS = (PRODUCE, FETCH, REQUEST, MUTATION)
 
 _INACTIVE_MS = 60 * 60 * 1_000
-_MOST_CLIENTS = 20_000  # cached lookups and meters, of about 2 KB each
+_MOST_CLIENTS = 20_000  # cached lookups and meters, which take about 2 KB each
 _PERCENT_PER_NS = 100 / 1e9
 
 

@@ -78,7 +78,7 @@ class CountedRequest:
         self._clock_ms = clock_ms
         self._mute = mute
         self._spent_ns = 0
-        self._answered_ns = 0  # when the response was complete
+        self._answered_ns = 0  # the time when the response was complete
         self._throttle_ms = 0
 
     def begin(self, context: Context, request: Any, stage_one: Callable[[], Outcome]) -> Outcome:
@@ -109,7 +109,7 @@ class CountedRequest:
         if isinstance(outcome, Staged):
             return CountedStaged(self, outcome)
         if outcome is None:
-            self._count_time()  # no response: count the time anyway
+            self._count_time()  # count the time even if there is no response
             return None
         return CountedLater(self, cast(LaterOutcome, outcome))
 

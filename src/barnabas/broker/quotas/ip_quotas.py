@@ -16,7 +16,7 @@ from barnabas.named_tuple import NamedTuple
 
 CONNECTION_RATE = "connection_creation_rate"
 
-_MOST_ADDRESSES = 20_000  # addresses measured at the same time
+_MOST_ADDRESSES = 20_000  # the most addresses measured at the same time
 _INACTIVE_MS = 60 * 60 * 1_000
 
 

@@ -90,7 +90,7 @@ class ThrottleEvents:
         self._timer: asyncio.TimerHandle | None = None  # None if no entity is throttled
         self._began_at_ms = -_MINUTE_MS
         self._reported = 0  # since then
-        self._left_out = 0  # throttled requests since then whose entity has no event
+        self._left_out = 0  # throttled requests since then whose entities had no event
         self._counts: Counter[str] = Counter()
         metrics.declare(self._families)
 

@@ -165,7 +165,7 @@ class AlterPartition:
                 updates.append(IsrUpdate(each.partition, answer, each.lags))
             if not each.answer.done():
                 each.answer.set_result(answer)
-        await asyncio.sleep(0)  # let the leaders process the responses before logging
+        await asyncio.sleep(0)  # let the leaders process the responses before they are logged
         report_isrs(self._events, _log, updates)
         return all(answers[each.proposal.topic_partition].error_code == NONE for each in pending)
 

@@ -214,7 +214,7 @@ class Fetcher:
             # The leader was changed while the request was in flight.
             if followed is None:
                 continue
-            if followed.is_cut:  # it was truncated earlier, without a file descriptor for the sync
+            if followed.is_cut:  # there was no file descriptor to sync an earlier truncation
                 cut.append(answered.topic_partition)
                 self._ask_for(followed)
                 continue
@@ -327,7 +327,7 @@ class Fetcher:
                 self._rest(followed, self._parts.config.int("replica.fetch.backoff.ms"))
 
     def _disk_failed(self, followed: Followed, error: OSError) -> None:
-        if is_out_of_descriptors(error):  # not a disk failure: retry
+        if is_out_of_descriptors(error):  # this is not a disk failure, so retry
             self._rest(followed, self._parts.config.int("replica.fetch.backoff.ms"))
         else:
             self.unfollow(followed.replica.topic_partition)

@@ -193,7 +193,7 @@ class Followed:
             # response together.
             self._replicas.store.truncations.begin(replica.topic_partition, step.offset)
             if step.lost_committed:
-                replica.wake_watchers()  # consumers have seen records that are gone now
+                replica.wake_watchers()  # consumers have seen records that no longer exist
         elif type(step) is StartAt:
             _say_lost(self._replicas.events, replica, step)
             self._replicas.store.truncations.begin_start_at(replica.topic_partition, step.offset)

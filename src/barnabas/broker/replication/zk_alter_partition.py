@@ -40,7 +40,7 @@ class Pace(NamedTuple):
     """The timing of notifications to the controller. The values are fixed, as in Kafka."""
 
     check_every_ms: int = 2_500
-    linger_ms: int = 5_000  # after the last change: another one may follow
+    linger_ms: int = 5_000  # after the last change, because another may follow
     max_delay_ms: int = 60_000  # after the last notification, if changes keep coming
 
 
@@ -113,7 +113,7 @@ class ZkAlterPartition:
         except (BadVersion, NoNode) as error:
             answers = await self._conflicts(wanted)
             if not answers:
-                raise  # the conflict has disappeared, so treat the outcome as unknown
+                raise  # there is no conflict any longer, so the outcome is unknown
             _log.info("%d ISRs were changed by other brokers: %s", len(answers), error)
         else:
             answers = {

@@ -62,8 +62,8 @@ class ClockJumps:
 
     def __init__(self) -> None:
         self._ahead_ms: int | None = None  # wall time minus monotonic time at the last check
-        self._trusted_ahead_ms = 0  # the same, before the first pending jump
-        self._jumped_at_ms: int | None = None  # the monotonic time of the last such jump
+        self._trusted_ahead_ms = 0  # the same before the first jump that is pending
+        self._jumped_at_ms: int | None = None  # the monotonic time of the last pending jump
 
     @property
     def are_over(self) -> bool:

@@ -81,7 +81,7 @@ def allow_many() -> None:
     for wanted in (hard,) if is_limited else (max(soft, _ENOUGH), max(soft, _MACOS_LIMIT)):
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        except (ValueError, OSError):  # macOS reports no limit but refuses more than this
+        except (ValueError, OSError):  # macOS reports no limit but rejects higher values
             continue
         return
 

@@ -23,7 +23,7 @@ from barnabas.storage.files import Files
 
 FILE_NAME = ".barnabas_pulse"
 
-_TICKS = 4  # ticks per maximum write time
+_TICKS = 4  # ticks during the longest time that a write may take
 _SHORTEST_TICK_MS = 10
 
 
@@ -51,7 +51,7 @@ class DiskPulse:
         self._tick_ms = tick_ms or max(timeout_ms // _TICKS, _SHORTEST_TICK_MS)
         self._on_hang = on_hang
         self._stopped = threading.Event()
-        self._writes = 0  # number of writes started; each thread writes only its own fields
+        self._writes = 0  # the writes started so far; each thread sets only its own fields
         self._ended = 0
         self._path = Path()
         self._seen = self._ticks = 0
@@ -86,7 +86,7 @@ class DiskPulse:
                     return
                 self._path = path
                 self._writes += 1
-                with suppress(OSError):  # other code handles errors, which are not hangs
+                with suppress(OSError):  # errors are not hangs and are handled by other code
                     self._files.write(path / FILE_NAME, b"%d\n" % self._writes, sync=True)
                 self._ended = self._writes
 

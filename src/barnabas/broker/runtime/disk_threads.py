@@ -22,9 +22,9 @@ from barnabas.named_tuple import NamedTuple
 
 T = TypeVar("T")
 
-_FLUSHES = 8  # few disks handle more at once
+_FLUSHES = 8  # few disks can handle more at the same time
 _READS = 8  # Kafka's num.io.threads
-_BACKGROUND = 8  # more than the duties that use the disk, so that none waits for another
+_BACKGROUND = 8  # there are fewer duties than this, so that none waits for another
 
 
 class DiskThreads(NamedTuple):

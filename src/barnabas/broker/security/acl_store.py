@@ -122,7 +122,7 @@ class AclStore:
         self._seen_at_ms: dict[str, int] = {}
         self._lock = asyncio.Lock()  # protects the rules while the tree is read
         self._due = asyncio.Event()
-        self._is_stale = False  # changes may have been missed: read everything
+        self._is_stale = False  # whether changes may have been missed
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -297,7 +297,7 @@ class AclStore:
             self._due.clear()
             # A watch also fires when its session ends. Until the next session, nothing can be read.
             if self._store.session_state is SessionState.EXPIRED:
-                continue  # the next session starts by reading everything
+                continue  # everything is read at the start of the next session
             try:
                 self._watch()
                 if self._is_stale:
@@ -333,7 +333,7 @@ class AclStore:
         patterns: dict[Pattern, None] = {}
         new = [path for path in paths if path not in self._seen_at_ms]
         for path, node in zip(new, await self._store.read_many(new), strict=True):
-            if node is not None:  # otherwise another broker removed it, after a quarter of an hour
+            if node is not None:  # if None, another broker removed it after a quarter of an hour
                 try:
                     patterns[acl_nodes.decode_change(path, node.data)] = None
                 except CorruptData as error:

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 _CHANGES_KEPT: Final = 1000
-_ATTEMPTS: Final = 5  # for writing a node that other brokers also write
+_ATTEMPTS: Final = 5  # to write a node that other brokers write as well
 _KEYS: Final = ("delegation.token.secret.key", "delegation.token.master.key")
 
 
@@ -206,7 +206,7 @@ class DelegationTokens:
         self.check_enabled()
         try:
             for _ in range(_ATTEMPTS):
-                with suppress(BadVersion, NoNode):  # the token has been changed in the meantime
+                with suppress(BadVersion, NoNode):  # if so, the token was changed in the meantime
                     return await self._try_change(who, secret, period_ms)
         except MetadataError as error:
             raise _no_answer(error) from error
@@ -276,7 +276,7 @@ class DelegationTokens:
         for ended in self._known.ended_before(self._clock.wall_ms()):
             token = await self._read(ended.token_id)
             if token is not None and not self._has_ended(token):
-                self._known.learn(token.token_id, token)  # the token was renewed
+                self._known.learn(token.token_id, token)  # the token has been renewed
                 continue
             with suppress(NoNode):
                 await self._commit(Delete(token_path(ended.token_id)), ended)

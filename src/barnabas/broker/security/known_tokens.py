@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_AT_ONCE: Final = 500  # nodes in one request
+_AT_ONCE: Final = 500  # the number of nodes in a request
 
 
 class KnownTokens:
@@ -30,7 +30,7 @@ class KnownTokens:
     __slots__ = ("_owned", "_tokens")
 
     def __init__(self) -> None:
-        self._tokens: dict[str, TokenNode | None] = {}  # by id; None: its node cannot be read
+        self._tokens: dict[str, TokenNode | None] = {}  # by id, or None if the node cannot be read
         self._owned: Counter[str] = Counter()
 
     def count(self, owner: str) -> int:

@@ -32,7 +32,7 @@ from barnabas.security.acl import Principal
 from barnabas.security.oauthbearer import TokenRefused
 from barnabas.security.sasl import Identity, InvalidCredentials, SaslServer
 
-_MIN_AGAIN_MS: Final = 1000  # between two authentications on one connection
+_MIN_AGAIN_MS: Final = 1000  # between two authentications on the same connection
 # from this version of SaslHandshake on, messages are sent in SaslAuthenticate requests
 _HAS_REQUESTS: Final = 1
 
@@ -83,7 +83,7 @@ class SaslSession:
     )
 
     def __init__(self, mechanisms: Mapping[str, EnabledMechanism], clock: WatchedClock) -> None:
-        self._mechanisms = mechanisms  # these can change during the session
+        self._mechanisms = mechanisms  # these may change during the session
         self._clock = clock
         self._max_reauth_ms = 0  # the value when the authentication began
         self.mechanism = ""

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_AT_ONCE: Final = 500  # nodes in one request
+_AT_ONCE: Final = 500  # the number of nodes in a request
 _NONE: Final[Mapping[str, ScramAccount]] = MappingProxyType({})
 SCRAM_MECHANISMS: Final = (SCRAM_SHA_256, SCRAM_SHA_512)
 
@@ -64,7 +64,7 @@ class ScramCredentials:
         self._tokens = tokens
         self._accounts: dict[str, Mapping[str, ScramAccount]] | None = None  # by user and mechanism
         self._loading = asyncio.Lock()
-        self._decoy_key = new_salt()  # until the cluster's key is read
+        self._decoy_key = new_salt()  # used until the key of the cluster has been read
         # how many credentials have each iteration count
         self._iterations: Counter[int] = Counter()
         self._on_deleted: Callable[[Principal, str], None] | None = None
@@ -210,14 +210,14 @@ async def _decoy_key(store: MetadataStore) -> bytes | None:
     while True:
         node = await store.read(USER_CONFIGS)
         if node is None:
-            return None  # then the cluster has no users either
+            return None  # in that case, the cluster has no users either
         try:
             if known := decode_decoy_key(node.data):
                 return known
             made = new_salt()
             await store.commit([Set(USER_CONFIGS, encode_decoy_key(made), node.version)])
         except BadVersion:
-            continue  # because another broker was faster
+            continue  # because another broker created it first
         except (MetadataError, CorruptData) as error:
             _log.warning(
                 "the brokers do not share a key for decoy credentials, so clients can find out "

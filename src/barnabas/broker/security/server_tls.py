@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_HANDSHAKE_MS = 10_000  # the maximum, regardless of connections.max.idle.ms
+_HANDSHAKE_MS = 10_000  # the longest handshake, whatever connections.max.idle.ms is
 _LOOK_EVERY_S = 2.0
 _NEWEST = "TLSv1.3"
 _DAY_S = 86_400
@@ -58,7 +58,7 @@ class _State(NamedTuple):
     suites: frozenset[str]
     subject: str
     hosts: frozenset[bytes]
-    end: End  # the expiry of the certificate or of an authority included with it
+    end: End  # when the certificate or an authority included with it expires
     stamps: Stamps
 
 

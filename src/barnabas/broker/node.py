@@ -93,5 +93,5 @@ class Node(NamedTuple):
 
     @property
     def marker_append(self) -> MarkerAppend:
-        """Appends markers to partitions of which this broker is the leader."""
+        """Appends markers to partitions led by this broker."""
         return self.coordinators.marker_append

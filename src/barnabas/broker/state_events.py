@@ -48,8 +48,8 @@ class IsrUpdate(NamedTuple):
 def report_roles(
     events: EventLog, log: logging.Logger, request: LeaderAndIsr, changes: Sequence[RoleChange]
 ) -> None:
-    """Report the replicas of which this broker is now the leader or a follower, with the causes
-    that the controller stated.
+    """Report the replicas that this broker now leads or follows, with the causes that the
+    controller stated.
     """
     if not changes:
         return

@@ -71,7 +71,7 @@ class Coordinators(ReplicaListener):
         self._groups: Shards[Groups] | None = None
         self._transactions: Shards[Transactions] | None = None
         self.marker_append = MarkerAppend(clock, replicas, verifier, self._offsets_ended)
-        """Appends markers to those partitions of which this broker is the leader."""
+        """Appends markers to the partitions that this broker leads."""
 
     @property
     def groups(self) -> Shards[Groups]:

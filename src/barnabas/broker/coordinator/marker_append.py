@@ -1,4 +1,4 @@
-"""Appends transaction markers to partitions of which this broker is the leader.
+"""Appends transaction markers to partitions led by this broker.
 
 The same rules apply to markers from this broker's coordinator and to markers that another broker
 sends with WriteTxnMarkers (KIP-98). If the partition stores offsets, the group coordinator is
@@ -76,7 +76,7 @@ class PlacedMarker(NamedTuple):
 
 
 class MarkerAppend:
-    """Appends markers to partitions of which this broker is the leader."""
+    """Appends markers to partitions led by this broker."""
 
     __slots__ = ("_clock", "_offsets_ended", "_replicas", "_verifier")
 

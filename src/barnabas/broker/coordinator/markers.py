@@ -46,7 +46,7 @@ class MarkerRoutes(NamedTuple):
     view: ClusterView
     replicas: Replicas
     append: MarkerAppend
-    """Appends markers to partitions of which this broker is the leader."""
+    """Appends markers to partitions led by this broker."""
     channels: MarkerChannels | None
     """Sends markers to other brokers, or is None on a standalone broker."""
 

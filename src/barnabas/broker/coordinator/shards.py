@@ -125,7 +125,7 @@ class Shards(Generic[M]):
     # --- loading and dropping --------------------------------------------------------------------
 
     def take(self, replica: StateReplica) -> None:
-        """Load the partition, of which this broker is the leader in a new epoch."""
+        """Load the partition, which this broker now leads in a new epoch."""
         self.drop(replica.topic_partition.partition)
         # If the log is empty, it need not wait for other partitions to be loaded.
         if replica.log.log_start_offset == replica.log.log_end_offset:

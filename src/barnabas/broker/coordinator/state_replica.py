@@ -51,7 +51,7 @@ class StateLog(Protocol):
 
 
 class LedPartition(Protocol):
-    """The machine of a partition of which this broker is the leader."""
+    """The machine of a partition that this broker leads."""
 
     @property
     def leader_epoch(self) -> int: ...

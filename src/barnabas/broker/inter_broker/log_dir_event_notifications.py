@@ -63,7 +63,7 @@ def everything_hosted(image: ClusterImage, broker_id: int, but_not: Container[st
     """Return all partitions that have a replica on a broker, with their current state.
 
     `but_not` contains the topics that are being deleted. If they were included, the broker would
-    create the replicas that it has just deleted again.
+    recreate replicas that it has just deleted.
     """
     states = tuple(
         PartitionState(

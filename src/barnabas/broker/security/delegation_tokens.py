@@ -182,7 +182,7 @@ class DelegationTokens:
         return await self._change(who, secret, period_ms)
 
     async def expire(self, who: Principal, secret: bytes, period_ms: int) -> int:
-        """Let a token expire after this time, or immediately if the time is negative. Return when
+        """Make a token expire after this time, or immediately if the time is negative. Return when
         it will expire.
 
         Raises the same errors as `_change`.
@@ -198,7 +198,7 @@ class DelegationTokens:
             raise _no_answer(error) from error
 
     async def _change(self, who: Principal, secret: bytes, period_ms: int | None) -> int:
-        """Let a token expire after this time, or remove it if None. Return when it will expire.
+        """Make a token expire after this time, or remove it if None. Return when it will expire.
 
         Raises DelegationTokenAuthDisabled, DelegationTokenNotFound, DelegationTokenOwnerMismatch or
         DelegationTokenExpired.

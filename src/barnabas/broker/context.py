@@ -99,7 +99,7 @@ class Context:
         """Return the host and port at which this client can reach a broker through the client's own
         listener.
 
-        If no address is configured, return the address to which the client connected. It can be
+        If no address is configured, return the address that the client connected to. It can be
         reached both from another host and from inside a container.
         """
         client = self.client

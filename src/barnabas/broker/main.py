@@ -1,7 +1,7 @@
 """Implements `barnabas server start`, which runs a broker in a process of its own.
 
 When the broker is ready, the process prints a line on standard output. It logs to standard error,
-and stops cleanly on SIGTERM and SIGINT. To start faster, it imports only those modules that the
+and stops cleanly on SIGTERM and SIGINT. To start faster, it imports only the modules that the
 broker needs.
 """
 

@@ -46,7 +46,7 @@ class Node(NamedTuple):
     view: ClusterView
     authorizer: Authorizer
     auto_advertised: frozenset[str]
-    """The names of the listeners for which no advertised address is configured."""
+    """The names of the listeners that have no configured address to advertise."""
     replicas: Replicas
     converter: BatchConverter
     throttles: Throttles

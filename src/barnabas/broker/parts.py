@@ -109,9 +109,9 @@ class Ground(NamedTuple):
     authorizer: Authorizer
     failure: asyncio.Future[str]
     metrics: Registry
-    """The registry in which every part declares its metrics."""
+    """The registry where every part declares its metrics."""
     events: EventLog
-    """The log in which every part records decisions that clients can notice."""
+    """The log where every part records decisions that clients can notice."""
 
 
 class InterBroker:
@@ -330,8 +330,7 @@ class NetworkParts:
         tokens = None
         if token_key(config) is not None:
             tokens = DelegationTokens(ground.store, config, ground.clock)
-        # All listeners use the same SCRAM credentials and delegation tokens, which are those of the
-        # cluster.
+        # All listeners use the SCRAM credentials and delegation tokens of the cluster.
         credentials = ScramCredentials(ground.store, tokens)
         self.dynamic_config.follow(USERS, credentials)
         if config.bool("barnabas.connections.end.with.user"):
@@ -423,7 +422,7 @@ def _config_listeners(
 
 
 class Parts(NamedTuple):
-    """All parts of a broker, in the order in which they are constructed."""
+    """All parts of a broker, in the order of their construction."""
 
     partitions: PartitionParts
     control: ControllerParts

@@ -28,7 +28,7 @@ def _nothing() -> None:
 
 
 class Seams(NamedTuple):
-    """The machine on which a broker runs. Connections are opened through the event loop of the
+    """The machine that a broker runs on. Connections are opened through the event loop of the
     broker.
     """
 

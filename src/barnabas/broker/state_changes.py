@@ -83,7 +83,7 @@ def is_shrink(partition: Partition, proposal: IsrProposal) -> bool:
 
 
 def update_lines(updates: Sequence[tuple[Partition, IsrAnswer]]) -> list[str]:
-    """Return the lines about those ISR changes that the controller has accepted."""
+    """Return the lines about ISR changes that the controller has accepted."""
     broker_id = updates[0][0].broker_id if updates else -1
     return _few_or_one(
         updates,

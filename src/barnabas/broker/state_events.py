@@ -59,7 +59,7 @@ def report_roles(
 
 
 def report_isrs(events: EventLog, log: logging.Logger, updates: Sequence[IsrUpdate]) -> None:
-    """Report those ISR changes that the controller has accepted."""
+    """Report the ISR changes that the controller has accepted."""
     lines = update_lines([(each.partition, each.answer) for each in updates])
     report(events, log, lines, updates, _isr_event)
 

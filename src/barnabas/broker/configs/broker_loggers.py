@@ -39,7 +39,7 @@ def effective_levels() -> dict[str, str]:
 
 
 def own_levels() -> dict[str, str]:
-    """Return the levels of only those loggers that have a level of their own."""
+    """Return the levels of the loggers that have a level of their own."""
     levels = {name: _logger(name).level for name in logger_names()}
     return {name: _level(level) for name, level in levels.items() if level}
 

@@ -518,7 +518,7 @@ class DynamicConfig:
         per_broker = await self._load(self._view.broker_id)
         cluster_wide = await self._load(None)
         before = self._config.value
-        # An earlier round may already have read the settings to which the change node refers.
+        # An earlier round may already have read the settings that the change node refers to.
         if (per_broker, cluster_wide) == (before.per_broker, before.cluster_wide):
             return
         try:

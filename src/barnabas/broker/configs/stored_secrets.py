@@ -64,8 +64,8 @@ class StoredSecrets:
     def seal(
         self, wanted: Mapping[str, str], current: Mapping[str, str], stored: Mapping[str, str]
     ) -> dict[str, str]:
-        """Return the settings in the form in which they are stored. Secrets that have not changed
-        since `current` are not encrypted again.
+        """Return the settings as they are stored. Secrets that have not changed since `current` are
+        not encrypted again.
 
         Like Kafka, raises InvalidConfig if the settings include a secret but no encoder password is
         configured.

@@ -48,7 +48,7 @@ def is_missing(context: Context, name: str) -> bool:
 
 
 async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
-    """Create those topics that the client is authorized to create, and return the errors for the
+    """Create the topics that the client is authorized to create, and return the errors for the
     others."""
     failures: Failures = {}
     allowed = []

@@ -62,7 +62,7 @@ class BrokerChannels:
         self._learned = learned
         self._channels: dict[int, BrokerChannel] = {}
         self.versions: dict[int, tuple[int, Versions]] = {}
-        """The ApiVersions responses by broker id, each with the broker epoch to which it applies.
+        """The ApiVersions responses by broker id, each with the broker epoch that it applies to.
 
         Like the connections, they are kept beyond the end of a term.
         """

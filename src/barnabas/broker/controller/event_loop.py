@@ -337,7 +337,7 @@ class ControllerTerm:
         await self._process_replica_reports()
         await self._process_deleted_logs()
         await self._process_log_ends()
-        # Process requests after the changes in the store, because those affect the responses.
+        # Process requests after the changes in the store, because the changes affect the responses.
         await self._process_requests()
         await self._tool_requests.process(changed, lambda: self.image)
         if events.rebalance_is_due:
@@ -468,7 +468,7 @@ class ControllerTerm:
                 await self._channels.send([hosted], self.image)
 
     async def _process_isr_changes(self) -> None:
-        """Send all brokers those ISRs that leaders have written themselves (RE-9)."""
+        """Send all brokers the ISRs that leaders have written themselves (RE-9)."""
         store = self._context.store
         found = await isr_notifications.read_announced(store)
         self._machine.states_read(await isr_notifications.read_states(store, found.partitions))

@@ -55,7 +55,7 @@ class LogEndQuery:
         unknown: Callable[[], tuple[ClusterImage, frozenset[TopicPartition]]],
         answered: Callable[[LogEnds], None],
     ) -> None:
-        """`unknown` returns the image and those partitions whose log ends are not known yet."""
+        """`unknown` returns the image and the partitions whose log ends are not known yet."""
         self._peers = peers
         self._timeout_ms = timeout_ms
         self._unknown = unknown

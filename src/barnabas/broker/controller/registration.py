@@ -156,7 +156,7 @@ async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) 
         ),
         Set(layout.CONTROLLER_EPOCH, layout.encode_epoch(epoch + 1), version),
     ]
-    # KIP-584: this is the node in which Kafka stores its feature levels.
+    # KIP-584: Kafka stores its feature levels in this node.
     if await store.read(layout.FEATURE) is None:
         operations.append(Create(layout.FEATURE, layout.FEATURE_NODE))
     try:

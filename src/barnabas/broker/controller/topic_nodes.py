@@ -77,8 +77,7 @@ class TopicNodes:
         return await images_of(self._store, topics, self._latest_epoch_of)
 
     async def grown(self, topics: Sequence[TopicImage]) -> list[TopicImage]:
-        """Return the topics to which partitions have been added, each with all of its partitions.
-        """
+        """Return the topics that have new partitions, each with all of its partitions."""
         if not topics:
             return []
         self._watch([topic.name for topic in topics])
@@ -107,7 +106,7 @@ class TopicNodes:
         return await load_configs_of(self._store, names)
 
     async def paths_of(self, names: Sequence[str]) -> list[str]:
-        """Return all existing nodes of these topics in the order in which to delete them.
+        """Return all existing nodes of these topics, in the order for deleting them.
 
         The nodes of the topics and partitions come first, followed by the configs and finally the
         deletion requests.

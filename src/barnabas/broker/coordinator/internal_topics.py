@@ -74,7 +74,7 @@ class InternalTopics:
     ) -> None:
         topic = offsets_topic(config) if name == GROUP_TOPIC else transactions_topic(config)
         topic = topic._replace(cause=f"the first {origin}")
-        # Do not create a topic in which no transaction could ever be completed.
+        # Do not create the topic if no transaction could ever be completed with it.
         if reason := _unwritable(topic, config):
             raise self._refusal(name, reason)
         try:

@@ -152,8 +152,8 @@ class _Sending:
         return topic_partition.partition not in topic.partitions
 
     def _send_away(self, channels: MarkerChannels) -> Sequence[TopicPartition]:
-        """Send markers to those leaders that are on other brokers, and return the partitions led by
-        this broker.
+        """Send markers to the leaders on other brokers, and return the partitions led by this
+        broker.
         """
         here = []
         away: dict[int, list[TopicPartition]] = {}

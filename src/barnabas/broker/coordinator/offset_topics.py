@@ -29,9 +29,7 @@ T = TypeVar("T", bound=_Topic)
 
 
 def screen(context: Context, topics: Sequence[T]) -> tuple[list[T], Refused]:
-    """Return the topics with those partitions that can be used, and the partitions that were
-    rejected.
-    """
+    """Return the topics with their usable partitions, and the partitions that were rejected."""
     refused: Refused = {}
     kept = []
     for topic in topics:

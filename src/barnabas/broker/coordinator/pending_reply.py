@@ -1,6 +1,6 @@
 """Holds back the response to a request until a coordinator's machine and the log allow it.
 
-A response is sent once the high watermark has passed the records on which the response depends.
+A response is sent once the high watermark has passed the records that the response depends on.
 State that has been acknowledged is therefore never lost when the leader changes. A response about a
 transaction depends on everything that was applied before it. For a response about a group, this
 offset is given by `Reply.after`. For example, a heartbeat depends on no records, so a slow follower
@@ -66,7 +66,7 @@ def as_coordinator(error: KafkaError, *, is_of_offsets: bool = False) -> KafkaEr
 
 
 class PendingReply(Staged):
-    """A request whose response may have to be held back."""
+    """A request whose response may have to wait."""
 
     __slots__ = ("_fail", "_future", "_message", "_offset", "_replica", "_timeout_ms")
 

@@ -117,9 +117,7 @@ class Shard(Generic[M]):
         """`failed` is called after an append has failed."""
         self.partition = replica.topic_partition.partition
         self.epoch = replica.partition.leader_epoch
-        """The epoch of the coordinator, which is the leader epoch in which the partition was
-        loaded.
-        """
+        """The epoch of the coordinator: the leader epoch in which the partition was loaded."""
         self.machine = machine
         self.replica = replica
         self.is_dropped = False

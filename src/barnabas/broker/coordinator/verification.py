@@ -124,8 +124,7 @@ class Verification:
             await self._verifier.verify(wanted)
 
     def unverified_batches(self, batches: Iterable[Unverified]) -> list[Unverified]:
-        """Return those batches that a remote coordinator must verify before they can be appended.
-        """
+        """Return the batches that a remote coordinator must verify before they can be appended."""
         verifier = self._verifier
         if verifier is None or not self._is_enabled:
             return []

@@ -63,8 +63,8 @@ class ConsumerReader(TopicReader):
             return False
         slices = budget.read(row, log, wanted, bound)
         if self._committed and slices is not None:
-            # Include only those aborted transactions that overlap these records. The consumer skips
-            # their records (CO-6).
+            # Include only aborted transactions that overlap these records. The consumer skips their
+            # records (CO-6).
             end_offset = _end_offset(slices, offset, bound)
             data.aborted_transactions = [
                 AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 TOPIC_IDS = 13
-"""The first version in which topics are identified by id."""
+"""The first version that identifies topics by id."""
 
 _OLDEST = 4  # older versions would need down-conversion (message formats 0 and 1)
 _TELLS_LEADER = 16
@@ -324,9 +324,7 @@ class FetchPass:
             row.size_bytes = 0
 
     def on_disk_error(self, error: OSError) -> None:
-        """Return KAFKA_STORAGE_ERROR for those partitions whose disk has failed since they were
-        read.
-        """
+        """Return KAFKA_STORAGE_ERROR for partitions whose disk has failed since they were read."""
         for row in self.rows:
             if row.size_bytes and row.replica is not None:
                 self._on_disk_error(row.replica, error)

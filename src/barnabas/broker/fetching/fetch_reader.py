@@ -183,7 +183,7 @@ class FetchReader(Protocol):
         ...
 
     def count(self, traffic: TopicTraffic, size_bytes: int) -> None:
-        """Add the bytes of a row to those of the response."""
+        """Count the bytes of a row towards the size of the response."""
         ...
 
     def on_sent(self) -> None:
@@ -231,7 +231,7 @@ def diverging_epoch(replica: Replica, wanted: FetchPartition) -> EpochEndOffset 
     log = replica.log
     epoch, end_offset = log.epoch_end_offset(wanted.last_fetched_epoch)
     # The checks are in the same order as in Kafka (Partition.readRecords). If this log never had
-    # the epoch, there is no offset to which to truncate, so the client must find a new position.
+    # the epoch, there is no offset to truncate to, so the client must find a new position.
     if epoch < 0 or end_offset < 0:
         raise OffsetOutOfRange(f"leader epoch {wanted.last_fetched_epoch} is unknown")
     if wanted.fetch_offset < log.log_start_offset:

@@ -105,9 +105,7 @@ def _answer(answered: PartitionResponse) -> IsrAnswer:
 def proposals_of(
     message: AlterPartitionRequest, version: int, image: ClusterImage
 ) -> list[IsrProposal]:
-    """Return the proposals on which the controller can decide. The others are rejected by
-    `isr_response`.
-    """
+    """Return the proposals that the controller can decide on. `isr_response` rejects the others."""
     proposals: dict[TopicPartition, IsrProposal] = {}
     for topic in message.topics:
         name = _name(topic, version, image)

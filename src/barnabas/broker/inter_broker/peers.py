@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 CONTROLLER = "controller"
-"""The purpose for which a controller opens connections."""
+"""The purpose of the connections that a controller opens."""
 
 
 class Peers:

@@ -104,7 +104,7 @@ def _summary(durations: Durations, labels: tuple[tuple[str, str], ...] = ()) -> 
 
 
 def _process_families() -> Iterator[Family]:
-    """Yield those metrics that this system provides. For example, macOS has no /proc."""
+    """Yield the metrics that are available on this system. For example, macOS has no /proc."""
     spent = os.times()
     yield counter(
         "process_cpu_seconds_total",

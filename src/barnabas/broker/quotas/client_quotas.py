@@ -3,7 +3,7 @@
     limits by entity --(user, client id)--> ClientLimits --> a meter per limit and sharing entity
 
 If there are no quotas, nothing is measured, and each request costs only a check of `is_active`. If
-there are quotas, only those clients are measured to which a quota applies. A meter is kept until it
+there are quotas, only the clients that a quota applies to are measured. A meter is kept until it
 has not been used for an hour. If there are too many meters, the oldest are dropped, so that a
 client cannot exhaust the memory by inventing client ids.
 """
@@ -138,7 +138,7 @@ class RateMeter:
         return self._rate.per_second(now_ms)
 
     def record_ns(self, spent_ns: int, now_ms: int) -> int:
-        """Count the time used, for which the limit is a percentage. Return the throttle time in
+        """Count the time used, whose limit is a percentage. Return the throttle time in
         milliseconds.
         """
         return self.record(spent_ns * _PERCENT_PER_NS, now_ms)

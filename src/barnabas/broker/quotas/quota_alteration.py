@@ -106,7 +106,7 @@ def _text(key: str, value: float) -> str:
 
 
 def _java_double(value: float) -> str:
-    """Format a number as Java does, in the range in which Java uses no exponent.
+    """Format a number as Java does, in the range where Java uses no exponent.
 
     Outside that range, format it as Python does, which Java can read as well.
     """

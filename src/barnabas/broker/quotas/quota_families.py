@@ -83,7 +83,7 @@ def _of_clients(meters: list[_Meter], now_ms: int) -> Iterator[Family]:
 
 
 def _labels(kind: str, sharing: Entity) -> tuple[tuple[str, str], ...]:
-    """Return the labels, without those for parts that the quota does not use."""
+    """Return the labels, leaving out the parts that the quota does not use."""
     found = [("resource", _RESOURCES[kind])]
     if sharing.user:
         found.append(("user", decode_name(sharing.user) or ""))

@@ -14,10 +14,10 @@ from barnabas.errors import InvalidRequest, UnsupportedVersion
 from barnabas.named_tuple import NamedTuple
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
-"""The types of the parts of an entity, as named on the wire."""
+"""The wire names of the types of entity parts."""
 
 EXACT, DEFAULT, ANY = 0, 1, 2
-"""The ways in which a part can match, as coded on the wire."""
+"""The ways to match a part, with their codes on the wire."""
 
 _MATCHES = (EXACT, DEFAULT, ANY)
 _SHOWN = {USER: "user", CLIENT_ID: "client", IP: "ip"}

@@ -286,8 +286,8 @@ class Fetcher:
             self._ask_for(followed)
 
     async def _find_bounds(self, lost: dict[TopicPartition, Followed]) -> None:
-        """Fetch the start and end offsets of the leader's logs for those partitions whose offset is
-        out of range.
+        """Fetch the start and end offsets of the leader's logs for partitions whose offset is out
+        of range.
         """
         backoff_ms = self._parts.config.int("replica.fetch.backoff.ms")
         try:

@@ -66,7 +66,7 @@ class ZkAlterPartition:
         self._store = store
         self._clock = clock
         self._pace = Pace() if pace is None else pace
-        # changes of which the controller has not been notified yet
+        # changes that the controller has not been notified of yet
         self._changed: dict[TopicPartition, None] = {}
         self._changed_at_ms = self._notified_at_ms = clock.monotonic_ms()
         self._task: asyncio.Task[None] | None = None
@@ -100,7 +100,7 @@ class ZkAlterPartition:
         )
 
     async def _write(self, wanted: dict[TopicPartition, _Wanted]) -> _Answers:
-        """Write all state nodes in a single commit, or return the errors for those proposals that
+        """Write all state nodes in a single commit, or return the errors of the proposals that
         conflict.
         """
         sets = [
@@ -124,7 +124,7 @@ class ZkAlterPartition:
         return answers
 
     async def _conflicts(self, wanted: dict[TopicPartition, _Wanted]) -> _Answers:
-        """Return errors for those proposals whose state node does not have the expected version."""
+        """Return errors for the proposals whose state node does not have the expected version."""
         nodes = await self._store.read_many([layout.state_path(*name) for name in wanted])
         answers: _Answers = {}
         for (name, (each, state)), node in zip(wanted.items(), nodes, strict=True):

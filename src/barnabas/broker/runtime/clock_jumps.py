@@ -74,15 +74,15 @@ class ClockJumps:
         """Return the wall time. If a jump is pending, return the later of the times with and
         without the jump.
 
-        If an age is computed from this time, it is never too large, whichever of the two times is
-        right.
+        If an age is computed from this time, it is never too large, no matter which of the two
+        times is right.
         """
         return wall_ms if self.are_over else max(wall_ms, now_ms + self._trusted_ahead_ms)
 
     def earliest_ms(self, now_ms: int, wall_ms: int) -> int:
         """Return the earlier of the two times that `latest_ms` considers.
 
-        Data that has expired by this time has expired whichever of the two times is right.
+        Data that has expired by this time has expired no matter which of the two times is right.
         """
         return wall_ms if self.are_over else min(wall_ms, now_ms + self._trusted_ahead_ms)
 

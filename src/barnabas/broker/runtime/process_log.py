@@ -24,7 +24,7 @@ class LineFormatter(logging.Formatter):
     the millisecond.
 
     Untrusted text is escaped, because a newline in a name could be used to forge a line, and an
-    escape sequence could control the terminal on which the log is displayed.
+    escape sequence could control the terminal that displays the log.
     """
 
     converter = staticmethod(time.gmtime)

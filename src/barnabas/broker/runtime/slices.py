@@ -1,4 +1,4 @@
-"""Runs long requests in slices, between which the event loop can serve other connections.
+"""Runs long requests in slices, so that the event loop can serve other connections in between.
 
 A handler that processes a list is a generator. It yields when `Pace` reports that the slice is
 over, and returns its outcome. Most lists fit into a single slice and are answered immediately.

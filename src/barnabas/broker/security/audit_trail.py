@@ -51,7 +51,7 @@ class AuditTrail:
         now_ms = self._clock.monotonic_ms()
         kind = self._kinds.get(key)
         if kind is None or (not kind.rest and now_ms - kind.began_at_ms >= _SECOND_MS):
-            # Keep those kinds for which a count has not been logged yet.
+            # Keep the kinds whose count has not been logged yet.
             if len(self._kinds) >= _MOST_KINDS:
                 self._kinds = {one: each for one, each in self._kinds.items() if each.rest}
             kind = self._kinds[key] = _Kind(now_ms)

@@ -105,7 +105,7 @@ BETWEEN_BROKERS: frozenset[str] = frozenset(
     for stem, needs in REQUIRED.items()
     if needs == Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
 )
-"""The stems of those APIs that are sent only by brokers and controllers."""
+"""The stems of the APIs that only brokers and controllers use."""
 
 
 class Audit(NamedTuple):
@@ -160,7 +160,7 @@ class Authorizer(Protocol):
 
 
 class AllowAll:
-    """The authorizer used by a broker for which none is configured."""
+    """The authorizer of a broker that has none configured."""
 
     acls = None
     grants: object | None = "everything"

@@ -51,7 +51,7 @@ def _comes_by_their_listener(context: Context) -> bool:
 def check_order(context: Context, broker_epoch: int) -> None:
     """Check that a request from a controller applies to this broker.
 
-    `broker_epoch` identifies the registration for which the request is intended. An epoch higher
+    `broker_epoch` identifies the registration that the request is intended for. An epoch higher
     than this broker's own is accepted, because the controller may learn of a registration before
     the broker itself does. Raises ClusterAuthorizationFailed or StaleBrokerEpoch.
     """
@@ -69,7 +69,7 @@ def check_order(context: Context, broker_epoch: int) -> None:
 
 
 async def check_order_once_registered(context: Context, broker_epoch: int) -> None:
-    """Wait until this broker knows its own epoch, and then do the same as `check_order`.
+    """Wait until this broker knows its own epoch, and then call `check_order`.
 
     Requests can arrive before that. A request intended for the previous registration must be
     rejected, while one for the current registration must not be.
@@ -107,7 +107,7 @@ async def configs_of(
 async def missed_deletions(
     context: Context, controller_epoch: int, broker_epoch: int
 ) -> Mapping[str, TopicImage]:
-    """Return those topics in the image that were deleted while this broker could not be notified.
+    """Return the topics in the image that were deleted while this broker could not be notified.
 
     If the broker has already checked this for this controller and registration, the result is
     empty.

@@ -17,8 +17,7 @@ _PARENTS: Final = ("/config", USER_CONFIGS, config_changes.CHANGES)
 async def ensure_users(
     store: MetadataStore, mechanism: str, passwords: Mapping[str, str]
 ) -> list[str]:
-    """Create a SCRAM credential for each of the users that has none, and return the users for which
-    one was created.
+    """Create a SCRAM credential for each user that has none, and return these users.
 
     Any other settings that a user has in the tree are preserved. Raises MetadataError or
     CorruptData.

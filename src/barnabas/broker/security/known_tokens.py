@@ -62,8 +62,7 @@ class KnownTokens:
                 del self._owned[token.owner]
 
     async def refresh(self, store: MetadataStore) -> None:
-        """Read the tokens that are new, and forget those that were removed. Raises MetadataError.
-        """
+        """Read new tokens, and forget tokens that were removed. Raises MetadataError."""
         from barnabas.cluster.token_nodes import TOKENS  # imported with the first token
 
         names = await children(store, TOKENS)
@@ -79,8 +78,8 @@ class KnownTokens:
 async def read_tokens(
     store: MetadataStore, token_ids: Sequence[str]
 ) -> dict[str, TokenNode | None]:
-    """Read those tokens that still exist. A token whose node is damaged is None. Raises
-    MetadataError.
+    """Read the tokens that still exist. If the node of a token is damaged, the token is None.
+    Raises MetadataError.
     """
     from barnabas.cluster.token_nodes import token_path  # imported with the first token
 

@@ -38,7 +38,7 @@ _HAS_REQUESTS: Final = 1
 
 
 class Stage(Enum):
-    """The message for which the connection is waiting."""
+    """The message that the connection is waiting for."""
 
     VERSIONS_OR_HANDSHAKE = "versions or handshake"
     HANDSHAKE = "handshake"

@@ -6,7 +6,7 @@ response.
             --> the response gets the longest throttle time, and the connection is muted for as long
 
 A response is never delayed. A client that respects the throttle time waits before it sends its next
-request, and if it does not, its next request is not read until the time has passed (KIP-219). Only
+request. The next request of any other client is not read until that time has passed (KIP-219). Only
 time on the event loop is counted: stage one, the steps of coroutines, and the encoding of an
 immediate response. Work done in threads (decoding and encoding long messages, reading from the
 disk) is not counted.

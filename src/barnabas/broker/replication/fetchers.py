@@ -42,7 +42,7 @@ class Fetchers(ReplicaListener):
         self._is_stopped = False
 
     def __len__(self) -> int:
-        """Return how many fetchers, and so connections, there are."""
+        """Return the number of connections, one for each fetcher."""
         return len(self._by_leader)
 
     def on_following(self, replica: Replica, leader_id: int) -> None:

@@ -3,8 +3,8 @@
 
 The delays are measured with a timer that fires four times a second, so turns of the event loop
 become no more expensive. The timer cannot tell what was running instead. For this reason, the
-report compares CPU time with wall time. If the loop is busy computing, it uses CPU time. If the
-process has been stopped, waits for a disk or gets no CPU, it does not.
+report compares CPU time with wall time. If the loop is busy computing, it uses CPU time. A process
+that has been stopped, waits for a disk or gets no CPU does not use any.
 """
 
 from __future__ import annotations

@@ -130,8 +130,8 @@ def _with(message: M, name: str, entries: list[Any] | None) -> M:
 
 
 def _size(message: Message, path: tuple[str, ...], enough: int) -> int:
-    """Return the total number of entries in these lists. If it is above `enough`, any number above
-    `enough` may be returned.
+    """Return the total number of entries in these lists, or any number above `enough` if there are
+    more.
     """
     entries = getattr(message, path[0])
     if entries is None:

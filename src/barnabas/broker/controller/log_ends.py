@@ -1,9 +1,9 @@
 """Asks replicas for their log end offsets, which a controller may need in order to elect a leader.
 
-The query is a Fetch sent as a debugging consumer (replica id -2), because followers respond to
-these as well. Its offset is beyond the end of any log, and its epoch is the latest leader epoch.
-The diverging epoch in the response consists of the epoch of the last batch in the log and the log
-end offset.
+The query is a Fetch request from a debugging consumer (replica id -2), which followers answer as
+well. Its offset is beyond the end of any log, and its epoch is the latest leader epoch. The
+diverging epoch in the response consists of the epoch of the last batch in the log and the log end
+offset.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 (IN-1).
 
 A change passes through the metadata store: the handler of a request writes the change, and the
-controller reads it when its watch fires. The cause is therefore stored under a key that both can
-derive from the change and that is unique to it. If a change was written by another broker or by a
+controller reads it when its watch fires. The cause is therefore stored under a key that is unique
+to the change and that both of them can derive. If a change was written by another broker or by a
 tool, its cause is unknown, and the controller does not guess.
 """
 

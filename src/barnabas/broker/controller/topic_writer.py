@@ -81,8 +81,8 @@ class TopicWriter:
     # --- new topics ------------------------------------------------------------------------------
 
     def check(self, topics: Sequence[NewTopic]) -> list[Assignment | KafkaError]:
-        """Return the placement of each topic or the reason why it is rejected, with the checks in
-        the same order as in Kafka.
+        """Return the placement of each topic, or the error if it is rejected. The checks are in
+        Kafka's order.
         """
         image = self._image()
         names = set(image.topics)

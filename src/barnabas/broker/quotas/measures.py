@@ -158,7 +158,7 @@ class TokenBucket:
 
 
 class Average:
-    """The average of the values recorded in the last few windows. Kafka computes throttle times in
+    """The average of the values recorded in the last few windows. Kafka averages throttle times in
     the same way.
 
     As long as no values are recorded, it costs nothing.

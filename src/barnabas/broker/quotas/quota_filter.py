@@ -1,4 +1,4 @@
-"""Implements the filter in DescribeClientQuotas, which gives entity types and how each of them must
+"""Implements the filter in DescribeClientQuotas, which lists entity types and how each of them must
 match.
 
 exact      the part has this name            default    it is the default

@@ -1,4 +1,4 @@
-"""Sends the ISR changes that leaders on this broker propose to the controller (KIP-497).
+"""Sends the controller the ISR changes that leaders on this broker propose (KIP-497).
 
 If inter.broker.protocol.version is below 2.7, the leader does not ask the controller but writes the
 ISR itself (`zk_alter_partition`).

@@ -9,9 +9,7 @@ if TYPE_CHECKING:
 
 
 class CurrentConfig:
-    """Gives readers the current BrokerConfig, which `replace` exchanges on a dynamic change
-    (KIP-226).
-    """
+    """Gives readers the current BrokerConfig. `replace` applies a dynamic change (KIP-226)."""
 
     __slots__ = ("_value",)
 

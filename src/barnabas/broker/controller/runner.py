@@ -87,10 +87,10 @@ class ControllerRunner:
     ) -> None:
         """`deliver` applies a request on this broker: see `broker_channels`.
 
-        `latest_epoch_of` returns the latest leader epoch in this broker's log of a partition, which
-        the store may have lost. `peers` connects to other brokers, or is None if there are none.
-        `registered` is called with each new broker epoch, immediately after `view` has been
-        updated. `strays` are this broker's stray logs, whose topics must not be created
+        `latest_epoch_of` returns the latest leader epoch in this broker's log of a partition, in
+        case the store has lost that epoch. `peers` connects to other brokers, or is None if there
+        are none. `registered` is called with each new broker epoch, immediately after `view` has
+        been updated. `strays` are this broker's stray logs, whose topics must not be created
         automatically. `events` is the broker's event log; if it is not given, this controller
         creates its own.
         """

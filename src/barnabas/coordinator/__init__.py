@@ -1,6 +1,7 @@
-"""Coordinates groups and transactions, with plain state machines over records of internal topics.
+"""Coordinates groups and transactions with plain state machines whose state is stored in internal
+topics.
 
 Each machine holds the state of one partition of `__consumer_offsets` or `__transaction_state`. It
-takes events with the time, and returns a `Decision` for each. Durable state changes only in
-`apply`, which treats newly appended and replayed records alike.
+is called with an event and the current time, and returns a `Decision`. Durable state changes only
+in `apply`, which handles newly appended records and replayed records in the same way.
 """

@@ -1,4 +1,4 @@
-"""Decides who may commit a group's offsets, which topics are in use, and when offsets expire."""
+"""Decides who may commit offsets for a group, which topics are in use, and when offsets expire."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ def check_commit(group: Group | None, request: OffsetCommitRequest) -> type[Kafk
     """Return the error of an OffsetCommit, or None if it is valid.
 
     A commit without a generation comes from a tool or from a consumer that assigns its own
-    partitions. It is valid while there are no members whose progress it would overwrite.
+    partitions. It is accepted only while the group has no members, because it would overwrite their
+    progress.
     """
     generation = request.generation_id_or_member_epoch
     if group is None:
         return None if generation < 0 else IllegalGeneration
-    # No member's progress can be overwritten, because the commit is from a tool or from a consumer
-    # that assigns its own partitions.
+    # The commit is from a tool or from a consumer that assigns its own partitions. The group has no
+    # members, so nobody's progress is overwritten.
     if group.state is GroupState.EMPTY and generation < 0:
         return None
     if not _names_a_member(request, generation):
         return UnknownMemberId
     error = _check_member(group, request, generation)
     if error is None and group.state is GroupState.COMPLETING:
-        # The member is in this generation, so it can sync; its partitions may have moved to another
-        # member.
+        # The member is in this generation, so it can sync, but its partitions may have moved to
+        # another member.
         return RebalanceInProgress
     return error
 
@@ -44,7 +45,9 @@ def check_commit(group: Group | None, request: OffsetCommitRequest) -> type[Kafk
 def check_transactional(
     group: Group | None, request: TxnOffsetCommitRequest
 ) -> type[KafkaError] | None:
-    """Return the error of a TxnOffsetCommit, which below version 3 has no member id (KIP-447)."""
+    """Return the error of a TxnOffsetCommit. Below version 3, the request has no member id
+    (KIP-447).
+    """
     generation = request.generation_id
     if not _names_a_member(request, generation):
         return None
@@ -66,9 +69,9 @@ def _check_member(group: Group, request: Commit, generation: int) -> type[KafkaE
 
 
 def topics_in_use(group: Group, topics: Sequence[str]) -> Container[str] | None:
-    """Return those of the topics that members read or may read.
+    """Return the topics that members read or may read.
 
-    None means unknown, because the members are not consumers.
+    The result is None if this cannot be determined because the members are not consumers.
     """
     if group.state is GroupState.EMPTY:
         return ()
@@ -78,18 +81,19 @@ def topics_in_use(group: Group, topics: Sequence[str]) -> Container[str] | None:
 
 
 def retention_of(group: Group) -> tuple[int | None, Container[str] | None]:
-    """Return when retention of the group's offsets starts, and which topics' offsets do not expire.
+    """Return when the retention of the group's offsets starts, and the topics whose offsets do not
+    expire.
 
-    The result is (since, topics): if `since` is None, retention starts at each commit; if `topics`
-    is None, no offsets expire (KIP-211).
+    The result is a tuple (since, topics). If `since` is None, each offset is retained from the time
+    of its commit. If `topics` is None, no offsets expire (KIP-211).
     """
-    # KIP-211: if no member has ever joined, retention starts at each commit.
+    # KIP-211: if no member has ever joined, each offset is retained from the time of its commit.
     if group.protocol_type is None:
         return None, ()
     if group.state is GroupState.EMPTY:
         return None if group.state_since_ms == NO_TIMESTAMP else group.state_since_ms, ()
-    # KIP-211: subscribed topics are in use, regardless of their last commit's age; for other
-    # topics, only that age counts.
+    # KIP-211: the offsets of subscribed topics never expire. For other topics, only the age of the
+    # last commit matters.
     if group.state is GroupState.STABLE:
         return None, group.subscribed_topics()
     return None, None

@@ -1,12 +1,13 @@
-"""Defines a coordinator machine's decision on an event, and how a group event builds one.
+"""Defines the decision that a coordinator machine makes for an event, and how it is built for a
+group.
 
 The machine's driver appends the records in one batch, and applies them in order once they are in
-the log. (A very large number of tombstones takes several batches, so an early batch may be in the
-log when a later one is rejected.) Once the high watermark has passed the records, the driver sends
-the replies that depend on them (`Reply.after`) and starts writing the markers. If the append is
-rejected, the decision has no effect, and every ticket among the replies receives the error instead.
-A request that its own decision does not answer stays parked in the machine, and a later decision
-answers its ticket.
+the log. (A very large number of tombstones needs several batches, so an early batch may already be
+in the log when a later one is rejected.) Once the high watermark has passed the records, the driver
+sends the replies that depend on them (`Reply.after`) and starts writing the markers. If the append
+is rejected, the decision has no effect, and the driver sends the error to every request that the
+decision would have answered. A request that is not answered by the decision for its own event stays
+parked in the machine, and is answered by a later decision.
 """
 
 from __future__ import annotations
@@ -25,16 +26,18 @@ NO_PRODUCER_ID = -1
 
 
 class Now(NamedTuple):
-    """The time of an event, on both of a broker's clocks (`clock`)."""
+    """The time of an event, read from both of the broker's clocks (`clock`)."""
 
     monotonic_ms: int
     """The clock for sessions, timeouts and schedules."""
     wall_ms: int
-    """The clock for times written to records or compared with them."""
+    """The clock for times that are written to records or compared with times in records."""
 
 
 class StateRecord(NamedTuple):
-    """A record of an internal topic, as objects of the message classes in `coordinator.records`."""
+    """A record of an internal topic. Its key and value are messages defined in
+    `coordinator.records`.
+    """
 
     key: Message
     value: Message | None
@@ -42,10 +45,11 @@ class StateRecord(NamedTuple):
 
 
 AT_ONCE = 0
-"""The high watermark for a reply that need not wait for the log, here or in Kafka."""
+"""The high watermark for a reply that does not have to wait for the log, in Barnabas or in Kafka.
+"""
 
 ALL_REPLICATED = 2**63 - 1
-"""A high watermark above every record, for a log that is replayed or has only one replica."""
+"""A high watermark above every record, used when a log is replayed or has only one replica."""
 
 
 class Reply(NamedTuple):
@@ -54,14 +58,16 @@ class Reply(NamedTuple):
     ticket: int
     message: Message
     after: int | None = None
-    """The high watermark for which the reply waits.
+    """The high watermark that the reply waits for.
 
-    None means the end of all records applied so far, including those of this decision.
+    If None, the reply waits for all records applied so far, including the records of this decision.
     """
 
 
 class TransactionalBatch(NamedTuple):
-    """The producer of a TxnOffsetCommit, whose open transaction contains the records."""
+    """The producer that sent a TxnOffsetCommit. The records are appended as part of its open
+    transaction.
+    """
 
     transactional_id: str
     producer_id: int
@@ -69,7 +75,8 @@ class TransactionalBatch(NamedTuple):
 
 
 class Markers(NamedTuple):
-    """A transaction's end markers, to be written to these partitions; see `markers_written`."""
+    """The end markers of a transaction, to be written to these partitions; see `markers_written`.
+    """
 
     transactional_id: str
     producer_id: int
@@ -80,7 +87,7 @@ class Markers(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The outcome of an event, carried out in the order of the fields."""
+    """The outcome of an event. The fields are carried out in order."""
 
     records: tuple[StateRecord, ...] = ()
     replies: tuple[Reply, ...] = ()
@@ -88,17 +95,17 @@ class Decision(NamedTuple):
     batch: TransactionalBatch | None = None
     """None if the records are not transactional."""
     events: tuple[Event, ...] = ()
-    """Events for the broker's log once the records are committed."""
+    """Events to write to the broker's log once the records are committed."""
 
 
 NOTHING = Decision()
 
 
 class Turn:
-    """An event that the groups machine is processing, with its time and the decision so far.
+    """An event that the groups machine is processing, with the time and the decision built so far.
 
-    One event can answer many requests: for example, when the last member joins, all members get
-    their responses.
+    A single event can answer many requests: for example, when the last member joins, every member
+    gets its response.
     """
 
     __slots__ = ("config", "events", "now", "now_ms", "records", "replies", "timers")
@@ -116,7 +123,7 @@ class Turn:
         self.replies.append(Reply(ticket, message, after))
 
     def decision(self) -> Decision:
-        # The many timers with nothing left to do share this value.
+        # Most timers have nothing left to do, so they share this value.
         if not (self.records or self.replies or self.events):
             return NOTHING
         return Decision(

@@ -1,17 +1,18 @@
-"""Represents a classic protocol group: its members, state, generation and record.
+"""Represents a group of the classic protocol: its members, its state, its generation and its
+record.
 
     Empty ---------join---------> PreparingRebalance --all joined, or timeout--> CompletingRebalance
       ^                             ^            |                                       |
       +----- no member is left -----|------------+                               leader's SyncGroup
                                     +--join, leave, session timeout-- Stable <-----------+
 
-This module owns the state, `rebalance` changes it, and `joining` and `membership` handle members'
-requests.
+This module owns the state. The state is changed by `rebalance`, and members' requests are handled
+by `joining` and `membership`.
 
-Invariants: the group's record in the offsets topic is the last one passed to `apply`, and an
+Invariants: the group's record in the offsets topic is the record last passed to `apply`, and an
 assignment is sent to members only after it has been applied; a generation without an assignment
-exists only in memory. Every member is in `members`, and every one of its protocols is counted in
-`_support`, exactly once. The generation never decreases while the group is in memory.
+exists only in memory. Every member is in `members`, and each of its protocols is counted exactly
+once in `_support`. The generation never decreases while the group is in memory.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ NO_TIMESTAMP = -1
 
 
 class GroupState(Enum):
-    """Kafka's group states, named as tools show them."""
+    """The states of a group, with the names that Kafka's tools print."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -49,7 +50,7 @@ class GroupState(Enum):
 
 
 class Group:
-    """A group and its state."""
+    """A consumer group or another group of the classic protocol, with its state."""
 
     __slots__ = (
         "_joined_count",
@@ -80,30 +81,36 @@ class Group:
         self.state = GroupState.EMPTY
         self.state_since_ms = wall_ms
         self.protocol_type: str | None = None
-        """None if only consumers that assign their own partitions have committed offsets."""
+        """The protocol type, or None if no member has ever joined and only offsets have been
+        committed.
+        """
         self.protocol: str | None = None
         self.generation = 0
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
         self.pending: dict[str, Timer] = {}
-        """Member ids issued to clients that have yet to join with them (KIP-394), with timers."""
+        """Member ids that were issued to clients, with timers. The clients have yet to join with
+        them (KIP-394).
+        """
         self.unsynced: set[str] = set()
         """Members of this generation that have yet to send SyncGroup."""
         self.timer = Timer(group_id)
-        """The timer for the current phase, in which all members have to join or sync."""
+        """The timer of the current phase. All members must join or sync before it expires."""
         self.initial_until_ms: int | None = None
-        """The latest end of a running initial delay; None if there is none (KIP-134)."""
+        """When the initial delay ends at the latest; None if no initial delay is running (KIP-134).
+        """
         self.has_newcomer = False
         self.is_stored = False
-        """Whether the offsets topic contains a record of the group."""
+        """Whether the offsets topic contains a record for this group."""
         self.known_after = 0
-        """The high watermark at which the group's record, with the assignments, is replicated."""
+        """The high watermark at which the group's record, including the assignments, is replicated.
+        """
         self.rebalance: RebalanceLog | None = None
         """The rebalance in progress.
 
-        None in Stable and, once that state is in the log, in Empty.
+        It is None in the Stable state and, once that state is in the log, in the Empty state.
         """
-        # the completed rebalance, kept until its record is applied
+        # the completed rebalance, until its record has been applied
         self.ended: RebalanceEvent | None = None
         self.events: deque[RebalanceEvent] = deque(maxlen=KEPT_EVENTS)
         self._static_ids: dict[str, str] = {}
@@ -124,7 +131,7 @@ class Group:
         self._count(member.protocols, +1)
 
     def remove(self, member: Member) -> None:
-        """Remove a member. Its requests must have been answered."""
+        """Remove a member whose requests have been answered."""
         assert member.joining is None and member.syncing is None, "it would wait indefinitely"
         del self.members[member.member_id]
         if member.instance_id is not None:
@@ -132,7 +139,7 @@ class Group:
         self._count(member.protocols, -1)
         self.unsynced.discard(member.member_id)
         if self.leader_id == member.member_id:
-            # GC-2: of the remaining members, the one that joined first becomes the leader.
+            # GC-2: the new leader is the remaining member that joined first.
             self.leader_id = next(iter(self.members), None)
 
     def static_member(self, instance_id: str | None) -> Member | None:
@@ -143,8 +150,8 @@ class Group:
     def rename(self, member: Member, member_id: str) -> None:
         """Give a static member a new member id, without changing the order of members."""
         old_id = member.member_id
-        # Rebuild the dict instead of removing and adding, to preserve the member's place in joining
-        # order.
+        # Rebuild the dict, because removing and adding the member would change its place in the
+        # joining order.
         self.members = {
             member_id if key == old_id else key: value for key, value in self.members.items()
         }
@@ -166,11 +173,12 @@ class Group:
         for name, _ in protocols:
             self._support[name] += change
             if not self._support[name]:
-                # clients choose the names, so unused names must not accumulate
+                # clients choose the protocol names, so names that are no longer used must not
+                # accumulate
                 del self._support[name]
 
     def park_join(self, member: Member, parked: Parked) -> None:
-        """Park the member's JoinGroup. Its previous JoinGroup must have been answered."""
+        """Park the member's JoinGroup. Its previous JoinGroup must already have been answered."""
         assert member.joining is None, "one JoinGroup of a member waits at a time"
         member.joining = parked
         self._joined_count += 1
@@ -189,11 +197,15 @@ class Group:
 
     @property
     def have_all_joined(self) -> bool:
-        """Return whether every known member is waiting for the next generation."""
+        """Return whether every known member has sent a JoinGroup and is waiting for the next
+        generation.
+        """
         return self._joined_count == len(self.members) and not self.pending
 
     def check_member(self, member_id: str, instance_id: str | None) -> type[KafkaError] | None:
-        """Return the error for a request that claims to come from this member, or None if valid."""
+        """Check a request that claims to come from this member, and return the error, or None if it
+        is valid.
+        """
         if instance_id is not None:
             current = self.static_member(instance_id)
             if current is None:
@@ -213,7 +225,7 @@ class Group:
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
         """Return whether a client with these protocols can join.
 
-        All members must have a protocol in common.
+        There must be at least one protocol that all members support.
         """
         # The first member determines the protocol type.
         if self.state is GroupState.EMPTY:
@@ -234,12 +246,12 @@ class Group:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest of the members' rebalance timeouts."""
+        """Return the longest rebalance timeout of any member."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Return whether members are, or may be, subscribed to the topic."""
-        # Unreadable subscriptions may include the topic, so treat it as in use.
+        """Return whether any member is subscribed, or may be subscribed, to the topic."""
+        # A subscription that cannot be read may include the topic, so treat the topic as in use.
         topics = self.subscribed_topics()
         return topics is None or topic in topics
 
@@ -247,7 +259,7 @@ class Group:
         """Return the topics to which members are subscribed; None if that cannot be determined."""
         if self.protocol_type != CONSUMER_PROTOCOL:
             return None
-        # No protocol has been chosen yet, so it is unknown which of a member's subscriptions
+        # No protocol has been chosen yet, so it is unknown which subscription of each member
         # applies.
         if self.members and self.protocol is None:
             return None
@@ -265,11 +277,15 @@ class Group:
 
     @property
     def is_unused(self) -> bool:
-        """Return whether nothing about the group is left in memory or in the offsets topic."""
+        """Return whether the group can be dropped: it has nothing in memory or in the offsets
+        topic.
+        """
         return self.state is GroupState.EMPTY and not self.is_stored and not self.pending
 
     def assignments(self) -> dict[str, bytes]:
-        """Return each member's assignment, by the name that survives a change of the member id."""
+        """Return each member's assignment. The keys are the names that survive a change of the
+        member id.
+        """
         return {member.name: member.assignment for member in self.members.values()}
 
     def record(self, assignments: dict[str, bytes]) -> StateRecord:
@@ -297,9 +313,10 @@ class Group:
         return StateRecord(GroupMetadataKey(group=self.group_id), value)
 
     def apply(self, value: GroupMetadataValue) -> None:
-        """Apply the group's record, newly appended or replayed, and update known members."""
-        # Compare by name: a static member that returns with a new member id is the same member
-        # (KIP-345).
+        """Apply a newly appended or replayed record of the group, and update the members that are
+        already known.
+        """
+        # Compare by name: a static member may have returned with a new member id (KIP-345).
         known = {member.name: member for member in self.members.values()}
         self.members, self._static_ids, self._support = {}, {}, Counter()
         self._joined_count = 0
@@ -329,10 +346,13 @@ class Group:
     def _update_member(
         self, member: Member | None, stored: MemberMetadata, protocol: str
     ) -> Member:
-        """Return the member, updated from its record, which contains only the chosen protocol."""
+        """Return the member after updating it from its record, which contains only the chosen
+        protocol.
+        """
         if member is None:
             member = Member.of_record(self.group_id, protocol, stored)
-        # The record takes precedence: the member's protocols have changed since they were read.
+        # The member's protocols have changed since the record was read, so the record takes
+        # precedence.
         elif member.subscription(protocol) != stored.subscription:
             member.protocols = ((protocol, bytes(stored.subscription)),)
         if member.member_id != stored.member_id:

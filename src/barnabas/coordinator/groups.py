@@ -1,14 +1,15 @@
-"""Implements the group coordinator (GC-2) as a machine for one partition's groups.
+"""Implements the group coordinator (GC-2) as a machine for the groups of one partition.
 
-The machine returns a `Decision` for each request and deadline. Hard state (the groups as last
-recorded, and all offsets) changes only in `apply` and `end_transaction`. A decision must be carried
-out or rejected before the machine receives the next event.
+The machine returns a `Decision` for each request and for each deadline. Its hard state (the groups
+as last recorded, and all offsets) changes only in `apply` and `end_transaction`. Each decision must
+be carried out or rejected before the machine receives the next event.
 
-Invariants: each ticket is answered exactly once, by the decision on it or by a later one. Replaying
-the records restores the machine to its state after the last record was applied.
+Invariants: each ticket is answered exactly once, either by the decision for its own event or by a
+later decision. Replaying the records restores the state that the machine had after the last record
+was applied.
 
-A rebalance does not survive a change of coordinator: members in the middle of a rebalance receive
-an error for their generation and have to rejoin.
+A rebalance does not survive a change of coordinator: members that were rebalancing get an error for
+their generation and have to rejoin.
 """
 
 from __future__ import annotations
@@ -73,19 +74,20 @@ from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 __all__ = ["Caller", "Groups"]
 
-_SEVERAL_LEAVE: Final = 3  # the first LeaveGroup version with several members
+_SEVERAL_LEAVE: Final = 3  # the first version of LeaveGroup that can name several members
 
 _CLASSIC: Final = "classic"
-"""The type of all groups in this broker. KIP-848 defines the other type."""
+"""The type of every group in this broker. The other group type is defined by KIP-848."""
 
-# The most work for one call of `expire`, which limits its duration and the size of the append.
+# The maximum amount of work in one call of `expire`. It limits the time that the call takes and the
+# size of the append.
 _MOST_TIMERS = 200
 _MOST_EXAMINED = 200
 _MOST_TOMBSTONES = 1000
 
 
 class Groups:
-    """The groups machine of one shard."""
+    """Coordinates the groups of one shard."""
 
     __slots__ = (
         "_deleted_topics",
@@ -103,19 +105,19 @@ class Groups:
         self.partition = partition
         self.epoch = epoch
         self.config = config
-        """The settings, which are replaced as a whole when the broker's configuration changes."""
+        """The settings. The object is replaced when the broker's configuration changes."""
         self.offsets = Offsets()
         self.groups: dict[str, Group] = {}
         """The groups that have members or a record. Other classes may read this mapping."""
         self._timers = Timers()
-        self._examination = Timer("")  # when to look for expired offsets next
+        self._examination = Timer("")  # when to look for expired offsets again
         self._to_examine: deque[str] = deque()
         self._deleted_topics: set[str] = set()  # deleted topics that may still have offsets
 
     # --- members ---------------------------------------------------------------------------------
 
     def join(self, ticket: int, request: JoinGroupRequest, caller: Caller, now: Now) -> Decision:
-        """Handle JoinGroup, which is usually parked until the other members have joined."""
+        """Handle JoinGroup. The request is usually parked until the other members have joined."""
         config = self.config
         turn = self._turn(now)
         attempt = Attempt.of(ticket, request, caller)
@@ -126,22 +128,23 @@ class Groups:
             attempt.refuse(turn, InvalidSessionTimeout, request.member_id)
         else:
             group = self._find(request.group_id)
-            # Coordinators issue member ids, so an id for an unknown group is not valid.
+            # Member ids are issued by coordinators, so no member id is valid for an unknown group.
             if group is None and request.member_id:
                 attempt.refuse(turn, UnknownMemberId, request.member_id)
             else:
-                # The first member creates the group. If the member is rejected, drop the group.
+                # The first member creates the group. If this member is rejected, the new group is
+                # dropped.
                 self._join(turn, group or Group(request.group_id, now.wall_ms), attempt)
         return turn.decision()
 
     def _join(self, turn: Turn, group: Group, attempt: Attempt) -> None:
-        # A group with only offsets is added once a member joins.
+        # A group that has only offsets is added to `groups` when its first member joins.
         self.groups[group.group_id] = group
         joining.join(turn, group, attempt)
         self._drop_if_unused(group)
 
     def sync(self, ticket: int, request: SyncGroupRequest, now: Now) -> Decision:
-        """Handle SyncGroup, which is parked until the leader has sent its SyncGroup."""
+        """Handle SyncGroup. The request is parked until the leader has sent its own SyncGroup."""
         group = self.groups.get(request.group_id)
         turn = self._turn(now)
         if group is None:
@@ -152,7 +155,9 @@ class Groups:
         return turn.decision()
 
     def heartbeat(self, ticket: int, request: HeartbeatRequest, now_ms: int) -> Decision:
-        """Handle Heartbeat, which extends the session and reports a rebalance."""
+        """Handle Heartbeat: extend the member's session, and tell the member if the group is
+        rebalancing.
+        """
         group = self.groups.get(request.group_id)
         if group is not None:
             code = membership.heartbeat(group, request, self._timers, now_ms)
@@ -161,7 +166,7 @@ class Groups:
         return Decision((), (Reply(ticket, HeartbeatResponse(error_code=code), AT_ONCE),))
 
     def leave(self, ticket: int, request: LeaveGroupRequest, version: int, now: Now) -> Decision:
-        """Handle LeaveGroup, which removes one member or, from version 3, several."""
+        """Handle LeaveGroup, which removes one member or, from version 3, several members."""
         turn = self._turn(now)
         if not request.group_id:
             turn.reply(ticket, LeaveGroupResponse(error_code=InvalidGroupId.code), AT_ONCE)
@@ -174,7 +179,8 @@ class Groups:
             answer = LeaveGroupResponse(members=results)
         else:
             answer = LeaveGroupResponse(error_code=results[0].error_code)
-        # As in Kafka, members that have left do not wait for the record of the empty group.
+        # As in Kafka, a member that leaves does not wait until the record of the empty group is
+        # replicated.
         turn.reply(ticket, answer, AT_ONCE)
         if group is not None:
             self._drop_if_unused(group)
@@ -183,12 +189,14 @@ class Groups:
     # --- groups ----------------------------------------------------------------------------------
 
     def describe(self, ticket: int, group_id: str, *, with_events: bool) -> Decision:
-        """Reply with a `DescribedGroup`."""
+        """Reply with a description of the group, a `DescribedGroup`."""
         answer = _description(group_id, self._find(group_id), with_events=with_events)
         return Decision(replies=(Reply(ticket, answer, AT_ONCE),))
 
     def list_groups(self, ticket: int, request: ListGroupsRequest) -> Decision:
-        """List all groups that match the request's filters, including those with only offsets."""
+        """List the groups that match the filters in the request. Groups that have only offsets are
+        included.
+        """
         found = _matching(self._all(), request)
         return Decision(replies=(Reply(ticket, ListGroupsResponse(groups=found), AT_ONCE),))
 
@@ -214,7 +222,7 @@ class Groups:
     # --- offsets ---------------------------------------------------------------------------------
 
     def commit(self, ticket: int, request: OffsetCommitRequest, now: Now) -> Decision:
-        """Handle OffsetCommit from a member, or from any client while the group has no members."""
+        """Handle OffsetCommit. While the group has no members, any client may commit."""
         error = commits.check_commit(self._find(request.group_id), request)
         if error is not None:
             return Decision(replies=(Reply(ticket, commit_answer(request, error), AT_ONCE),))
@@ -239,14 +247,18 @@ class Groups:
     def fetch(
         self, ticket: int, wanted: OffsetFetchGroup, require_stable: bool, high_watermark: int
     ) -> Decision:
-        """Reply with an `OffsetFetchGroupResponse`, to members and other clients alike."""
+        """Reply with an `OffsetFetchGroupResponse`. Any client may fetch offsets, not just the
+        group's members.
+        """
         reply = self.offsets.fetch(
             ticket, wanted, require_stable=require_stable, high_watermark=high_watermark
         )
         return Decision((), (reply,))
 
     def delete_offsets(self, ticket: int, request: OffsetDeleteRequest, now_ms: int) -> Decision:
-        """Handle OffsetDelete, for topics to which no member is subscribed (KIP-496)."""
+        """Handle OffsetDelete, which deletes the offsets of topics that no member is subscribed to
+        (KIP-496).
+        """
         group = self._find(request.group_id)
         if group is None:
             error = GroupIdNotFound if request.group_id else InvalidGroupId
@@ -254,7 +266,7 @@ class Groups:
             return Decision(replies=(Reply(ticket, answer, AT_ONCE),))
         topics = [topic.name for topic in request.topics]
         subscribed = commits.topics_in_use(group, topics)
-        # KIP-496: if subscriptions cannot be read, any topic may be in use.
+        # KIP-496: if the subscriptions cannot be read, any topic may be in use.
         if subscribed is None:
             answer = OffsetDeleteResponse(error_code=NonEmptyGroup.code)
             return Decision(replies=(Reply(ticket, answer, AT_ONCE),))
@@ -266,7 +278,8 @@ class Groups:
     def topics_deleted(self, names: Iterable[str]) -> Decision:
         """Remove the offsets of deleted topics.
 
-        There can be many, so `expire`, which becomes due immediately, removes them step by step.
+        A topic can have many offsets, so they are removed step by step in `expire`, which is due
+        immediately.
         """
         self._deleted_topics.update(names)
         self._to_examine.extend(self.offsets.groups_with(self._deleted_topics))
@@ -281,7 +294,9 @@ class Groups:
         producer_id: int = NO_PRODUCER_ID,
         high_watermark: int = ALL_REPLICATED,
     ) -> None:
-        """Apply a record at this log offset, as part of the producer's transaction if any."""
+        """Apply the record at this offset of the log. If it was written in a transaction, the
+        producer is named.
+        """
         key, value = record
         if isinstance(key, OffsetCommitKey):
             assert value is None or isinstance(value, OffsetCommitValue)
@@ -308,10 +323,11 @@ class Groups:
     # --- time ------------------------------------------------------------------------------------
 
     def on_loaded(self, now: Now) -> Decision:
-        """Finish the replay, and allow every member a full session to send a heartbeat."""
+        """Finish the replay. Every member gets a full session to send its next heartbeat."""
         turn = self._turn(now)
         for group in self.groups.values():
-            # KIP-389: group.max.size was lowered, so rebalance; the first members to rejoin stay.
+            # KIP-389: group.max.size was lowered, so the group rebalances, and only the first
+            # members to rejoin stay.
             if len(group.members) > self.config.max_size:
                 why = Cause("the coordinator", "found more members than group.max.size")
                 rebalance.begin(turn, group, why)
@@ -322,13 +338,14 @@ class Groups:
         return turn.decision()
 
     def deadline_ms(self) -> int | None:
-        """Return when to call `expire`; this may be earlier than necessary."""
+        """Return when `expire` must be called; the time may be earlier than necessary."""
         return 0 if self._to_examine else self._timers.next_ms()
 
     def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]:
-        """Return decisions for some of the deadlines that have passed; more may be due immediately.
+        """Return decisions for some of the deadlines that have passed. More deadlines may be due
+        immediately.
 
-        Without `may_forget`, no offset expires, because the clock cannot be trusted.
+        If `may_forget` is false, the clock cannot be trusted, so no offset expires.
         """
         decisions = []
         for _ in range(_MOST_TIMERS):
@@ -341,7 +358,7 @@ class Groups:
         return [decision for decision in decisions if decision is not NOTHING]
 
     def _on_timer(self, timer: Timer, now: Now) -> Decision:
-        # Groups with only offsets have no timers, so all groups are examined in turn.
+        # A group that has only offsets has no timer, so all groups are examined in turn.
         if timer is self._examination:
             self._to_examine.extend({**self.groups, **dict.fromkeys(self.offsets.groups)})
             self._plan_examination(now.monotonic_ms)
@@ -360,9 +377,9 @@ class Groups:
         self._timers.set(self._examination, now_ms + interval_ms)
 
     def _examine(self, wall_ms: int | None) -> Iterator[StateRecord]:
-        """Yield tombstones for the next groups' expired offsets and for groups left without
-        offsets. Both are written in the same step, or an offset committed in the meantime would be
-        lost.
+        """Yield tombstones for expired offsets of the next groups, and for the groups that have no
+        offsets left. Both are written in the same step, because otherwise an offset committed in
+        between would be lost.
         """
         for _ in range(min(_MOST_EXAMINED, len(self._to_examine))):
             group_id = self._to_examine.popleft()
@@ -375,17 +392,19 @@ class Groups:
             self._deleted_topics.clear()
 
     def _outlived_offsets(self, group: Group, wall_ms: int | None) -> list[StateRecord]:
-        """Return tombstones for offsets of deleted topics and for expired offsets (KIP-211)."""
+        """Return tombstones for the offsets of deleted topics and for offsets that have expired
+        (KIP-211).
+        """
         records: dict[tuple[str, int], StateRecord] = {}
         since_ms, subscribed = commits.retention_of(group)
-        # KIP-211. Without a trusted clock, nothing is removed by age.
+        # KIP-211: offsets expire by age, but only if the clock can be trusted.
         if subscribed is not None and wall_ms is not None:
             retention_ms = self.config.offsets_retention_ms
             for record in self.offsets.expired_tombstones(
                 group.group_id, wall_ms, retention_ms, since_ms, subscribed
             ):
                 records[_place(record)] = record
-        # A later topic of the same name must not start at these offsets.
+        # A new topic with the same name must not start at these offsets.
         if self._deleted_topics:
             for record in self.offsets.tombstones(group.group_id, self._deleted_topics):
                 records[_place(record)] = record
@@ -397,10 +416,11 @@ class Groups:
         return Turn(self.config, self._timers, now)
 
     def _find(self, group_id: str) -> Group | None:
-        """Return the group. A group without members exists as long as it has offsets."""
+        """Return the group. A group without members still exists as long as it has offsets."""
         group = self.groups.get(group_id)
         if group is None and group_id in self.offsets.groups:
-            # This object is temporary: it has no members and no state worth keeping.
+            # This object is temporary, because the group has no members and no state that must be
+            # kept.
             group = Group(group_id)
         return group
 
@@ -416,7 +436,9 @@ class Groups:
             self._timers.set(member.timer, now_ms + member.session_timeout_ms)
 
     def _forget(self, records: list[StateRecord], group: Group) -> None:
-        """Remove the group, by a tombstone if it has a record, otherwise immediately."""
+        """Remove the group. If the group has a record, write a tombstone; otherwise remove it
+        immediately.
+        """
         if group.is_stored:
             records.append(StateRecord(GroupMetadataKey(group=group.group_id), None))
         else:
@@ -425,9 +447,9 @@ class Groups:
                 self._timers.cancel(timer)
 
     def _forget_if_last(self, records: list[StateRecord], group: Group) -> None:
-        """Remove a group without members if these tombstones remove its last offset."""
+        """Remove the group if it has no members and these tombstones remove its last offset."""
         is_empty = group.state is GroupState.EMPTY and not group.pending
-        # There is at most one tombstone per offset, so equal counts mean that every offset is
+        # There is at most one tombstone per offset, so if the counts are equal, every offset is
         # removed.
         if is_empty and len(records) == self.offsets.count(group.group_id):
             self._forget(records, group)
@@ -457,10 +479,11 @@ def _batches(records: Iterable[StateRecord]) -> Iterator[tuple[StateRecord, ...]
 
 
 def _description(group_id: str, group: Group | None, *, with_events: bool) -> DescribedGroup:
-    """Describe the group's current state. An unknown group (None) is "Dead" rather than an error.
+    """Describe the current state of the group. An unknown group (None) is reported as "Dead", not
+    as an error.
 
-    Subscriptions and assignments are included only for a stable group: during a rebalance they are
-    outdated or not yet valid.
+    Subscriptions and assignments are included only if the group is stable. During a rebalance, they
+    are outdated or not yet valid.
     """
     if group is None:
         return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
@@ -487,10 +510,10 @@ def _description(group_id: str, group: Group | None, *, with_events: bool) -> De
 
 
 def _matching(groups: Iterable[Group], wanted: ListGroupsRequest) -> list[ListedGroup]:
-    """Return the groups that match any state and type filters, ignoring case."""
+    """Return the groups that match the state and type filters, if any. Case is ignored."""
     states = {state.lower() for state in wanted.states_filter}
     types = {kind.lower() for kind in wanted.types_filter}
-    # KIP-848's type filter may request a group type that this broker does not have.
+    # KIP-848 added the type filter. It may ask for a type of group that this broker does not have.
     if types and _CLASSIC not in types:
         return []
     return [

@@ -41,36 +41,37 @@ if TYPE_CHECKING:
     from barnabas.coordinator.records import GroupMetadataValue
     from barnabas.protocol.messages.join_group import JoinGroupRequest
 
-_OWN_REBALANCE_TIMEOUT: Final = 1  # the JoinGroup version that introduced this field
+_OWN_REBALANCE_TIMEOUT: Final = 1  # the first version of JoinGroup that has this field
 _MEMBER_ID_FIRST: Final = 4
 _SKIP_ASSIGNMENT: Final = 9
 
-# Shorten the client id: a member id also contains a UUID, but has the same maximum length as a
-# client id, and the group's record must also fit.
+# The client id is shortened for the member id, because a member id also contains a UUID but has the
+# same maximum length, and because the group's record must fit into a batch.
 _LONGEST_PREFIX_CHARACTERS: Final = 8_000
 
 NEW_MEMBER_TIMEOUT_MS: Final = 300_000
-"""How long a new member may wait for its first generation.
+"""The maximum time that a new member can wait for its first generation.
 
-It cannot send heartbeats without an id, and the loss of its connection goes unnoticed. Without a
-limit, clients that give up and retry would leave ever more members behind.
+Until then, the client does not know its member id and cannot send heartbeats, and the loss of its
+connection goes unnoticed. Without a limit, every client that gives up and retries would leave
+another member behind.
 """
 
 
 class Caller(NamedTuple):
-    """The sender of a JoinGroup."""
+    """The client that sent a JoinGroup."""
 
     client_id: str
     host: str
     """The client's address in Kafka's form, such as "/127.0.0.1"."""
     new_id: str
-    """A fresh random UUID as text, for a new member id if one is needed."""
+    """A random UUID as text, used if a new member id is needed."""
     version: int
     """The API version of the request."""
 
 
 class Attempt(NamedTuple):
-    """A parsed JoinGroup."""
+    """A JoinGroup request that is being handled, in parsed form."""
 
     parked: Parked
     request: JoinGroupRequest
@@ -87,7 +88,7 @@ class Attempt(NamedTuple):
         turn.reply(self.parked.ticket, refusal, AT_ONCE)
 
     def describe_to(self, member: Member) -> None:
-        """Set the member's timeouts from the request."""
+        """Copy the timeouts in the request to the member."""
         request = self.request
         has_own = self.caller.version >= _OWN_REBALANCE_TIMEOUT
         member.session_timeout_ms = request.session_timeout_ms
@@ -97,13 +98,13 @@ class Attempt(NamedTuple):
 
 
 def join(turn: Turn, group: Group, attempt: Attempt) -> None:
-    """Answer the JoinGroup at once, or park it until all other members have joined."""
+    """Handle the JoinGroup: answer it at once, or park it until all other members have joined."""
     request = attempt.request
     member_id = request.member_id
     if not _has_room(group, member_id, turn.config.max_size):
         attempt.refuse(turn, GroupMaxSizeReached, "")
         _turn_away(turn, group, member_id)
-    # As in Kafka, check this before the member id.
+    # Kafka checks this before the member id, too.
     elif not group.supports(request.protocol_type, attempt.protocols):
         attempt.refuse(turn, InconsistentGroupProtocol, member_id)
     elif not member_id:
@@ -120,12 +121,15 @@ def join(turn: Turn, group: Group, attempt: Attempt) -> None:
 
 
 def _has_room(group: Group, member_id: str, max_size: int) -> bool:
-    """Enforce `group.max.size`. If it was lowered, the last members to rejoin are rejected."""
+    """Enforce `group.max.size`. If the limit was lowered, the members that rejoin last are
+    rejected.
+    """
     if group.state is GroupState.EMPTY:
         return True
     member = group.members.get(member_id)
     if group.state is GroupState.PREPARING:
-        # KIP-389: if there are more members than allowed, keep those that rejoin first.
+        # KIP-389: if the group has more members than allowed, it keeps the members that rejoin
+        # first.
         is_waiting = member is not None and member.joining is not None
         return is_waiting or group.joined_count < max_size
     return member is not None or len(group.members) < max_size
@@ -141,14 +145,15 @@ def _turn_away(turn: Turn, group: Group, member_id: str) -> None:
 
 
 def _join_without_id(turn: Turn, group: Group, attempt: Attempt) -> None:
-    """Handle a JoinGroup without a member id by assigning one."""
+    """Handle a JoinGroup that has no member id, and assign a member id."""
     instance_id, caller = attempt.request.group_instance_id, attempt.caller
     prefix = caller.client_id if instance_id is None else instance_id
     member_id = f"{prefix[:_LONGEST_PREFIX_CHARACTERS]}-{caller.new_id}"
     member = group.static_member(instance_id)
     if member is not None:
         _take_over(turn, group, attempt, member, member_id)
-    # KIP-394: otherwise, clients that time out and retry would leave a member behind each time.
+    # KIP-394: the client must rejoin with its member id. Otherwise, each time a client times out
+    # and retries, it would leave a member behind.
     elif instance_id is None and caller.version >= _MEMBER_ID_FIRST:
         timer = group.pending[member_id] = Timer(group.group_id, member_id)
         turn.timers.set(timer, turn.now_ms + attempt.request.session_timeout_ms)
@@ -158,7 +163,7 @@ def _join_without_id(turn: Turn, group: Group, attempt: Attempt) -> None:
 
 
 def _admit(turn: Turn, group: Group, attempt: Attempt, member_id: str) -> None:
-    """Add a member, and start a rebalance."""
+    """Add a member to the group and start a rebalance."""
     request = attempt.request
     member = Member(group.group_id, member_id, request.group_instance_id, attempt.protocols)
     member.client_id = attempt.caller.client_id
@@ -167,7 +172,7 @@ def _admit(turn: Turn, group: Group, attempt: Attempt, member_id: str) -> None:
     attempt.describe_to(member)
     if not group.members:
         group.protocol_type = request.protocol_type
-    # KIP-134: each further new member extends the initial delay.
+    # KIP-134: every further member that joins extends the initial delay.
     if group.state is GroupState.PREPARING and group.generation == 0:
         group.has_newcomer = True
     group.add(member)
@@ -177,7 +182,7 @@ def _admit(turn: Turn, group: Group, attempt: Attempt, member_id: str) -> None:
 
 
 def _rejoin(turn: Turn, group: Group, attempt: Attempt) -> None:
-    """Handle a JoinGroup with a member id."""
+    """Handle a JoinGroup that contains a member id."""
     request = attempt.request
     error = group.check_member(request.member_id, request.group_instance_id)
     if error is not None:
@@ -186,21 +191,24 @@ def _rejoin(turn: Turn, group: Group, attempt: Attempt) -> None:
     member = group.members[request.member_id]
     if group.state is GroupState.PREPARING:
         _park(turn, group, attempt, member)
-    # GC-2: a changed subscription affects the whole group, in any state.
+    # GC-2: if one member's subscription changes, the whole group has to rebalance, in any state.
     elif member.protocols != attempt.protocols:
         _park(turn, group, attempt, member)
         begin(turn, group, cause(member, "changed its subscription", request.reason))
     elif group.state is GroupState.STABLE and member.member_id == group.leader_id:
-        # The leader may have noticed a change outside of its subscription, such as new partitions.
+        # The leader may have noticed a change that is not in its subscription, such as a new
+        # partition.
         _park(turn, group, attempt, member)
         begin(turn, group, cause(member, "rejoined as leader", request.reason))
     else:
-        # Resend the response to the member's last JoinGroup, which was lost.
+        # The member did not receive the response to its last JoinGroup, so send the response again.
         turn.reply(attempt.parked.ticket, joined_answer(group, member), AT_ONCE)
 
 
 def _park(turn: Turn, group: Group, attempt: Attempt, member: Member) -> None:
-    """Park the JoinGroup until the next generation, and apply the request's settings."""
+    """Park the JoinGroup until the next generation, and update the member with the request's
+    settings.
+    """
     refuse_join(turn, group, member, RebalanceInProgress)  # its earlier JoinGroup was abandoned
     group.change_protocols(member, attempt.protocols)
     attempt.describe_to(member)
@@ -208,17 +216,18 @@ def _park(turn: Turn, group: Group, attempt: Attempt, member: Member) -> None:
 
 
 def _take_over(turn: Turn, group: Group, attempt: Attempt, member: Member, member_id: str) -> None:
-    """Let a static member return under a new id, and fence any client with the old id."""
-    # KIP-345: only one process may use an instance id, so fence the previous one if it is still
-    # waiting.
+    """Let a static member return with a new member id, and fence the client that used the old one.
+    """
+    # KIP-345: an instance id may be used by only one process, so the previous process is fenced if
+    # its request is still waiting.
     refuse_join(turn, group, member, FencedInstanceId)
     refuse_sync(turn, member, FencedInstanceId)
     prolong_session(turn, member)
     if group.state is GroupState.STABLE:
         group.change_protocols(member, attempt.protocols)
-        # KIP-345: in a stable group with the same protocol, the member receives its previous
-        # assignment, so a rolling restart causes no rebalance. Otherwise, its new subscription
-        # requires one.
+        # KIP-345: if the group is stable and its protocol stays the same, the member gets its
+        # previous assignment back, so a rolling restart causes no rebalance. Otherwise, the new
+        # subscription makes the group rebalance.
         if group.choose_protocol() == group.protocol:
             _replace(turn, group, attempt, member, member_id)
             return
@@ -230,7 +239,8 @@ def _take_over(turn: Turn, group: Group, attempt: Attempt, member: Member, membe
 
 
 def _replace(turn: Turn, group: Group, attempt: Attempt, member: Member, member_id: str) -> None:
-    """Replace the member id without a rebalance. The new id is valid once it is in the log."""
+    """Replace the member id without a rebalance. The new id is valid once the record is in the log.
+    """
     old_id = member.member_id
     group.unsynced.discard(old_id)
     record = group.record({one.member_id: one.assignment for one in group.members.values()})
@@ -243,15 +253,15 @@ def _replace(turn: Turn, group: Group, attempt: Attempt, member: Member, member_
     if value.leader == old_id:
         value.leader = member_id
     turn.records.append(record)
-    # KIP-814: tell the member that it is the leader, but not to compute an assignment, because
-    # there is no rebalance.
+    # KIP-814: there is no rebalance, so the leader is told that it is the leader but must not
+    # compute an assignment.
     skips_assignment = value.leader == member_id and attempt.caller.version >= _SKIP_ASSIGNMENT
     answer = JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
         protocol_name=group.protocol,
-        # Before version 9, a response cannot tell the leader to skip the assignment, so it names
-        # the old id as the leader's; no member has that id any more.
+        # Before version 9, a response cannot tell the leader to skip the assignment. It therefore
+        # names the old member id as the leader, and no member has that id any more.
         leader=(value.leader if skips_assignment else group.leader_id) or "",
         skip_assignment=skips_assignment,
         member_id=member_id,

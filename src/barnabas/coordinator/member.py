@@ -1,8 +1,8 @@
-"""Holds one member of a classic-protocol group.
+"""Represents a member of a group of the classic protocol.
 
-A member consists of the settings from its JoinGroup, an assignment, and any requests that wait for
-the rest of the group. A static member (KIP-345) has an instance id: it retains its place and its
-assignment when it returns under a new member id.
+A member consists of the settings from its JoinGroup, its assignment, and its requests that are
+waiting for the rest of the group. A static member (KIP-345) has an instance id, and keeps its place
+and its assignment when it returns with a new member id.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.join_group import JoinGroupRequestProtocol
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""A member's protocols, most preferred first. Each has a name and the member's subscription."""
+"""The protocols of a member, in order of preference. Each has a name and the member's subscription.
+"""
 
 _UUID_CHARACTERS, _UUID_SHOWN = 36, 8
 _NAME_SHOWN = 80
 
 
 class Parked(NamedTuple):
-    """A waiting request, with the version of its response."""
+    """A request that is waiting, with the version to use for its response."""
 
     ticket: int
     version: int
 
 
 class Member:
-    """A member, with all of its state."""
+    """A member of a group, with all of its state."""
 
     __slots__ = (
         "assignment",
@@ -60,11 +61,13 @@ class Member:
         self.protocols = protocols
         self.assignment = b""
         self.timer = Timer(group_id, member_id)
-        """The session timer, which heartbeats extend."""
+        """The session timer. Each heartbeat extends it."""
         self.joining: Parked | None = None
         self.syncing: Parked | None = None
         self.is_new = False
-        """True until its first generation: until then, it has no member id for heartbeats."""
+        """True until the member's first generation. Until then, it has no member id to send
+        heartbeats with.
+        """
 
     @classmethod
     def of_record(cls, group_id: str, protocol: str, stored: MemberMetadata) -> Member:
@@ -78,11 +81,14 @@ class Member:
 
     @property
     def name(self) -> str:
-        """The name that a static member keeps when its member id changes, else the member id."""
+        """The name that identifies the member: a static member keeps it when its member id changes.
+        """
         return self.member_id if self.instance_id is None else self.instance_id
 
     def subscription(self, protocol: str) -> bytes:
-        """Return the member's subscription for this protocol; empty if it is not supported."""
+        """Return the member's subscription for this protocol, or nothing if the member does not
+        support it.
+        """
         return next((data for name, data in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: Container[str]) -> str:
@@ -95,16 +101,17 @@ class Member:
 
 
 def protocols_of(wanted: Iterable[JoinGroupRequestProtocol]) -> Protocols:
-    """Return copies of a request's protocols, without duplicate names."""
+    """Copy the protocols from a request, ignoring any name that is repeated."""
     named: dict[str, bytes] = {}
     for protocol in wanted:
-        # Copy the bytes: a view would keep the whole frame in memory as long as the member exists.
+        # Copy the bytes: a view would keep the whole frame in memory for as long as the member
+        # exists.
         named.setdefault(protocol.name, bytes(protocol.metadata))
     return tuple(named.items())
 
 
 def short_name(name: str) -> str:
-    """Shorten a member's name for logs, keeping only the start of its random UUID."""
+    """Shorten a member's name for logging by cutting off most of its random UUID."""
     head, uuid = name[:-_UUID_CHARACTERS], name[-_UUID_CHARACTERS:]
     is_uuid = len(uuid) == _UUID_CHARACTERS and all(uuid[place] == "-" for place in (8, 13, 18, 23))
     return head[:_NAME_SHOWN] + uuid[:_UUID_SHOWN] if is_uuid else name[:_NAME_SHOWN]

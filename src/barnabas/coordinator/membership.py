@@ -1,8 +1,8 @@
-"""Handles SyncGroup, Heartbeat and LeaveGroup, the requests of a generation's members.
+"""Handles SyncGroup, Heartbeat and LeaveGroup, which the members of a generation send.
 
-Each is checked in Kafka's order: first the member (whether it exists and still has its instance
-id), then the generation, then the group's state. A request from an earlier generation therefore has
-no effect, no matter how late it arrives.
+Each request is checked in the same order as in Kafka: first the member (whether it exists and still
+has its instance id), then the generation, and then the state of the group. A request from an
+earlier generation therefore has no effect, no matter how late it arrives.
 """
 
 from __future__ import annotations
@@ -42,24 +42,26 @@ if TYPE_CHECKING:
 
 
 def sync(turn: Turn, group: Group, parked: Parked, request: SyncGroupRequest) -> None:
-    """Answer with the member's assignment, at once or when the leader has sent it."""
+    """Reply with the member's assignment, either at once or when the leader has sent the
+    assignments.
+    """
     error = _check_sync(group, request)
     if error is not None:
         turn.reply(parked.ticket, SyncGroupResponse(error_code=error.code), AT_ONCE)
         return
     member = group.members[request.member_id]
     group.unsynced.discard(member.member_id)
-    # This was the last member to sync, so the sync phase has ended in time.
+    # This was the last member that had to sync, so the sync phase has ended in time.
     if not group.unsynced:
         turn.timers.cancel(group.timer)
-    # The assignment is in the log; the response is sent once it is replicated.
+    # The assignment is already in the log, and the response is sent once it is replicated.
     if group.state is GroupState.STABLE:
         prolong_session(turn, member)
         turn.reply(parked.ticket, synced_answer(group, member.assignment), group.known_after)
         return
-    refuse_sync(turn, member, RebalanceInProgress)  # its earlier SyncGroup was abandoned
+    refuse_sync(turn, member, RebalanceInProgress)  # the client abandoned its earlier SyncGroup
     member.syncing = parked
-    # GC-2: only the leader's request contains assignments.
+    # GC-2: assignments are accepted only from the leader.
     if member.member_id == group.leader_id:
         settle(turn, group, {one.member_id: bytes(one.assignment) for one in request.assignments})
 
@@ -70,7 +72,8 @@ def _check_sync(group: Group, request: SyncGroupRequest) -> type[KafkaError] | N
         return error
     if request.generation_id != group.generation:
         return IllegalGeneration
-    # KIP-559: version 5 contains the protocol, so that a proxy can read the assignment.
+    # KIP-559: in version 5, the request and the response contain the protocol, so that a proxy can
+    # parse the assignment.
     if request.protocol_type is not None and request.protocol_type != group.protocol_type:
         return InconsistentGroupProtocol
     if request.protocol_name is not None and request.protocol_name != group.protocol:
@@ -79,9 +82,11 @@ def _check_sync(group: Group, request: SyncGroupRequest) -> type[KafkaError] | N
 
 
 def heartbeat(group: Group, request: HeartbeatRequest, timers: Timers, now_ms: int) -> int:
-    """Return the error code. Thousands arrive per second, so this creates no `Turn` and no list."""
+    """Return an error code. Thousands of heartbeats arrive per second, so neither a `Turn` nor a
+    list is created.
+    """
     member = group.members.get(request.member_id)
-    # The usual case needs one lookup; only this branch determines the error.
+    # A valid heartbeat needs only one lookup. The error is determined only in this branch.
     if member is None or member.instance_id != request.group_instance_id:
         error = group.check_member(request.member_id, request.group_instance_id)
         if error is not None:
@@ -89,7 +94,8 @@ def heartbeat(group: Group, request: HeartbeatRequest, timers: Timers, now_ms: i
         member = group.members[request.member_id]
     if request.generation_id != group.generation:
         return IllegalGeneration.code
-    # Extend the session even during a rebalance: the member is alive, and needs time to rejoin.
+    # A rebalance is in progress, but the member is alive and needs time to rejoin, so extend its
+    # session.
     timers.set(member.timer, now_ms + member.session_timeout_ms)
     return RebalanceInProgress.code if group.state is GroupState.PREPARING else NONE
 
@@ -97,7 +103,7 @@ def heartbeat(group: Group, request: HeartbeatRequest, timers: Timers, now_ms: i
 def leave(
     turn: Turn, group: Group | None, members: Sequence[MemberIdentity]
 ) -> list[MemberResponse]:
-    """Remove members, and return a result with an error code for each."""
+    """Remove these members, and return an error code for each of them."""
     return [
         MemberResponse(
             member_id=one.member_id,
@@ -112,11 +118,11 @@ def _leave_one(turn: Turn, group: Group | None, identity: MemberIdentity) -> int
     if group is None:
         return UnknownMemberId.code
     if not identity.member_id:
-        # An administrator removes a static member regardless of its current member id.
+        # Static members are removed by an administrator, whatever their current member id is.
         member = group.static_member(identity.group_instance_id)
         if member is None:
             return UnknownMemberId.code
-    # KIP-394: the id was assigned, but no client has joined with it.
+    # KIP-394: this member id was assigned, but no client has joined with it yet.
     elif identity.member_id in group.pending:
         forget_pending(turn, group, identity.member_id)
         return NONE

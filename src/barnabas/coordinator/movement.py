@@ -1,7 +1,8 @@
-"""Determines which partitions move between members in a rebalance.
+"""Determines which partitions a rebalance moved from one member to another.
 
-Only consumer groups have readable assignments (`ConsumerProtocol`); for other groups, all that is
-known is which members' bytes have changed. The module is pure: it compares two sets of assignments.
+Only the assignments of consumer groups can be decoded (`ConsumerProtocol`). For other groups, this
+module can only tell which members' bytes have changed. It is pure: it compares two sets of
+assignments.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from barnabas.protocol.consumer_protocol import (
 from barnabas.types import TopicPartition
 
 MOST_COMPARED_BYTES: Final = 65_536
-"""Larger assignments are not decoded, because that would block the broker for milliseconds."""
+"""Larger assignments are not decoded, because decoding them would block the broker for
+milliseconds.
+"""
 
 UNKNOWN: Final = -1
 
@@ -26,27 +29,27 @@ Assignments = Mapping[str, bytes]
 
 
 class Movement(NamedTuple):
-    """The counts of partitions that moved in a rebalance."""
+    """The numbers of partitions that changed owner in a rebalance."""
 
     moved: int
-    """The number of partitions that had an owner and now have another one, or UNKNOWN."""
+    """The number of partitions that moved from one owner to another, or UNKNOWN."""
     taken: int
-    """The number of partitions that lost their owner and are now free (KIP-429)."""
+    """The number of partitions that were taken from their owner and now have none (KIP-429)."""
     given: int
-    """The number of partitions that had no owner and now have one."""
+    """The number of partitions that had no owner before and now have one."""
     total: int
     """The number of partitions that now have an owner."""
     moves: tuple[tuple[TopicPartition, str, str], ...]
-    """The moved partitions as (partition, from, to), by topic and number."""
+    """The moved partitions as tuples (partition, from, to), sorted by topic and partition."""
     is_harmless: bool
-    """True if no member lost a partition and had to stop working."""
+    """True if no partition was taken from a member, so no member had to stop working."""
 
 
 def movement(is_consumers: bool, before: Assignments, after: Assignments) -> Movement:
-    """Compare two generations. `is_consumers` means that this is a consumer group."""
+    """Compare the assignments of two generations. `is_consumers` is true for a consumer group."""
     changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     kept_all = all(not before.get(name) for name in changed)
-    # Connect and other group types have their own assignment formats.
+    # Kafka Connect and other types of group have their own assignment formats.
     if not is_consumers:
         return Movement(UNKNOWN, 0, 0, 0, (), kept_all)
     size = sum(map(len, before.values())) + sum(map(len, after.values()))
@@ -70,7 +73,7 @@ def _owners(assignments: Assignments) -> dict[TopicPartition, str]:
     owners: dict[TopicPartition, str] = {}
     for name, data in assignments.items():
         if not data:
-            continue  # the leader assigned nothing to this member
+            continue  # the leader assigned no partitions to this member
         _, assignment = decode_consumer_protocol(ConsumerProtocolAssignment, data)
         for topic in assignment.assigned_partitions:
             for partition in topic.partitions:

@@ -1,6 +1,6 @@
-"""Builds responses about offsets with the same result for every partition, mostly rejections.
+"""Builds offset responses in which every partition has the same result, usually an error.
 
-The requests of all these APIs contain topics and partitions, and so do their responses.
+In all of these APIs, the request contains topics and partitions, and the response repeats them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
 )
 
 NO_OFFSET = -1
-"""The offset of a partition with an error or without a committed offset."""
+"""The offset in the response for a partition that has an error or no committed offset."""
 
 Error = type[KafkaError] | KafkaError
 
@@ -82,8 +82,8 @@ def transactional_answer(
 def delete_answer(
     request: OffsetDeleteRequest, kept: Container[str], error: Error
 ) -> OffsetDeleteResponse:
-    """Return the error for topics in `kept`, whose offsets remain, and success for all other
-    topics."""
+    """Return a response with the error for the topics in `kept`, whose offsets were not deleted,
+    and with success for all other topics."""
     topics = []
     for topic in request.topics:
         code = error.code if topic.name in kept else NONE
@@ -98,10 +98,11 @@ def delete_answer(
 
 
 def fetch_answer(group: OffsetFetchGroup, error: Error | None = None) -> OffsetFetchGroupResponse:
-    """Return a response without offsets, because none is committed or there is an error.
+    """Return a response without offsets, either because there is an error or because no offset is
+    committed.
 
-    The error is set on the group and on each partition: the version determines which of them is
-    sent.
+    The error is set both on the group and on each partition. The version of the response determines
+    which of the two is sent.
     """
     code = NONE if error is None else error.code
     return OffsetFetchGroupResponse(
@@ -118,7 +119,7 @@ def fetch_answer(group: OffsetFetchGroup, error: Error | None = None) -> OffsetF
 
 
 def no_offset(partition: int, code: int = NONE) -> OffsetFetchPartitionResponse:
-    """Return a partition's response without an offset, or with an error."""
+    """Return the response for a partition that has no offset or an error."""
     return OffsetFetchPartitionResponse(
         partition_index=partition, committed_offset=NO_OFFSET, metadata="", error_code=code
     )

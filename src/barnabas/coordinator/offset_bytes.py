@@ -1,10 +1,11 @@
-"""Encodes and decodes offset commits, the most frequent group records, by hand.
+"""Encodes and decodes offset commits by hand, because they are the most frequent records of a
+group.
 
     key, version 1      int16 version, string group, string topic, int32 partition
     value, version 3    int16 version, int64 offset, int32 leader epoch, string metadata, int64 time
                         (a string is its length in bytes as an int16, then UTF-8)
 
-`records` handles all other layouts and kinds, and reports errors.
+All other layouts and record types are handled by `records`, which also reports the errors.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ _TIMESTAMP = Struct(">q")
 
 
 OffsetCommit = tuple[str, str, int, int, int, str, int]
-"""An offset commit: group, topic, partition; offset, leader epoch, metadata, time (ms)."""
+"""The fields of an offset commit: group, topic, partition; offset, leader epoch, metadata, time
+(ms).
+"""
 
 
 def encode_offset_key(group: str, topic: str, partition: int) -> bytes:
-    """Encode the key. Raises ValueError for a name of more than 32,767 bytes."""
+    """Encode the key. Raises ValueError if a name is longer than 32,767 bytes."""
     group_bytes, topic_bytes = group.encode(), topic.encode()
     try:
         return b"".join(
@@ -43,7 +46,7 @@ def encode_offset_key(group: str, topic: str, partition: int) -> bytes:
 def encode_offset_value(
     offset: int, leader_epoch: int, metadata: str, commit_timestamp: int
 ) -> bytes:
-    """Encode the value. Raises ValueError for metadata of more than 32,767 bytes."""
+    """Encode the value. Raises ValueError if the metadata is longer than 32,767 bytes."""
     text = metadata.encode()
     try:
         begin = _VALUE_BEGIN.pack(_VALUE_VERSION, offset, leader_epoch, len(text))
@@ -53,7 +56,8 @@ def encode_offset_value(
 
 
 def decode_offset_commit(key: bytes, value: bytes) -> OffsetCommit | None:
-    """Decode a commit; return None if the bytes have another version or are malformed."""
+    """Decode an offset commit, or return None if the bytes are malformed or have another version.
+    """
     try:
         kind, size = _KEY_BEGIN.unpack_from(key)
         group_end = _KEY_BEGIN.size + size
@@ -62,7 +66,7 @@ def decode_offset_commit(key: bytes, value: bytes) -> OffsetCommit | None:
         topic_end = topic_at + topic_size
         version, offset, leader_epoch, text_size = _VALUE_BEGIN.unpack_from(value)
         text_end = _VALUE_BEGIN.size + text_size
-        # Every length is checked against the bytes available.
+        # Before reading a field, check that enough bytes are left for it.
         if (
             kind != _KEY_VERSION
             or version != _VALUE_VERSION

@@ -1,4 +1,4 @@
-"""Keeps the offsets of a shard's groups, both committed and pending in transactions.
+"""Stores the offsets of a shard's groups: committed offsets, and offsets pending in transactions.
 
     commit                 a record; it counts once it is in the log
     transactional commit   a record in a transactional batch; pending until its transaction's marker
@@ -6,14 +6,15 @@
     tombstone              removes the key, however it was committed
     fetch                  reports commits that the high watermark has passed (`unreplicated`)
 
-The latest record of a key in the log counts, wherever the marker of a transactional record is
-(KIP-98). Replaying a compacted log therefore restores the same state.
+For each key, the latest record in the log determines the offset, even if the marker of a
+transactional record comes after a later record (KIP-98). Replaying a compacted log therefore
+restores the same state.
 
-This module owns the committed offsets and decides which records are written. The group decides
-whether a member may commit and whether the group may be deleted.
+This module owns the committed offsets and decides which records to write. The group decides whether
+a member may commit and whether the group may be deleted.
 
-Invariant: `groups` contains exactly the groups with a committed or pending offset, and changes only
-in `apply` and `end_transaction`.
+Invariant: `groups` contains exactly the groups that have a committed or pending offset. It changes
+only in `apply` and `end_transaction`.
 """
 
 from __future__ import annotations
@@ -57,14 +58,14 @@ from barnabas.protocol.messages.offset_fetch import (
 )
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-_NOT_GIVEN = -1  # the client specified no retention, expiry or commit time
+_NOT_GIVEN = -1  # the client did not specify the retention, expiry time or commit time
 _END_OF_TIME_MS = 2**63 - 1
 
 
 class Committed(NamedTuple):
     """A committed offset.
 
-    Times are in ms since the epoch; -1 stands for a missing epoch or time.
+    Times are in ms since the epoch. A missing leader epoch or time is -1.
     """
 
     offset: int
@@ -73,21 +74,23 @@ class Committed(NamedTuple):
     commit_timestamp_ms: int
     expire_timestamp_ms: int
     log_offset: int
-    """The record's log offset. Of a plain and a transactional commit, the later one counts."""
+    """The log offset of the record. If there are a plain and a transactional commit, the later
+    record wins.
+    """
 
 
 class GroupOffsets(NamedTuple):
-    """The offsets of one group, both committed and pending in transactions."""
+    """The offsets of one group: committed offsets, and offsets pending in transactions."""
 
     committed: dict[Place, Stored]
     pending: dict[int, dict[Place, Stored]]  # by producer id
 
     def is_stable(self, place: Place) -> bool:
-        """Return whether no open transaction can still change this offset."""
+        """Return whether the offset is final, because no open transaction can still change it."""
         return not self.pending or all(place not in one for one in self.pending.values())
 
     def places(self) -> list[Place]:
-        """Return every partition with a committed or pending offset."""
+        """Return every partition that has a committed or pending offset."""
         places = dict.fromkeys(self.committed)
         for pending in self.pending.values():
             places.update(dict.fromkeys(pending))
@@ -104,7 +107,8 @@ class Offsets:
 
     def __init__(self) -> None:
         self.groups: dict[str, GroupOffsets] = {}
-        # The groups in which a producer has pending offsets; the dict is used as an ordered set.
+        # Maps each producer to the groups in which it has pending offsets. The inner dict serves as
+        # an ordered set.
         self._open: dict[int, dict[str, None]] = {}
         self.unreplicated = Unreplicated()
 
@@ -113,14 +117,14 @@ class Offsets:
     def commit(
         self, ticket: int, request: OffsetCommitRequest, wall_ms: int, max_metadata: int
     ) -> Decision:
-        """Return the records for an accepted commit.
+        """Return the records to write for an accepted commit.
 
-        `max_metadata` is `offset.metadata.max.bytes`, which Kafka counts in UTF-16 units. As in
-        Kafka, the group with the empty name may commit.
+        `max_metadata` is the value of `offset.metadata.max.bytes`, which Kafka counts in UTF-16
+        units. As in Kafka, a group with an empty name may commit.
         """
         group_id = request.group_id
         expires_ms = request.retention_time_ms
-        # Only versions 2 to 4 of OffsetCommit have a retention time (KIP-211).
+        # Only versions 2 to 4 of OffsetCommit contain a retention time (KIP-211).
         if expires_ms != _NOT_GIVEN:
             expires_ms = min(wall_ms + expires_ms, _END_OF_TIME_MS)
         answer = commit_answer(request)
@@ -151,10 +155,12 @@ class Offsets:
     def commit_transactional(
         self, ticket: int, request: TxnOffsetCommitRequest, wall_ms: int, max_metadata: int
     ) -> Decision:
-        """Return the records for an accepted commit in the producer's transaction."""
+        """Return the records to write for a commit that was accepted as part of the producer's
+        transaction.
+        """
         group_id = request.group_id
-        # A plain commit may omit the group, as old simple consumers do; Kafka rejects a
-        # transactional commit without a group.
+        # Old simple consumers make plain commits without a group name. In a transaction, Kafka
+        # rejects a commit without a group name.
         if not group_id:
             return _reply(ticket, transactional_answer(request, InvalidGroupId))
         answer = transactional_answer(request)
@@ -192,15 +198,16 @@ class Offsets:
         require_stable: bool,
         high_watermark: int = ALL_REPLICATED,
     ) -> Reply:
-        """Reply with the offsets of the requested partitions, or all offsets if none are requested.
+        """Reply with the offsets of the requested partitions, or with all offsets if no partitions
+        are requested.
 
-        As in Kafka, a commit that is not replicated yet is not visible: the response contains the
-        previous offset.
+        As in Kafka, a commit is not visible until it is replicated; until then, the response
+        contains the previous offset.
 
-        The reply waits only for a commit loaded above the high watermark, which the previous
-        coordinator may have acknowledged to a client. With `require_stable`, a partition whose
-        offset may change because of an open transaction or an unreplicated commit gets
-        UNSTABLE_OFFSET_COMMIT (KIP-447).
+        The reply waits only for commits that were loaded from above the high watermark, because the
+        previous coordinator may have acknowledged them to a client. If `require_stable` is set, a
+        partition gets UNSTABLE_OFFSET_COMMIT while its offset may still change because of an open
+        transaction or an unreplicated commit (KIP-447).
         """
         before = self.unreplicated.before(wanted.group_id, high_watermark)
         group = self.groups.get(wanted.group_id) or _NO_OFFSETS
@@ -214,14 +221,14 @@ class Offsets:
             kept = {place: one for place, one in before.items() if one is not None}
             gone = before.keys() - kept.keys()
             places = [place for place in group.committed | kept if place not in gone]
-        # A response without an offset above the high watermark need not wait.
+        # A response does not have to wait if it contains no offset from above the high watermark.
         after = AT_ONCE
         topics: dict[str, list[OffsetFetchPartitionResponse]] = {}
         for place in places:
             is_replicated = place not in before
             stored = group.committed.get(place) if is_replicated else before[place]
-            # KIP-447: a consumer that takes over a partition must not start before the offset that
-            # its predecessor's transaction is about to commit.
+            # KIP-447: when a consumer takes over a partition, its predecessor's transaction may be
+            # about to commit an offset. The consumer must not start before that offset.
             if require_stable and not (is_replicated and group.is_stable(place)):
                 answer = no_offset(place[1], UnstableOffsetCommit.code)
             elif stored is None:
@@ -242,8 +249,8 @@ class Offsets:
     def count(self, group_id: str) -> int:
         """Return the number of partitions for which the group has a committed or pending offset.
 
-        A group without members is removed when a decision has that many tombstones, because there
-        is never more than one per partition.
+        If a decision contains that many tombstones for a group without members, the group is
+        removed, because a decision never contains two tombstones for the same partition.
         """
         group = self.groups.get(group_id)
         if group is None:
@@ -255,7 +262,7 @@ class Offsets:
     def delete(
         self, ticket: int, request: OffsetDeleteRequest, subscribed: Container[str] = ()
     ) -> Decision:
-        """Remove the offsets of the requested partitions, except for `subscribed` topics."""
+        """Remove the offsets of the requested partitions, except those in `subscribed` topics."""
         answer = delete_answer(request, subscribed, GroupSubscribedToTopic)
         group_id = request.group_id
         group = self.groups.get(group_id)
@@ -273,7 +280,9 @@ class Offsets:
     def tombstones(
         self, group_id: str, topics: Container[str] | None = None
     ) -> tuple[StateRecord, ...]:
-        """Return tombstones for a group's committed and pending offsets, in all topics or these."""
+        """Return tombstones for the group's committed and pending offsets, in all topics or only in
+        these.
+        """
         group = self.groups.get(group_id)
         if group is None:
             return ()
@@ -282,7 +291,7 @@ class Offsets:
         )
 
     def groups_with(self, topics: Container[str]) -> list[str]:
-        """Return the groups with a committed or pending offset in one of these topics."""
+        """Return the groups that have a committed or pending offset in any of these topics."""
         return [
             group_id
             for group_id, group in self.groups.items()
@@ -299,9 +308,10 @@ class Offsets:
     ) -> tuple[StateRecord, ...]:
         """Return tombstones for expired offsets (KIP-211).
 
-        An offset is retained for `offsets.retention.minutes` after its commit, or after the group
-        became empty (`empty_since_ms`); an offset with its own expiry time, until that time.
-        Offsets of `subscribed` topics, and offsets with a pending transactional commit, are kept.
+        An offset is retained for `offsets.retention.minutes` after it was committed or, if the
+        group is empty, after the group became empty (`empty_since_ms`). If the offset has its own
+        expiry time, it is retained until then. Offsets in `subscribed` topics and offsets with a
+        pending transactional commit do not expire.
         """
         group = self.groups.get(group_id)
         if group is None:
@@ -324,14 +334,16 @@ class Offsets:
         producer_id: int = NO_PRODUCER_ID,
         high_watermark: int = ALL_REPLICATED,
     ) -> None:
-        """Apply the record at this log offset, as part of the producer's transaction if it has one.
+        """Apply the record at this offset of the log. If the record is part of a transaction, its
+        producer is passed too.
 
-        Until `high_watermark` is above the offset, `fetch` returns the previous value.
+        `fetch` returns the previous value until `high_watermark` is above the record's offset.
         """
         place = (intern(key.topic), key.partition)
         group = self.groups.get(key.group)
         if value is None:
-            # Until the tombstone is replicated, a fetch returns the previously committed offset.
+            # Until the tombstone is replicated, a fetch still returns the previously committed
+            # offset.
             if producer_id == NO_PRODUCER_ID and offset >= high_watermark:
                 known = None if group is None else group.committed.get(place)
                 self.unreplicated.add(offset, (key.group, place), known, None, high_watermark)
@@ -354,20 +366,23 @@ class Offsets:
                 self.unreplicated.add(offset, (key.group, place), known, stored, high_watermark)
             group.committed[place] = stored
             return
-        # KIP-98: the offset becomes visible once the transaction's marker is in this partition.
+        # KIP-98: the offset becomes visible when the marker of the transaction is in this
+        # partition.
         group.pending.setdefault(producer_id, {})[place] = stored
         self._open.setdefault(producer_id, {})[key.group] = None
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        """Commit or drop the producer's pending offsets, because its marker is in the log."""
+        """Commit or discard the producer's pending offsets. The marker of the transaction is now in
+        the log.
+        """
         for group_id in self._open.pop(producer_id, ()):
             group = self.groups[group_id]
             pending = group.pending.pop(producer_id)
             if is_commit:
                 for place, stored in pending.items():
                     known = group.committed.get(place)
-                    # A plain commit that is later in the log than this record wins, regardless of
-                    # the marker's position.
+                    # If a plain commit was written after this record, the plain commit wins,
+                    # wherever the marker is.
                     if known is None or known[LOG_OFFSET] < stored[LOG_OFFSET]:
                         group.committed[place] = stored
                     self.unreplicated.on_committed(group_id, place, stored)
@@ -376,8 +391,8 @@ class Offsets:
     def _forget(self, group_id: str, group: GroupOffsets, place: Place, producer_id: int) -> None:
         """Apply a tombstone.
 
-        In a transaction, it removes only offsets of that transaction. Kafka interprets such a
-        tombstone in the same way, but never writes one.
+        A tombstone in a transaction removes only offsets that were written in that transaction.
+        Kafka interprets such tombstones in the same way, but never writes them.
         """
         producers = list(group.pending)
         if producer_id == NO_PRODUCER_ID:
@@ -422,7 +437,9 @@ def _tombstone(group_id: str, place: Place) -> StateRecord:
 
 
 def _is_too_large(metadata: str, limit: int) -> bool:
-    """Return whether the text has more than `limit` UTF-16 units, one or two per character."""
+    """Return whether the text is longer than `limit` UTF-16 units; a character has one or two of
+    them.
+    """
     return 2 * len(metadata) > limit and len(metadata.encode("utf-16-le")) // 2 > limit
 
 

@@ -1,4 +1,4 @@
-"""Runs a group's rebalance, from one generation to the next.
+"""Runs the rebalance of a group, which leads from one generation to the next.
 
     begin       something changed: all members have to rejoin, even members waiting for an
                 assignment
@@ -7,8 +7,9 @@
     settle      the leader has sent the assignment: every member gets its part once it is in
                 the log
 
-Timeouts are those of Kafka 3.9: the rebalance timeout limits joining and then, separately, syncing;
-the initial delay of a new group never ends early and grows with each new member (KIP-134).
+The timeouts are the same as in Kafka 3.9: the rebalance timeout applies first to joining and then
+again to syncing. The initial delay of a new group never ends early and is extended by each new
+member (KIP-134).
 """
 
 from __future__ import annotations
@@ -31,17 +32,19 @@ if TYPE_CHECKING:
     from barnabas.coordinator.decision import Turn
     from barnabas.coordinator.member import Member, Parked
 
-_NULLABLE_PROTOCOL: Final = 7  # the first JoinGroup version that can express "no protocol"
+_NULLABLE_PROTOCOL: Final = 7  # the first version of JoinGroup that can express "no protocol"
 
 
 def begin(turn: Turn, group: Group, why: Cause) -> None:
-    """Make all members rejoin. If a rebalance is in progress, add a cause to it."""
+    """Require all members to rejoin. If a rebalance is already in progress, only add the cause to
+    it.
+    """
     note_cause(turn, group, why)
     _prepare(turn, group)
 
 
 def note_cause(turn: Turn, group: Group, why: Cause) -> None:
-    """Add a cause to the rebalance in progress, or start its log."""
+    """Add a cause to the rebalance in progress, or start a log if there is none."""
     if group.rebalance is None:
         group.rebalance = RebalanceLog(turn.now_ms, group.generation, group.assignments())
     group.rebalance.add(why)
@@ -53,7 +56,8 @@ def _prepare(turn: Turn, group: Group) -> None:
     for member in group.members.values():
         refuse_sync(turn, member, RebalanceInProgress)
     group.unsynced.clear()
-    # KIP-134: wait for more members, rather than rebalance for each of several that start together.
+    # KIP-134: if several members start together, wait for all of them instead of rebalancing for
+    # each one.
     if group.state is GroupState.EMPTY:
         delay_ms = turn.config.initial_rebalance_delay_ms
         group.has_newcomer = False
@@ -65,7 +69,7 @@ def _prepare(turn: Turn, group: Group) -> None:
 
 
 def expel(turn: Turn, group: Group, member: Member, why: Cause) -> None:
-    """Remove the member and rebalance."""
+    """Remove the member, and start a rebalance."""
     note_cause(turn, group, why)
     _drop(turn, group, member)
     _prepare(turn, group)
@@ -75,7 +79,7 @@ def expel(turn: Turn, group: Group, member: Member, why: Cause) -> None:
 def _drop(turn: Turn, group: Group, member: Member) -> None:
     """Remove the member.
 
-    Answer its waiting requests with UNKNOWN_MEMBER_ID, which makes it join as new.
+    Its waiting requests are answered with UNKNOWN_MEMBER_ID, so the client joins as a new member.
     """
     refuse_join(turn, group, member, UnknownMemberId)
     refuse_sync(turn, member, UnknownMemberId)
@@ -84,7 +88,8 @@ def _drop(turn: Turn, group: Group, member: Member) -> None:
 
 
 def complete_if_all_joined(turn: Turn, group: Group) -> None:
-    """Complete the rebalance if there is nothing left to wait for. Called after each change."""
+    """Complete the rebalance if it has nothing left to wait for. This is called after each change.
+    """
     if (
         group.state is GroupState.PREPARING
         and group.initial_until_ms is None
@@ -94,18 +99,19 @@ def complete_if_all_joined(turn: Turn, group: Group) -> None:
 
 
 def on_phase_expired(turn: Turn, group: Group) -> None:
-    """Handle the expiry of the group's timer."""
+    """Handle the expiry of the group's timer, which limits the current phase."""
     if group.state is GroupState.PREPARING:
         until_ms = group.initial_until_ms
-        # KIP-134: a member joined during the delay: run the delay again, up to the rebalance
-        # timeout.
+        # KIP-134: a member joined during the delay, so run the delay again, but not beyond the
+        # rebalance timeout.
         if until_ms is not None and group.has_newcomer and turn.now_ms < until_ms:
             group.has_newcomer = False
             delayed_ms = turn.now_ms + turn.config.initial_rebalance_delay_ms
             turn.timers.set(group.timer, min(delayed_ms, until_ms))
         else:
             _complete(turn, group)
-    # Kafka 3.x removes members that do not sync in time, rather than wait for a dead leader.
+    # In Kafka 3.x, members that do not sync in time are removed, so the group does not wait for a
+    # dead leader.
     elif group.unsynced:
         for member_id in sorted(group.unsynced):
             member = group.members[member_id]
@@ -117,11 +123,11 @@ def on_phase_expired(turn: Turn, group: Group) -> None:
 
 
 def on_session_expired(turn: Turn, group: Group, member_id: str) -> None:
-    """Expel the member, which starts a rebalance, or drop an unused member id.
+    """Expel the member, which starts a rebalance, or drop a member id that was never used.
 
-    A member that is waiting for the others cannot send heartbeats, so it stays, and its session
-    restarts with the response. Only a new member, whose id the client may not know, has a time
-    limit while it waits.
+    A member cannot send heartbeats while it is waiting for the others, so it is not expelled, and
+    its session is restarted when its request is answered. Only a new member is limited in how long
+    it can wait, because the client may not know its member id.
     """
     if member_id in group.pending:
         forget_pending(turn, group, member_id)
@@ -133,16 +139,18 @@ def on_session_expired(turn: Turn, group: Group, member_id: str) -> None:
 
 
 def forget_pending(turn: Turn, group: Group, member_id: str) -> None:
-    """Drop a member id that was assigned to a client but never used."""
+    """Drop a member id that was issued to a client but has not been used."""
     turn.timers.cancel(group.pending.pop(member_id))
     complete_if_all_joined(turn, group)
 
 
 def _complete(turn: Turn, group: Group) -> None:
-    """Start the next generation with the members that have joined and all static ones (KIP-345)."""
+    """Start the next generation. Its members are those that have joined and all static members
+    (KIP-345).
+    """
     group.initial_until_ms = None
     for member in [one for one in group.members.values() if one.joining is None]:
-        # KIP-345: a static member stays until its session ends.
+        # KIP-345: a static member is not removed until its session ends.
         if member.instance_id is None:
             note_cause(turn, group, cause(member, "did not rejoin in time", advice=_SLOW))
             _drop(turn, group, member)
@@ -150,11 +158,12 @@ def _complete(turn: Turn, group: Group) -> None:
         _become_empty(turn, group)
         return
     leader = group.members[group.leader_id or ""]
-    # The leader is a static member that did not rejoin. Choose one that did.
+    # The leader is a static member that did not rejoin, so choose a leader that did.
     if leader.joining is None:
         joined = next((one for one in group.members.values() if one.joining), None)
         if joined is None:
-            # Only absent static members are left; the rebalance ends when their sessions expire.
+            # Only static members that did not rejoin are left. The rebalance ends when their
+            # sessions expire.
             turn.timers.set(group.timer, turn.now_ms + group.rebalance_timeout_ms)
             return
         group.leader_id = joined.member_id
@@ -165,7 +174,7 @@ def _complete(turn: Turn, group: Group) -> None:
         parked = group.take_join(member)
         if parked is not None:
             turn.reply(parked.ticket, joined_answer(group, member), AT_ONCE)
-        # From this point, the member has its id and sends heartbeats, so its session timeout
+        # The member now knows its id and sends heartbeats, so from now on its session timeout
         # applies.
         member.is_new = False
         prolong_session(turn, member)
@@ -183,12 +192,13 @@ def _become_empty(turn: Turn, group: Group) -> None:
 
 
 def settle(turn: Turn, group: Group, assignments: dict[str, bytes]) -> None:
-    """Record the leader's assignments, by member id; a member that it omits receives nothing.
+    """Record the leader's assignments, keyed by member id. Members that the leader omitted get an
+    empty assignment.
 
-    The record changes the group's state once it is in the log.
+    The state of the group changes only when this record is in the log.
     """
-    # As in Kafka, the assignment is logged before any member receives it, which tells the next
-    # coordinator which partitions the members read.
+    # As in Kafka, an assignment is logged before any member receives it, so the next coordinator
+    # knows which partitions the members read.
     turn.records.append(group.record(assignments))
     for member in group.members.values():
         parked, member.syncing = member.syncing, None
@@ -201,7 +211,7 @@ def settle(turn: Turn, group: Group, assignments: dict[str, bytes]) -> None:
 
 
 def _conclude(turn: Turn, group: Group, after: dict[str, bytes]) -> None:
-    """Prepare the log line for the rebalance, which ends when the record is appended."""
+    """Prepare the log line about the rebalance. The rebalance ends when the record is appended."""
     rebalance = group.rebalance
     assert rebalance is not None, "no rebalance without a cause"
     moved = movement(group.protocol_type == CONSUMER_PROTOCOL, rebalance.before, after)
@@ -217,7 +227,7 @@ def _enter(turn: Turn, group: Group, state: GroupState) -> None:
 
 
 def prolong_session(turn: Turn, member: Member) -> None:
-    """Restart the member's session timeout."""
+    """Restart the session timeout of the member."""
     turn.timers.set(member.timer, turn.now_ms + member.session_timeout_ms)
 
 
@@ -225,7 +235,7 @@ def prolong_session(turn: Turn, member: Member) -> None:
 
 
 def joined_answer(group: Group, member: Member) -> JoinGroupResponse:
-    """Return a successful JoinGroup response; the leader's contains all members."""
+    """Return a successful JoinGroup response. The response for the leader lists all members."""
     protocol = group.protocol or ""
     is_leader = member.member_id == group.leader_id
     members = [
@@ -251,7 +261,7 @@ def refused_join(
 ) -> JoinGroupResponse:
     """Build the JoinGroup response for an error.
 
-    Below version 7, an empty name means "no protocol".
+    Before version 7, "no protocol" is expressed as an empty name.
     """
     return JoinGroupResponse(
         error_code=error.code,
@@ -267,16 +277,16 @@ def synced_answer(group: Group, assignment: bytes) -> SyncGroupResponse:
 
 
 def refuse_join(turn: Turn, group: Group, member: Member, error: type[KafkaError]) -> None:
-    """Answer the member's parked JoinGroup, if any, with the error."""
+    """If the member has a parked JoinGroup, answer it with the error."""
     parked: Parked | None = group.take_join(member)
     if parked is not None:
-        # Without a member id, the client joins as a new member.
+        # If a client has no member id, it joins as a new member.
         member_id = "" if error is UnknownMemberId else member.member_id
         turn.reply(parked.ticket, refused_join(error, member_id, parked.version), AT_ONCE)
 
 
 def refuse_sync(turn: Turn, member: Member, error: type[KafkaError]) -> None:
-    """Answer the member's parked SyncGroup, if any, with the error."""
+    """If the member has a parked SyncGroup, answer it with the error."""
     parked, member.syncing = member.syncing, None
     if parked is not None:
         turn.reply(parked.ticket, SyncGroupResponse(error_code=error.code), AT_ONCE)

@@ -1,13 +1,14 @@
-"""Builds the log line of a rebalance: its causes, the moved partitions, and its duration.
+"""Builds the log line for a rebalance, which reports its causes, its duration and the partitions
+that moved.
 
     group orders: generation 4 -> 5 in 3012 ms, 3 members: web-5f3ab2c1 (/10.0.0.7) joined;
     moved 2 of 12 partitions: orders-4, orders-5 from app-09c7d1e2 to web-5f3ab2c1
     group orders: generation 5 -> 6 in 8 ms, 3 members: web-5f3ab2c1 (/10.0.0.7) rejoined as leader;
     harmless: nothing moved
 
-A rebalance begins with the first cause and ends when the group is stable again or empty. All causes
-in between are part of it, even if they led to an abandoned generation. This is soft state: if a
-group's coordinator has moved, earlier rebalances are in the old broker's log.
+A rebalance begins with its first cause and ends when the group is stable again or empty. It
+includes every cause in between, even if a generation was abandoned. This is soft state: if the
+group's coordinator has moved, earlier rebalances are in the log of the old broker.
 """
 
 from __future__ import annotations
@@ -33,33 +34,33 @@ _REASON_CHARACTERS, _LINE_CHARACTERS = 80, 2_000
 
 
 class Cause(NamedTuple):
-    """A cause of a rebalance."""
+    """A reason why a group rebalances."""
 
     who: str
     what: str
     advice: str = ""
-    """What to do about the cause, if known."""
+    """What the operator can do about the cause, if anything is known."""
 
     def __str__(self) -> str:
         return f"{self.who} {self.what}"
 
 
 class RebalanceLog:
-    """The rebalance in progress."""
+    """Collects the causes of the rebalance in progress."""
 
     __slots__ = ("_causes", "_more", "before", "begun_ms", "generation")
 
     def __init__(self, begun_ms: int, generation: int, before: Assignments) -> None:
         self.begun_ms = begun_ms
         self.generation = generation
-        """The generation that the rebalance replaces."""
+        """The generation that existed before the rebalance."""
         self.before = before
         self._causes: list[Cause] = []
         self._more = 0
 
     def add(self, cause: Cause) -> None:
         """Add a cause."""
-        # Log one line, even if a thousand members join together.
+        # Log only one line, even if a thousand members join at the same time.
         if len(self._causes) < _CAUSES_SHOWN:
             self._causes.append(cause)
         else:
@@ -68,7 +69,8 @@ class RebalanceLog:
     def end(
         self, now: Now, group_id: str, generation: int, members: int, moved: Movement
     ) -> RebalanceEvent:
-        """Return the event to store and log, once the group is stable or empty."""
+        """End the rebalance when the group is stable or empty. Return the event to store and log.
+        """
         duration_ms = now.monotonic_ms - self.begun_ms
         count = counted(members, "member") if members else "empty"
         line = (
@@ -86,7 +88,7 @@ class RebalanceLog:
         )
 
     def event(self, group_id: str, ended: RebalanceEvent) -> Event:
-        """Turn the result of `end` into an event for the broker's log."""
+        """Convert the result of `end` into an event for the broker's log."""
         advice = next((each.advice for each in self._causes if each.advice), "")
         return Event(
             "group-generation",
@@ -103,12 +105,13 @@ class RebalanceLog:
 
 
 def _one_line(line: str) -> str:
-    """Escape untrusted names and reasons so that the text is one safe line."""
+    """Escape names and reasons, which are not trusted, so that the text is safe to log as one line.
+    """
     return "".join(c if c.isprintable() else " " for c in line[:_LINE_CHARACTERS])
 
 
 def cause(member: Member, what: str, reason: str | None = None, advice: str = "") -> Cause:
-    """Return a cause with the member's name and the reason that it sent (KIP-800)."""
+    """Return a cause that names the member and the reason that the member sent (KIP-800)."""
     who = f"{short_name(member.name)} ({member.client_host})"
     if reason:
         what = f"{what} ({reason[:_REASON_CHARACTERS]})"

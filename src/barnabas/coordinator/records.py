@@ -1,4 +1,4 @@
-"""Encodes and decodes the records of Kafka's internal topics, for groups and transactions.
+"""Encodes and decodes the records in Kafka's internal topics, which store groups and transactions.
 
     __consumer_offsets     key: version int16, which is the record's type, then its body
                                0, 1  an offset that a group committed (0 is only read)
@@ -7,8 +7,9 @@
     __transaction_state    key: version int16 (0), transactional id
                            value: version int16 (0; 1 from Kafka 4), body; null deletes
 
-This module defines these layouts, in the notation of the wire protocol's messages, and encodes and
-decodes them. Any bytes yield a record, `UnknownRecordType` or `CorruptData`.
+This module defines these layouts with the same notation as the messages of the wire protocol, and
+encodes and decodes them. Any bytes are decoded into a record or raise `UnknownRecordType` or
+`CorruptData`.
 """
 
 from __future__ import annotations
@@ -89,11 +90,11 @@ class TransactionValue(Message, flexible="1+"):
         Array(TransactionPartitions), nullable="0+"
     )
     last_update_timestamp_ms: int = field(INT64)
-    start_timestamp_ms: int = field(INT64)  # -1 if no transaction has begun
+    start_timestamp_ms: int = field(INT64)  # -1 if there has been no transaction yet
 
 
 class TransactionStatus(IntEnum):
-    """The states, with Kafka's names; the last two are never written."""
+    """The states of a transaction, with Kafka's names. The last two are never written."""
 
     Empty = 0
     Ongoing = 1
@@ -119,7 +120,9 @@ _NEWEST: dict[type[Message], int] = {
 
 
 class UnknownRecordType(CorruptData):
-    """Raised for a record type of a newer Kafka version, which readers skip."""
+    """Raised for a type of record that a newer version of Kafka introduced. Readers skip the
+    record.
+    """
 
     def __init__(self, version: int) -> None:
         super().__init__(f"unknown record type {version}")
@@ -127,7 +130,7 @@ class UnknownRecordType(CorruptData):
 
 
 class InternalRecord(NamedTuple):
-    """A record of an internal topic. Without a value, it is a tombstone."""
+    """A record of an internal topic. A record without a value is a tombstone."""
 
     type: int  # the version of the key
     key: Message
@@ -136,14 +139,14 @@ class InternalRecord(NamedTuple):
 
 
 class KeyValue(NamedTuple):
-    """A record of an internal topic as bytes. Without a value, it is a tombstone."""
+    """A record of an internal topic, encoded as bytes. A record without a value is a tombstone."""
 
     key: bytes
     value: bytes | None
 
 
-# The versions that Kafka 3.9 writes with the newest inter-broker protocol available in ZooKeeper
-# mode.
+# These are the versions that Kafka 3.9 writes with the newest inter-broker protocol that ZooKeeper
+# mode supports.
 _WRITTEN: dict[type[Message], int] = {
     OffsetCommitKey: 1,
     OffsetCommitValue: 3,
@@ -152,11 +155,12 @@ _WRITTEN: dict[type[Message], int] = {
     TransactionKey: TRANSACTION_TYPE,
     TransactionValue: 0,
 }
-_WITH_EXPIRY = 1  # the version of an offset value with its own expiry time
+_WITH_EXPIRY = 1  # the version of an offset that has its own expiry time
 
 
 def encode_record(key: Message, value: Message | None) -> KeyValue:
-    """Encode a record as Kafka 3.9 does; a value of None is a tombstone. Raises ValueError."""
+    """Encode a record as Kafka 3.9 does; if `value` is None, encode a tombstone. Raises ValueError.
+    """
     if isinstance(key, OffsetCommitKey):
         return _encode_offset(key, value)
     name = _encode(key, _WRITTEN[type(key)])
@@ -164,12 +168,14 @@ def encode_record(key: Message, value: Message | None) -> KeyValue:
 
 
 def _encode_offset(key: OffsetCommitKey, value: Message | None) -> KeyValue:
-    """Encode an offset, the most frequent record, by hand unless it has an expiry time."""
+    """Encode an offset. This is done by hand, because offsets are frequent, unless it has an expiry
+    time.
+    """
     name = encode_offset_key(key.group, key.topic, key.partition)
     if value is None:
         return KeyValue(name, None)
     assert isinstance(value, OffsetCommitValue), f"{value} is no offset"
-    # Only version 1 has this field, which Kafka writes only for commits from old clients.
+    # Only version 1 has this field. Kafka writes it only if an old client made the commit.
     if value.expire_timestamp != -1:
         return KeyValue(name, _encode(value, _WITH_EXPIRY))
     return KeyValue(
@@ -189,11 +195,11 @@ def _encode(message: Message, version: int) -> bytes:
 def decode_group_record(key: bytes | None, value: bytes | None) -> InternalRecord:
     """Decode a record of `__consumer_offsets`. Raises UnknownRecordType or CorruptData."""
     if key is not None and value is not None:
-        commit = decode_offset_commit(key, value)  # the most frequent kind
+        commit = decode_offset_commit(key, value)  # the most frequent type of record
         if commit is not None:
             return _offset_record(commit)
     kind, body = _split_version(key)
-    # Kafka 4's records (KIP-848) have their own types; a reader skips unknown types.
+    # The records of Kafka 4 (KIP-848) have types of their own, and readers skip unknown types.
     if kind not in _GROUP_KEYS:
         raise UnknownRecordType(kind)
     is_group = kind == GROUP_METADATA_TYPE

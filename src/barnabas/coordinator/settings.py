@@ -1,6 +1,7 @@
 """Defines the settings of the group coordinator and the transaction coordinator.
 
-Each class is a value that is replaced as a whole when a key changes; the defaults are Kafka's.
+Each class is an immutable value that is replaced when a key changes. The defaults are the same as
+in Kafka.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class GroupConfig(NamedTuple):
-    """The settings of `Groups`, from a broker's configuration."""
+    """The settings of `Groups`, taken from the broker's configuration."""
 
     min_session_timeout_ms: int = 6_000
     max_session_timeout_ms: int = 1_800_000
@@ -37,16 +38,16 @@ class GroupConfig(NamedTuple):
 
 
 class TransactionConfig(NamedTuple):
-    """The settings of `Transactions`."""
+    """The settings of `Transactions`, taken from the broker's configuration."""
 
     max_timeout_ms: int = 900_000
     """The maximum timeout that a producer can request."""
     abort_interval_ms: int = 10_000
-    """The interval of the check for timed-out transactions."""
+    """How often the coordinator looks for transactions that have timed out."""
     expiration_ms: int = 604_800_000
-    """The time after which an unused transactional id expires."""
+    """How long a transactional id is kept if it is not used."""
     expiration_interval_ms: int = 3_600_000
-    """The interval of the check for expired ids."""
+    """How often the coordinator looks for expired transactional ids."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> TransactionConfig:

@@ -1,4 +1,4 @@
-"""Computes the partition of an internal topic for a group or a transactional id (GC-1)."""
+"""Computes which partition of an internal topic stores a group or a transactional id (GC-1)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ _INT32 = 2**32
 _SMALLEST = -(2**31)
 
 
-@lru_cache(maxsize=10_000)  # a group commits repeatedly
+@lru_cache(maxsize=10_000)  # a group commits many times
 def java_hash(text: str) -> int:
-    """Return Java's `String.hashCode`: a polynomial in 31 over UTF-16 units, in 32 bits."""
+    """Compute Java's `String.hashCode`, a 32-bit polynomial in 31 over the UTF-16 units of the
+    text.
+    """
     units = text.encode("utf-16-be", "surrogatepass")
     result = 0
     for i in range(0, len(units), 2):
@@ -19,6 +21,6 @@ def java_hash(text: str) -> int:
 
 
 def partition_of(key: str, partitions: int) -> int:
-    """Return the key's partition; as in Kafka, the smallest hash is replaced by 0."""
+    """Return the partition for a key. As in Kafka, the smallest possible hash is replaced by 0."""
     hashed = java_hash(key)
     return 0 if hashed == _SMALLEST else abs(hashed) % partitions

@@ -1,11 +1,11 @@
-"""Manages the deadlines of many members and transactions, at almost no cost per heartbeat.
+"""Manages the deadlines of many members and transactions. A heartbeat costs almost nothing.
 
-The timers are in a heap of (when, order, timer). Postponing a deadline, as every heartbeat does, is
-one assignment to `Timer.deadline_ms`; at the old time, the timer is put back into the heap with the
-new time. Timers are data rather than closures, and only identify their group and member.
+The timers are in a heap of (when, order, timer). A heartbeat postpones a deadline by a single
+assignment to `Timer.deadline_ms`. When the old time is reached, the timer is put back into the heap
+with the new time. Timers are data, not closures, and only identify their group and member.
 
-Invariant: every timer that is set is in the heap at its deadline or earlier. Therefore, `next_ms`
-may be earlier than any deadline; a caller that wakes too early waits again.
+Invariant: every timer that is set has an entry in the heap, at its deadline or earlier. `next_ms`
+may therefore be earlier than every deadline, in which case the caller just waits again.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Final
 
 NEVER: Final = 1 << 62
 
-_FEW = 64  # stale entries that are not worth a sweep
+_FEW = 64  # a sweep is not worthwhile for so few stale entries
 
 
 class Timer:
-    """A deadline of a member of a group or, with an empty `member_id`, of the group itself."""
+    """The deadline of a group's member or, if `member_id` is empty, of the group itself."""
 
     __slots__ = ("deadline_ms", "group_id", "member_id", "queued_ms")
 
@@ -27,7 +27,7 @@ class Timer:
         self.group_id = group_id
         self.member_id = member_id
         self.deadline_ms = NEVER
-        self.queued_ms = NEVER  # the time of its valid entry in the heap; NEVER if none
+        self.queued_ms = NEVER  # the time of the valid entry in the heap, or NEVER
 
     def __repr__(self) -> str:
         return f"Timer({self.group_id!r}, {self.member_id!r}, {self.deadline_ms})"
@@ -44,13 +44,14 @@ class Timers:
         self._stale = 0
 
     def __len__(self) -> int:
-        """Return the number of entries in memory, stale ones included."""
+        """Return the number of entries in memory, including stale entries."""
         return len(self._heap)
 
     def set(self, timer: Timer, deadline_ms: int) -> None:
         """Set or move the timer's deadline."""
         timer.deadline_ms = deadline_ms
-        # The existing entry would fire too late. For a later deadline, the entry is left in place.
+        # The existing entry would fire too late, so add another. If the deadline is later, the
+        # entry can stay where it is.
         if deadline_ms < timer.queued_ms:
             if timer.queued_ms != NEVER:
                 self._forget_entry()
@@ -63,25 +64,26 @@ class Timers:
             self._forget_entry()
 
     def next_ms(self) -> int | None:
-        """Return the latest time at which to call `next`; None if no timer is set."""
+        """Return the time at which `next` must be called at the latest, or None if no timer is set.
+        """
         return self._heap[0][0] if self._heap else None
 
     def is_due(self, now_ms: int) -> bool:
-        """Return whether `next` has anything to do."""
+        """Return whether there is anything for `next` to do."""
         return bool(self._heap) and self._heap[0][0] <= now_ms
 
     def next(self, now_ms: int) -> Timer | None:
-        """Return the next timer whose deadline has passed, and unset it.
+        """Return the next timer whose deadline has passed, after unsetting the timer.
 
-        Returns None if the next entry was stale: each call handles one entry, so that the caller
-        can stop after a number of them.
+        Each call handles one entry, so that the caller can stop after any number of entries. If the
+        entry was stale, the result is None.
         """
         queued_ms, _, timer = heapq.heappop(self._heap)
-        # The timer was cancelled or has a newer entry.
+        # The timer was cancelled, or a newer entry has replaced this one.
         if queued_ms != timer.queued_ms:
             self._stale -= 1
-        # The timer was postponed, for example by heartbeats: put it back into the heap, once for
-        # any number of heartbeats.
+        # The timer was postponed, for example by heartbeats. It is put back into the heap once, no
+        # matter how many heartbeats there were.
         elif timer.deadline_ms > now_ms:
             self._push(timer)
         else:
@@ -95,7 +97,7 @@ class Timers:
         heapq.heappush(self._heap, (timer.deadline_ms, self._order, timer))
 
     def _forget_entry(self) -> None:
-        """Count a stale entry, so that entries of former members do not accumulate."""
+        """Count a stale entry, so that the entries of members that have left do not accumulate."""
         self._stale += 1
         if self._stale > _FEW and self._stale * 2 > len(self._heap):
             self._heap = [entry for entry in self._heap if entry[0] == entry[2].queued_ms]
@@ -104,25 +106,26 @@ class Timers:
 
 
 class TransactionTimeouts:
-    """A schedule of transactional ids, by the earliest time at which to examine each."""
+    """Schedules transactional ids to be examined, each at the earliest time that was requested."""
 
     __slots__ = ("_heap", "_set")
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, str]] = []
-        self._set: dict[str, int] = {}  # the valid entry of each id; other entries are skipped
+        self._set: dict[str, int] = {}  # the valid entry for each id; all others are skipped
 
     def set(self, transactional_id: str, due_ms: int) -> None:
-        """Schedule an examination of this id at `due_ms` or earlier."""
+        """Schedule the id to be examined at `due_ms` or earlier."""
         known_ms = self._set.get(transactional_id)
-        # A later time need not be stored: the timer fires early, and the caller sets it again.
+        # There is no need to store a later time: the timer fires early, and the caller sets it
+        # again.
         if known_ms is None or due_ms < known_ms:
             self._set[transactional_id] = due_ms
             heapq.heappush(self._heap, (due_ms, transactional_id))
 
     @property
     def next_ms(self) -> int | None:
-        """Return the earliest time at which `take` can return something."""
+        """Return the earliest time at which `take` may return any ids."""
         return self._heap[0][0] + 1 if self._heap else None
 
     def take(self, now_ms: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Defines the state of a transactional id: its producer and its transaction (KIP-98, KIP-360).
+"""Represents the state of a transactional id: its producer and its transaction (KIP-98, KIP-360).
 
                           EndTxn(commit)                 all markers written
     Empty ------> Ongoing -------------> PrepareCommit --------------------> CompleteCommit
@@ -6,13 +6,14 @@
           partitions +-----------------> PrepareAbort ---------------------> CompleteAbort
                           timeout, fenced: epoch + 1
 
-From Complete, adding partitions begins the next transaction (Ongoing), and InitProducerId assigns a
-new epoch (Empty). Once a Prepare record is in the log, the outcome is final, under any coordinator.
-In Kafka, PrepareEpochFence and Dead mean that a record is being appended to the log. Barnabas
-appends and applies a decision in one step, so neither occurs.
+After a transaction has completed, adding partitions begins the next one (Ongoing), and
+InitProducerId assigns a new epoch (Empty). Once a Prepare record is in the log, the outcome is
+final for every coordinator. Kafka also has PrepareEpochFence and Dead, which exist while a record
+is being appended to the log. Barnabas appends and applies each decision in one step, so these two
+states never occur.
 
-A `Transaction` is a value with exactly the content of its id's last record, and each record
-replaces it. `Transactions`, not this class, checks that a step is valid.
+A `Transaction` is a value that contains exactly what is in the last record of its id, and each
+record replaces it. Whether a step is valid is checked by `Transactions`, not by this class.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from barnabas.types import TopicPartition, by_topic
 
 MAX_EPOCH = 32767
 LAST_EPOCH = MAX_EPOCH - 1
-"""The last epoch that a producer can get.
+"""The highest epoch that a producer can receive.
 
-The next one is reserved for fencing, after which the producer gets a new id.
+The epoch after it is reserved for fencing; the producer then gets a new id.
 """
 
 NOT_BEGUN = -1
@@ -58,14 +59,14 @@ _DECIDED = frozenset({TransactionStatus.PrepareCommit, TransactionStatus.Prepare
 
 
 class Owner(NamedTuple):
-    """The current producer of a transactional id; every other producer is fenced."""
+    """The producer that currently uses a transactional id. Every other producer is fenced."""
 
     producer_id: int
     producer_epoch: int
 
 
 class Transaction(NamedTuple):
-    """The state of one transactional id."""
+    """The state of a transactional id."""
 
     transactional_id: str
     producer_id: int
@@ -73,10 +74,12 @@ class Transaction(NamedTuple):
     timeout_ms: int
     status: TransactionStatus
     partitions: frozenset[TopicPartition]
-    """The partitions of the transaction that have no marker yet."""
+    """The partitions of the transaction that do not have a marker yet."""
     updated_ms: int
     begun_ms: int
-    """When the current or last transaction began (ms); -1 if none began since InitProducerId."""
+    """When the current or last transaction began (ms), or -1 if none has begun since
+    InitProducerId.
+    """
 
     # --- checks --------------------------------------------------------------------------
 
@@ -90,12 +93,12 @@ class Transaction(NamedTuple):
 
     @property
     def is_decided(self) -> bool:
-        """True from the decision on the outcome until every marker is written."""
+        """True after the outcome has been decided and before every marker has been written."""
         return self.status in _DECIDED
 
     @property
     def is_completed(self) -> bool:
-        """True if the last transaction has ended and no other has begun."""
+        """True if the last transaction has ended and the next one has not begun."""
         return self.status in _COMPLETED
 
     @property
@@ -104,19 +107,19 @@ class Transaction(NamedTuple):
 
     @property
     def has_last_epoch(self) -> bool:
-        """True if the next producer gets a new id instead of the next epoch."""
+        """True if the next producer must get a new producer id, because there is no next epoch."""
         return self.producer_epoch >= LAST_EPOCH
 
     def check(self, producer_id: int, producer_epoch: int) -> None:
-        """Raise a KafkaError unless this producer may change the transaction."""
+        """Raise a KafkaError if this producer may not change the transaction."""
         self.check_owner(producer_id, producer_epoch)
-        # The client must retry, because its next transaction cannot start before the markers of
-        # this one are written.
+        # The client must retry: its next transaction cannot start until the markers of this one are
+        # written.
         if self.is_decided:
             raise ConcurrentTransactions
 
     def check_owner(self, producer_id: int, producer_epoch: int) -> None:
-        """Raise InvalidProducerIdMapping or ProducerFenced for any producer except the latest."""
+        """Raise InvalidProducerIdMapping or ProducerFenced unless this is the latest producer."""
         if producer_id != self.producer_id:
             raise InvalidProducerIdMapping
         if producer_epoch != self.producer_epoch:
@@ -125,7 +128,9 @@ class Transaction(NamedTuple):
     # --- next states -------------------------------------------------------------------------
 
     def with_partitions(self, added: frozenset[TopicPartition], wall_ms: int) -> Transaction:
-        """Return the transaction with more partitions; the first ones start it."""
+        """Return the transaction with these partitions added. The first partitions start the
+        transaction.
+        """
         is_new = not self.is_ongoing
         return self._replace(
             status=TransactionStatus.Ongoing,
@@ -135,18 +140,21 @@ class Transaction(NamedTuple):
         )
 
     def with_outcome(self, is_commit: bool, wall_ms: int) -> Transaction:
-        """Return the transaction with its outcome decided."""
+        """Return the transaction after its outcome has been decided."""
         prepared = TransactionStatus.PrepareCommit if is_commit else TransactionStatus.PrepareAbort
         return self._replace(status=prepared, updated_ms=wall_ms)
 
     def with_fenced_producer(self, wall_ms: int) -> Transaction:
-        """Return the transaction aborted under the next epoch, which no producer receives."""
-        # KIP-98: markers with this epoch fence the producer in every partition it has written to.
+        """Return the transaction after it was aborted with the next epoch, which is not assigned to
+        any producer.
+        """
+        # KIP-98: the markers with this epoch fence the producer in every partition that it has
+        # written to.
         bumped = min(self.producer_epoch + 1, MAX_EPOCH)
         return self.with_outcome(False, wall_ms)._replace(producer_epoch=bumped)
 
     def with_all_markers(self, wall_ms: int) -> Transaction:
-        """Return the transaction in its state once every partition has a marker."""
+        """Return the transaction after every partition has received a marker."""
         is_commit = self.status is TransactionStatus.PrepareCommit
         return self._replace(
             status=(
@@ -161,7 +169,7 @@ class Transaction(NamedTuple):
     def record(self) -> StateRecord:
         """Return the transaction's record."""
         partitions = None
-        # If no transaction has begun, Kafka writes null instead of an empty list.
+        # Kafka writes null, not an empty list, if no transaction has begun.
         if self.status is not TransactionStatus.Empty:
             partitions = [
                 TransactionPartitions(topic=topic, partition_ids=numbers)
@@ -182,13 +190,15 @@ class Transaction(NamedTuple):
 def new_transaction(
     transactional_id: str, owner: Owner, timeout_ms: int, wall_ms: int
 ) -> Transaction:
-    """Return the state of a transactional id with a new owner and no transaction."""
+    """Return the state of a transactional id that has a new owner and no transaction."""
     status, partitions = TransactionStatus.Empty, frozenset[TopicPartition]()
     return Transaction(transactional_id, *owner, timeout_ms, status, partitions, wall_ms, NOT_BEGUN)
 
 
 def transaction_of(key: TransactionKey, value: TransactionValue) -> Transaction:
-    """Restore the transaction from its record. Raises CorruptData if no coordinator wrote it."""
+    """Restore the transaction from its record. Raises CorruptData if the record is not one that a
+    coordinator writes.
+    """
     name = key.transactional_id
     if value.transaction_status not in _WRITTEN:
         raise CorruptData(

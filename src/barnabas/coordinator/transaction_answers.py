@@ -1,7 +1,7 @@
-"""Builds responses about transactions, for producers and admin clients.
+"""Builds transaction responses for producers and admin clients.
 
-Later versions of the APIs introduced PRODUCER_FENCED; earlier versions get INVALID_PRODUCER_EPOCH
-instead (KIP-588).
+The error PRODUCER_FENCED was added in later versions of the APIs. In earlier versions,
+INVALID_PRODUCER_EPOCH is sent instead (KIP-588).
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from barnabas.protocol.messages.init_producer_id import InitProducerIdResponse
 from barnabas.protocol.messages.list_transactions import ListTransactionsResponse
 from barnabas.types import TopicPartition, by_topic
 
-# The first versions with the error PRODUCER_FENCED.
+# The first versions that have the error PRODUCER_FENCED.
 _INIT_FENCED, _OTHERS_FENCED = 4, 2
 
 
 def _code(error: KafkaError, version: int, fenced_from: int) -> int:
-    # KIP-588: an older client recognises only INVALID_PRODUCER_EPOCH.
+    # KIP-588: older clients recognise only INVALID_PRODUCER_EPOCH.
     if isinstance(error, ProducerFenced) and version < fenced_from:
         return InvalidProducerEpoch.code
     if isinstance(error, InvalidCommitOffsetSize):
-        # The record of a transaction with too many partitions is too large, and Kafka has no error
-        # for that.
+        # If a transaction has too many partitions, its record is too large. Kafka has no error for
+        # this case.
         return UnknownServerError.code
     return error.code
 
@@ -80,7 +80,7 @@ def add_failed(
 def add_result(
     transaction: AddPartitionsToTxnTransaction, code_of: Callable[[TopicPartition], int]
 ) -> AddPartitionsToTxnResult:
-    """Build the response for one transaction, with a code for each partition."""
+    """Build the response for one transaction, with an error code for each partition."""
     return AddPartitionsToTxnResult(
         transactional_id=transaction.transactional_id,
         topic_results=[
@@ -125,7 +125,9 @@ def list_failed(error: KafkaError) -> ListTransactionsResponse:
 def listed_together(
     parts: Sequence[ListTransactionsResponse], state_filters: Sequence[str]
 ) -> ListTransactionsResponse:
-    """Merge the responses of all partitions into one, and add the filter's unknown states."""
+    """Merge the responses of all partitions into one response, and add the unknown states in the
+    filter.
+    """
     names = TransactionStatus.__members__
     for part in parts:
         if part.error_code:

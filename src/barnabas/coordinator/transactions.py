@@ -1,15 +1,15 @@
-"""Implements the transaction coordinator, for one partition of `__transaction_state`.
+"""Implements the transaction coordinator for one partition of `__transaction_state`.
 
-The machine tracks the producer of each transactional id, the partitions of its transaction, and the
-outcome. Each request is a method call that returns a `Decision`; the state changes only in `apply`.
-These are Kafka 3.9's transactions of version 1 (no `transaction.version` feature; KIP-98, KIP-360,
-part 1 of KIP-890).
+For each transactional id, the machine tracks the producer, the partitions of the transaction, and
+the outcome. Each request is a method call that returns a `Decision`; the state changes only in
+`apply`. The transactions are those of Kafka 3.9 in version 1 (without the `transaction.version`
+feature; KIP-98, KIP-360, and part 1 of KIP-890).
 
-Invariants: an outcome that is in the log never changes; only its Complete record ends the writing
-of a decided transaction's markers; the epoch of a producer id never decreases.
+Invariants: an outcome never changes once it is in the log. Markers are written for a decided
+transaction until its Complete record is in the log. The epoch of a producer id never decreases.
 
-The machine cannot tell which partitions exist or who leads them. It decides which markers to write;
-the shell writes them and calls `markers_written`.
+The machine does not know which partitions exist or which broker leads them. It only decides which
+markers to write; the shell writes them and then calls `markers_written`.
 """
 
 from __future__ import annotations
@@ -68,22 +68,22 @@ _NO_OWNER = Owner(NO_PRODUCER_ID, -1)
 
 _RETRY_MS = 1_000
 
-# The maximum number of tombstones per decision, limited by the batch size and the time on the event
-# loop.
+# The maximum number of tombstones in a decision. It is limited because of the batch size and the
+# time spent on the event loop.
 _FORGOTTEN_AT_ONCE, _FORGOTTEN_CHARACTERS = 1_000, 200_000
 
 _SLOW_TRANSACTION = "commit more often, or raise transaction.timeout.ms of the producer"
 
 
 class _Continued(NamedTuple):
-    """A producer that requested its next epoch (KIP-360) and may retry the request."""
+    """A producer that requested its next epoch (KIP-360) and that may repeat the request."""
 
     before: Owner
     after: Owner
 
 
 class Transactions:
-    """The transaction coordinator of one partition, as a machine."""
+    """Coordinates the transactions of one partition. This class is a pure state machine."""
 
     __slots__ = (
         "_abort_from_ms",
@@ -101,27 +101,32 @@ class Transactions:
     )
 
     def __init__(self, partition: int, epoch: int, config: TransactionConfig) -> None:
-        """`epoch` is the coordinator's epoch, which is the leader epoch of its partition."""
+        """Create the machine. `epoch` is the epoch of the coordinator, which is the leader epoch of
+        its partition.
+        """
         self.partition = partition
         self.epoch = epoch
         self.config = config
         self._transactions: dict[str, Transaction] = {}
-        """The hard state, in the order of the last updates."""
+        """The hard state, ordered by the time of the last update."""
         self._unmarked: dict[str, set[TopicPartition]] = {}
-        """The partitions of decided transactions that may still lack their marker."""
+        """The partitions of decided transactions that may not have their marker yet."""
         self._uncompleted: dict[str, None] = {}
-        """The transactions that have all markers, kept until their Complete record is appended."""
+        """Transactions that have all of their markers, but whose Complete record has not been
+        appended yet.
+        """
         self._continued: dict[str, _Continued] = {}
         self._began_ms: dict[str, int] = {}
-        """When ongoing transactions began, on the monotonic clock.
+        """When each ongoing transaction began, on the monotonic clock.
 
-        The wall clock, which their records use, may be adjusted before they end.
+        Records contain the wall-clock time, but the wall clock may be adjusted before the
+        transaction ends.
         """
         self._timeouts = TransactionTimeouts()
         self._abort_from_ms = self._forget_from_ms = self._complete_again_ms = 0
 
     def __iter__(self) -> Iterator[Transaction]:
-        """Iterate over all transactions, the least recently updated one first."""
+        """Iterate over all transactions, starting with the least recently updated one."""
         return iter(self._transactions.values())
 
     def get(self, transactional_id: str) -> Transaction | None:
@@ -130,7 +135,7 @@ class Transactions:
     # --- InitProducerId --------------------------------------------------------------------------
 
     def needs_producer_id(self, transactional_id: str) -> bool:
-        """Return whether the next `init_producer_id` needs a new producer id."""
+        """Return whether the next call of `init_producer_id` needs a new producer id."""
         transaction = self._transactions.get(transactional_id)
         if transaction is None:
             return True
@@ -145,11 +150,12 @@ class Transactions:
         spare_id: int | None,
         now: Now,
     ) -> Decision:
-        """Assign the transactional id to a producer, with an epoch that fences the previous one.
+        """Assign the transactional id to a producer, with a new epoch that fences the previous
+        producer.
 
-        `spare_id` is an unused producer id, required if `needs_producer_id` returned True. An
-        ongoing transaction is aborted first, and the producer has to retry
-        (CONCURRENT_TRANSACTIONS).
+        `spare_id` is a producer id that has not been used; it is required if `needs_producer_id`
+        returned True. If a transaction is ongoing, it is aborted first, and the producer has to
+        retry (CONCURRENT_TRANSACTIONS).
         """
         try:
             return self._init_producer_id(ticket, request, spare_id, now)
@@ -163,7 +169,8 @@ class Transactions:
         assert name, "the handler refuses requests without a transactional id"
         claimed = _claimed_owner(request)
         timeout_ms = request.transaction_timeout_ms
-        # transaction.max.timeout.ms: an open transaction blocks every reader of committed records.
+        # The timeout is limited by transaction.max.timeout.ms, because an open transaction blocks
+        # every reader of committed records.
         if not 0 < timeout_ms <= self.config.max_timeout_ms:
             raise InvalidTransactionTimeout
         transaction = self._transactions.get(name)
@@ -173,22 +180,23 @@ class Transactions:
             raise ConcurrentTransactions
         ongoing = transaction if transaction is not None and transaction.is_ongoing else None
         current = transaction.owner if transaction else None
-        # Without a claim, the producer is starting; with one, it continues after an error
-        # (KIP-360).
+        # If the producer sent no id and epoch, it is starting. Otherwise, it is continuing after an
+        # error (KIP-360).
         if current is None or claimed is None or claimed == current:
             if ongoing is not None:
                 return self._fence(ticket, ongoing, now)
             owner = self._next_owner(transaction, spare_id)
         elif self._continued.get(name) == (claimed, current):
-            owner = current  # the response to its first request was lost
+            owner = current  # the producer did not get the first response
         else:
-            # Kafka aborts an ongoing transaction before it checks that the producer is fenced.
+            # Kafka aborts an ongoing transaction first, and only then checks whether the producer
+            # is fenced.
             raise ProducerFenced
         if claimed is not None and current is not None:
-            # The entry is only valid while `owner` is the current owner.
+            # The entry is valid only as long as `owner` is the current owner.
             self._continued[name] = _Continued(claimed, owner)
         elif (last := self._continued.get(name)) and last.after == owner:
-            # its append was rejected, and another producer was assigned the epoch
+            # the append was rejected, and another producer got this epoch
             del self._continued[name]
         record = new_transaction(name, owner, timeout_ms, now.wall_ms).record()
         answer = InitProducerIdResponse(
@@ -197,14 +205,15 @@ class Transactions:
         return Decision((record,), (Reply(ticket, answer),))
 
     def _next_owner(self, transaction: Transaction | None, spare_id: int | None) -> Owner:
-        # KIP-98: the next epoch fences every earlier producer.
+        # KIP-98: the next epoch fences all earlier producers.
         if transaction is not None and not transaction.has_last_epoch:
             return Owner(transaction.producer_id, transaction.producer_epoch + 1)
         assert spare_id is not None, "called without the producer id that it needs"
         return Owner(spare_id, 0)
 
     def _fence(self, ticket: int, transaction: Transaction, now: Now) -> Decision:
-        """Abort the transaction; the producer receives an epoch only after it has ended."""
+        """Abort the transaction. The producer gets its epoch only after the transaction has ended.
+        """
         answer = answers.init_failed(ConcurrentTransactions(), version=0)
         decision = self._decide(transaction.with_fenced_producer(now.wall_ms))
         lasted_ms = self._lasted_ms(transaction, now)
@@ -216,7 +225,7 @@ class Transactions:
     def add_partitions(
         self, ticket: int, request: AddPartitionsToTxnTransaction, version: int, now: Now
     ) -> Decision:
-        """Add partitions to the transaction; the reply is an AddPartitionsToTxnResult."""
+        """Add partitions to the transaction, and reply with an AddPartitionsToTxnResult."""
         partitions = answers.partitions_of(request.topics)
         try:
             transaction = self._find_owned(request)
@@ -233,7 +242,7 @@ class Transactions:
         version: int,
         now: Now,
     ) -> Decision:
-        """Add the partition that stores a group's offsets to the transaction."""
+        """Add the partition in which a group's offsets are stored to the transaction."""
         try:
             transaction = self._find_owned(request)
             records = self._records_adding(transaction, frozenset({partition}), now)
@@ -259,13 +268,15 @@ class Transactions:
     ) -> tuple[StateRecord, ...]:
         if not transaction.is_ongoing:
             self._begin(transaction, now.monotonic_ms)
-        # No record is needed: every partition is known, perhaps from a repeated request.
+        # No record is needed, because all of these partitions are already in the transaction. The
+        # request may be a retry.
         elif partitions <= transaction.partitions:
             return ()
         return (transaction.with_partitions(partitions, now.wall_ms).record(),)
 
     def _begin(self, transaction: Transaction, began_ms: int) -> None:
-        """Start the transaction's timeout, which has no effect if the record is not appended."""
+        """Start the timeout of the transaction. If the record is not appended, this has no effect.
+        """
         self._began_ms[transaction.transactional_id] = began_ms
         self._timeouts.set(transaction.transactional_id, began_ms + transaction.timeout_ms)
 
@@ -281,7 +292,7 @@ class Transactions:
     ) -> dict[TopicPartition, int]:
         """Return an error code for each partition.
 
-        It is NONE if the partition is in the producer's open transaction (KIP-890).
+        The code is NONE if the partition is in the open transaction of the producer (KIP-890).
         """
         try:
             transaction = self._known(transactional_id)
@@ -294,9 +305,9 @@ class Transactions:
     # --- the end ---------------------------------------------------------------------------------
 
     def end(self, ticket: int, request: EndTxnRequest, version: int, wall_ms: int) -> Decision:
-        """Commit or abort.
+        """Commit or abort the transaction.
 
-        The reply is sent once the decision is in the log, before its markers are.
+        The reply is sent when the decision is in the log, without waiting for the markers.
         """
         try:
             transaction = self._known(request.transactional_id)
@@ -306,9 +317,9 @@ class Transactions:
                 decision = self._decide(transaction.with_outcome(request.committed, wall_ms))
                 return decision._replace(replies=(reply,))
             if transaction.is_completed and transaction.is_commit == request.committed:
-                return Decision(replies=(reply,))  # repeated because the response was lost
+                return Decision(replies=(reply,))  # a retry, because the response was lost
             if transaction.is_decided and transaction.is_commit == request.committed:
-                raise ConcurrentTransactions  # its markers are still being written
+                raise ConcurrentTransactions  # markers are still being written
             raise InvalidTxnState
         except KafkaError as error:
             return _only_reply(ticket, answers.end_failed(error, version))
@@ -334,16 +345,18 @@ class Transactions:
         partitions: Sequence[TopicPartition],
         now: Now,
     ) -> Decision:
-        """Note that partitions have a marker or were deleted; the last completes the transaction.
+        """Note that partitions have their marker or were deleted. The last partition completes the
+        transaction.
 
-        It must be called once for each partition: the next transaction may have the same epoch.
+        This must be called exactly once for each partition, because the next transaction may have
+        the same epoch.
         """
         transaction = self._transactions.get(transactional_id)
         if (
             transaction is None
             or not transaction.is_decided
-            # Ignore a late report about an earlier transaction: the current one has another epoch
-            # or is undecided.
+            # This is a late report about an earlier transaction, because the current transaction
+            # has another epoch or is undecided.
             or transaction.owner != (producer_id, producer_epoch)
         ):
             return NOTHING
@@ -351,7 +364,7 @@ class Transactions:
         unmarked.difference_update(partitions)
         if unmarked:
             return NOTHING
-        # The append can fail for lack of in-sync replicas; in that case, `expire` retries.
+        # The append can fail if there are not enough in-sync replicas. `expire` will then retry.
         self._uncompleted[transactional_id] = None
         self._complete_again_ms = now.monotonic_ms + _RETRY_MS
         return Decision((transaction.with_all_markers(now.wall_ms).record(),))
@@ -369,7 +382,7 @@ class Transactions:
     def list_transactions(
         self, ticket: int, request: ListTransactionsRequest, wall_ms: int
     ) -> Decision:
-        """Reply with a ListTransactionsResponse for this partition's transactions."""
+        """Reply with a ListTransactionsResponse that lists the transactions of this partition."""
         wanted = set(request.state_filters)
         producer_ids = set(request.producer_id_filters)
         duration_ms = request.duration_filter
@@ -396,7 +409,7 @@ class Transactions:
         producer_id: int = NO_PRODUCER_ID,
         high_watermark: int = ALL_REPLICATED,
     ) -> None:
-        """Apply a record from the log; nothing else changes hard state. Raises CorruptData."""
+        """Apply a record from the log. Hard state changes only here. Raises CorruptData."""
         key, value = record
         assert isinstance(key, TransactionKey)
         name = key.transactional_id
@@ -410,24 +423,25 @@ class Transactions:
             return
         assert isinstance(value, TransactionValue)
         transaction = transaction_of(key, value)
-        self._transactions.pop(name, None)  # move it to the end: the most recently updated is last
+        self._transactions.pop(name, None)  # keep the most recently updated id at the end
         self._transactions[name] = transaction
         if transaction.is_ongoing:
-            self._continued.pop(name, None)  # its producer has received its epoch
+            self._continued.pop(name, None)  # the producer has received its epoch
             return
         self._began_ms.pop(name, None)
-        # After a replay, write all markers of the transaction again.
+        # The log has been replayed, so all markers of the transaction have to be written again.
         if transaction.is_decided:
             self._unmarked[name] = set(transaction.partitions)
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        """Ignore a marker, because no transaction writes to this topic."""
+        """Do nothing, because no transaction writes to this topic."""
 
     def on_loaded(self, now: Now) -> Decision:
         """Finish the replay.
 
-        All markers of decided transactions are written again, because it is unknown which ones
-        were. Ongoing transactions are timed from the start time in their record.
+        It is unknown which markers have been written, so the markers of all decided transactions
+        are written again. The timeout of an ongoing transaction is counted from the start time in
+        its record.
         """
         now_ms = now.monotonic_ms
         self._abort_from_ms = now_ms + self.config.abort_interval_ms
@@ -441,7 +455,7 @@ class Transactions:
     # --- deadlines -------------------------------------------------------------------------------
 
     def deadline_ms(self) -> int | None:
-        """Return when to call `expire`; None if there is nothing to wait for."""
+        """Return when `expire` must be called, or None if there is nothing to wait for."""
         if not self._transactions:
             return None
         deadline_ms = self._forget_from_ms
@@ -453,9 +467,10 @@ class Transactions:
         return deadline_ms
 
     def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]:
-        """Abort transactions past their timeout, remove unused ids, and retry completions.
+        """Abort transactions that have timed out, remove unused ids, and retry failed completions.
 
-        Without `may_forget`, no id is removed, because it is unknown how long ids have been unused.
+        If `may_forget` is false, no id is removed, because it is unknown how long the ids have been
+        unused.
         """
         now_ms = now.monotonic_ms
         decisions = []
@@ -465,7 +480,8 @@ class Transactions:
             decisions += [
                 Decision((each.with_all_markers(now.wall_ms).record(),)) for each in marked
             ]
-        # As in Kafka, transaction.abort.timed.out.transaction.cleanup.interval.ms limits how often.
+        # As in Kafka, this is done at most once per
+        # transaction.abort.timed.out.transaction.cleanup.interval.ms.
         if now_ms >= self._abort_from_ms and (late := self._late(now_ms)):
             self._abort_from_ms = now_ms + self.config.abort_interval_ms
             decisions += [self._time_out(transaction, now) for transaction in late]
@@ -478,13 +494,13 @@ class Transactions:
         late = []
         for name in self._timeouts.take(now_ms):
             transaction = self._transactions.get(name)
-            # The entry belongs to a transaction that ended in time.
+            # The entry is for a transaction that has already ended in time.
             if transaction is None or not transaction.is_ongoing:
                 continue
             due_ms = self._began_ms[name] + transaction.timeout_ms
             if due_ms < now_ms:
                 late.append(transaction)
-                # This has no effect unless the append is rejected.
+                # This only has an effect if the append is rejected.
                 self._timeouts.set(name, now_ms + self.config.abort_interval_ms)
             else:
                 self._timeouts.set(name, due_ms)
@@ -497,15 +513,16 @@ class Transactions:
         return self._decide(transaction.with_fenced_producer(now.wall_ms))._replace(events=(event,))
 
     def _forget(self, now: Now) -> list[Decision]:
-        """Return tombstones for the longest-unused ids (KIP-98)."""
+        """Return tombstones for the ids that have been unused for the longest time (KIP-98)."""
         until_ms = now.wall_ms - self.config.expiration_ms
         tombstones: list[StateRecord] = []
         characters = 0
         for name, transaction in self._transactions.items():
-            # Transactions are in the order of their last updates, so the rest are younger.
+            # Transactions are ordered by their last update, so all remaining ones were updated
+            # later.
             if transaction.updated_ms > until_ms:
                 break
-            # An id with an ongoing transaction never expires.
+            # An id does not expire while its transaction is in progress.
             if transaction.is_ongoing or transaction.is_decided:
                 continue
             if len(tombstones) >= _FORGOTTEN_AT_ONCE or characters >= _FORGOTTEN_CHARACTERS:
@@ -521,11 +538,12 @@ def _only_reply(ticket: int, answer: Message) -> Decision:
 
 
 def _claimed_owner(request: InitProducerIdRequest) -> Owner | None:
-    """Return the id and epoch that the producer sent as its current ones, if any (KIP-360)."""
+    """Return the id and epoch that the producer claims to have, or None if it sent none (KIP-360).
+    """
     claimed = Owner(request.producer_id, request.producer_epoch)
     if claimed == _NO_OWNER:
         return None
-    # KIP-360: the producer sends both or neither.
+    # KIP-360: a producer sends either both values or neither.
     if claimed.producer_id == NO_PRODUCER_ID or claimed.producer_epoch == _NO_OWNER.producer_epoch:
         raise InvalidRequest
     return claimed

@@ -1,11 +1,12 @@
-"""Keeps the previous offsets of commits that the high watermark has yet to pass.
+"""Remembers the previous offset of each commit that is still above the high watermark.
 
-For decisions, a commit counts as soon as it is in the log; for clients that fetch offsets, only
-when it is replicated (Kafka's "pending" commits). Therefore, both the last replicated value and the
-newest one are kept as long as they differ.
+For the coordinator's decisions, a commit is valid as soon as it is in the log. Clients that fetch
+offsets see it only when it is replicated (Kafka calls it "pending" until then). Therefore, the last
+replicated value is kept along with the newest value as long as they differ.
 
-Invariant: a place is in `_before` exactly while `_records` has a record of it at or above the last
-reported high watermark, so the number of unreplicated records bounds its size.
+Invariant: a place is in `_before` exactly while `_records` contains a record of the place at or
+above the last reported high watermark. The size of `_before` is therefore limited by the number of
+unreplicated records.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ Place = tuple[str, int]
 """A topic and a partition."""
 
 Stored = tuple[int, int, str, int, int, int]
-"""The fields of `Committed`. The garbage collector does not track plain tuples of numbers and text.
+"""The fields of `Committed` as a tuple. The garbage collector does not track tuples of numbers and
+text.
 
-As class instances, a million offsets would stop the broker for a third of a second at each full
-collection.
+With instances of a class, a million offsets would stop the broker for a third of a second in each
+full collection.
 """
 
 LOG_OFFSET: Final = 5
@@ -37,14 +39,14 @@ class _Record(NamedTuple):
 
 
 class Unreplicated:
-    """Tracks the commits of one shard that are above its high watermark."""
+    """Tracks the commits of one shard that are not replicated yet."""
 
     __slots__ = ("_before", "_newest", "_records")
 
     def __init__(self) -> None:
         self._records: deque[_Record] = deque()
         self._before: dict[str, dict[Place, Stored | None]] = {}
-        # the log offset of the newest record, by name
+        # the log offset of the newest record of each group and place
         self._newest: dict[tuple[str, Place], int] = {}
 
     def add(
@@ -55,9 +57,9 @@ class Unreplicated:
         stored: Stored | None,
         high_watermark: int,
     ) -> None:
-        """Note that a record above the high watermark changes `known` to `stored`.
+        """Note that a record above the high watermark replaces `known` with `stored`.
 
-        `name` is the record's group and place.
+        `name` identifies the group and the place of the record.
         """
         self._forget_below(high_watermark)
         self._records.append(_Record(offset, name, stored))
@@ -66,16 +68,20 @@ class Unreplicated:
         self._newest[name] = offset
 
     def on_committed(self, group_id: str, place: Place, stored: Stored) -> None:
-        """Note that a transaction's offset counts, because its marker and record are replicated."""
+        """Note that a transactional offset is committed: both its marker and its record are
+        replicated.
+        """
         before = self._before.get(group_id, _NONE)
-        # Fetches return this offset until the next plain commit is replicated.
+        # Fetches return this offset until the next plain commit has been replicated.
         if place in before:
             known = before[place]
             if known is None or known[LOG_OFFSET] < stored[LOG_OFFSET]:
                 self._before[group_id][place] = stored
 
     def before(self, group_id: str, high_watermark: int) -> Mapping[Place, Stored | None]:
-        """Return the replicated values of places that have newer ones; None means no offset."""
+        """Return the replicated values of the places that have a newer value. None means that there
+        was no offset.
+        """
         if self._records:
             self._forget_below(high_watermark)
         return self._before.get(group_id, _NONE)
@@ -86,16 +92,16 @@ class Unreplicated:
             record = records.popleft()
             group_id, place = record.name
             before = self._before[group_id]
-            # A later record of this place is still above the high watermark. This one becomes the
-            # value before it.
+            # The place has a later record that is still above the high watermark, so fetches return
+            # the value of this record in the meantime.
             if self._newest[record.name] != record.offset:
                 known = before[place]
-                # otherwise, a transaction's offset is newer
+                # otherwise, the offset from a transaction is newer
                 if known is None or known[LOG_OFFSET] < record.offset:
                     before[place] = record.stored
                 continue
-            # The newest record of the place is replicated: the committed and replicated values are
-            # equal.
+            # The newest record of this place is replicated, so the committed and replicated values
+            # are now the same.
             del self._newest[record.name], before[place]
             if not before:
                 del self._before[group_id]

@@ -1,11 +1,11 @@
-"""Encodes and decodes the nodes for broker configs and for config change notifications.
+"""Encodes and decodes the nodes that contain broker configs or notify brokers of a config change.
 
     /config/brokers/<id>                      {"version":1,"config":{"message.max.bytes":"1000"}}
     /config/brokers/<default>                 the same, for all brokers
     /config/changes/config_change_0000000007  {"version":2,"entity_path":"topics/t"}
 
-A change node only asks brokers to reread that entity. Before Kafka 0.9 (version 1), two fields
-identified the entity: `entity_type` and `entity_name`.
+A change node only asks the brokers to read that entity's config again. Before Kafka 0.9 (version
+1), the entity was named by two fields, `entity_type` and `entity_name`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def entity(kind: str, name: str) -> str:
 
 
 def broker_entity(broker_id: int | None) -> str:
-    """Return the entity of one broker, or of all brokers."""
+    """Return the entity for one broker, or for all brokers."""
     return entity(BROKERS, DEFAULT if broker_id is None else str(broker_id))
 
 
 def config_path(entity_path: str) -> str:
-    """Return the path of the entity's config node."""
+    """Return the path of the node that contains the entity's config."""
     return f"/config/{entity_path}"
 
 
@@ -40,7 +40,9 @@ def encode_change(entity_path: str) -> bytes:
 
 
 def decode_change(path: str, data: bytes | None) -> str:
-    """Return the changed entity. Raises CorruptData with the path if the node is malformed."""
+    """Return the entity whose config has changed. If the node is malformed, raises CorruptData with
+    the path.
+    """
     try:
         node = json.loads(data or b"")
         if node["version"] == 1:

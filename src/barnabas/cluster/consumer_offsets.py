@@ -1,9 +1,9 @@
-"""Reads the offsets that consumers before Kafka 0.9 kept in ZooKeeper (ZK-7).
+"""Reads the offsets that consumers older than Kafka 0.9 stored in ZooKeeper (ZK-7).
 
     /consumers/<group>/offsets/<topic>/<partition>     decimal text: the next record to read
     /consumers/<group>/ids/<consumer>                  ephemeral: the consumer is running
 
-This module never writes them.
+The nodes are only read, never written.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _LAST_OFFSET = 2**63 - 1
 
 
 class ConsumerOffsets(NamedTuple):
-    """The offsets of one group. `unreadable` lists nodes without a valid offset."""
+    """The offsets of one group. `unreadable` lists the nodes that do not contain a valid offset."""
 
     group_id: str
     offsets: dict[TopicPartition, int]
-    running: int  # the number of running consumers, which may still commit to ZooKeeper
+    running: int  # the number of running consumers, which may commit again
     unreadable: tuple[str, ...] = ()
 
 
 async def load_consumer_offsets(store: MetadataStore) -> list[ConsumerOffsets]:
-    """Return the offsets of every group that has any, sorted by name."""
+    """Return the offsets of all groups that have any, sorted by group name."""
     found = []
     for group_id in await children(store, _CONSUMERS):
         group = f"{_CONSUMERS}/{group_id}"

@@ -1,8 +1,10 @@
-"""Defines the controller's requests to brokers, and ISR proposals to the controller, as values.
+"""Defines the requests that the controller sends to brokers, and the ISR proposals that it
+receives.
 
-LeaderAndIsr, UpdateMetadata and StopReplica are passed directly to the controller's own broker, and
-sent to other brokers as the requests with these names. Each contains the controller's epoch; a
-broker ignores requests from an older epoch than the newest it has seen.
+LeaderAndIsr, UpdateMetadata and StopReplica are passed directly to the broker in the controller's
+own process. Other brokers receive them as the requests of the same names. Each one contains the
+controller's epoch, and a broker ignores a request whose epoch is older than the newest one it has
+seen.
 """
 
 from __future__ import annotations
@@ -16,35 +18,39 @@ from barnabas.named_tuple import NamedTuple
 from barnabas.types import TopicPartition
 
 NO_EPOCH: Final = -1
-"""The leader epoch in a StopReplica that contains none (before version 3, KIP-570)."""
+"""The leader epoch if a StopReplica does not contain one (before version 3, KIP-570)."""
 
 WHILE_DELETING: Final = -2
-"""The leader epoch in StopReplica if the whole topic is deleted; it exceeds every other."""
+"""The leader epoch in a StopReplica that deletes a whole topic. It takes precedence over every
+other epoch.
+"""
 
 LONGEST_CAUSE: Final = 200
-"""The maximum number of characters of a cause in a LeaderAndIsr."""
+"""The maximum number of characters of the cause in a LeaderAndIsr."""
 
 _NO_EPOCHS: Mapping[TopicPartition, int] = MappingProxyType({})
 _NO_TOPIC_IDS: Mapping[TopicPartition, bytes] = MappingProxyType({})
 
 
 class PartitionState(NamedTuple):
-    """A partition that the receiving broker must host, with its leader and ISR.
+    """A partition that the receiving broker has to host, with its leader and ISR.
 
-    `topic_config` contains the topic's own configs, in case the log has to be created.
+    `topic_config` contains the topic's own configs, which are needed if the log has to be created.
     """
 
     topic_partition: TopicPartition
     topic_id: bytes
     partition: PartitionImage
     topic_config: Mapping[str, str]
-    is_new: bool  # just created: no replica can have records yet
+    is_new: bool  # just created, so no replica can have records
     cause: str = ""
-    """Why the controller changed the partition; empty for a resend, or if Kafka's decided it."""
+    """Why the controller changed the partition. It is empty if the request is resent or if the
+    controller is Kafka's.
+    """
 
 
 class LeaderAndIsr(NamedTuple):
-    """A request to lead or follow these partitions."""
+    """Tells a broker which of these partitions it has to lead, and which it has to follow."""
 
     controller_id: int
     controller_epoch: int
@@ -52,7 +58,9 @@ class LeaderAndIsr(NamedTuple):
 
 
 class UpdateMetadata(NamedTuple):
-    """A request with metadata for clients: all live brokers, and every changed topic in full."""
+    """Sends a broker the metadata for its clients: all live brokers, and the complete state of
+    every changed topic.
+    """
 
     controller_id: int
     controller_epoch: int
@@ -63,8 +71,8 @@ class UpdateMetadata(NamedTuple):
 
     @classmethod
     def removing(cls, topics: Iterable[str], image: ClusterImage) -> UpdateMetadata:
-        """Return a request that removes these topics from an image and leaves everything else
-        unchanged.
+        """Return a request that removes these topics from a broker's image and changes nothing
+        else.
         """
         assert image.cluster_id is not None, "no controller has named a topic before"
         return cls(
@@ -77,14 +85,16 @@ class UpdateMetadata(NamedTuple):
 
 
 class StopReplica(NamedTuple):
-    """A request to stop hosting these partitions and, with `delete`, to remove their records.
+    """Tells a broker to stop hosting these partitions and, if `delete` is set, to remove their
+    records.
 
-    `leader_epochs` contains the epoch in which this was decided for each partition. A broker that
-    hosts a partition in a newer epoch keeps it: the request was delayed. A partition missing from
-    `leader_epochs` has NO_EPOCH.
+    `leader_epochs` contains, for each partition, the epoch in which this was decided. If a broker
+    hosts the partition in a newer epoch, the request was delayed, and the broker keeps the
+    partition. A partition that is not in `leader_epochs` has NO_EPOCH.
 
-    `topic_ids` contains the topics' ids at the time of the decision: when the response arrives, a
-    name may refer to another topic. The request has no field for the ids, so they are not sent.
+    `topic_ids` contains the ids that the topics had when this was decided, because a name may refer
+    to another topic by the time the response arrives. The ids are not sent, because the request has
+    no field for them.
     """
 
     controller_id: int
@@ -101,8 +111,8 @@ class StopReplica(NamedTuple):
 class IsrMember(NamedTuple):
     """A member of a proposed ISR, with the epoch of its broker's registration (KIP-903).
 
-    A `broker_epoch` of -1 means unknown. A broker that restarted in the meantime may have lost
-    records.
+    The `broker_epoch` is -1 if it is unknown. If the broker has restarted since the proposal, it
+    may have lost records.
     """
 
     broker_id: int
@@ -110,9 +120,10 @@ class IsrMember(NamedTuple):
 
 
 class IsrProposal(NamedTuple):
-    """A leader's ISR proposal (AlterPartition), valid once the controller has accepted it.
+    """A new ISR that a leader proposes (AlterPartition). It is valid once the controller has
+    accepted it.
 
-    `partition_epoch` is the epoch of the ISR to replace.
+    `partition_epoch` is the epoch of the ISR that is to be replaced.
     """
 
     topic_partition: TopicPartition
@@ -123,7 +134,9 @@ class IsrProposal(NamedTuple):
 
 
 class IsrAnswer(NamedTuple):
-    """The response to a proposal: an error code, or (0) the partition's current state."""
+    """The response to an ISR proposal: an error code or, if the code is 0, the current state of the
+    partition.
+    """
 
     error_code: int
     leader: int = -1

@@ -1,7 +1,7 @@
-"""Provides an embedded-store session for a broker whose loop runs in another thread.
+"""Provides a session in an embedded store to a broker whose event loop runs in another thread.
 
-As with a server, a paused broker receives no events. When it continues, it learns that its session
-has ended, and the events arrive in their original order.
+While a broker is paused, it receives no events, just like a client of a server. When it resumes, it
+is told that its session has ended, and then receives the events in their original order.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ T = TypeVar("T")
 
 
 class DistantSession(SessionStore):
-    """A session used on the broker's loop. It and `session` are created on the store's loop.
+    """A session that is used on the broker's loop. The object and `session` are created on the
+    store's loop.
 
-    Invariant: operations begun in a session that has ended fail, even if the broker has not learned
-    of the end yet.
+    Invariant: an operation that was begun in a session fails once the session has ended, even if
+    the broker has not yet been told.
     """
 
     def __init__(self, session: EmbeddedSession, loop: asyncio.AbstractEventLoop) -> None:
-        """Create a session for the broker's `loop`, which must run until `close` has returned."""
+        """Create a session for the broker's `loop`, which must keep running until `close` returns.
+        """
         super().__init__(session.session_id, session.session_state)
         self._session = session
         self._store_loop = asyncio.get_running_loop()
@@ -55,14 +57,16 @@ class DistantSession(SessionStore):
         self._state = SessionState.EXPIRED
 
     async def _run_there(self, path: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run `work` on the store's loop, in the session that the broker considers current."""
+        """Run `work` on the store's loop, in the session that is current from the broker's point of
+        view.
+        """
         if self._state is SessionState.EXPIRED:
             raise SessionExpired(path, "the session has expired")
         session_id = self._session_id
 
         async def call() -> T:
-            # While this call was on its way to the store's loop, the session ended and another one
-            # began.
+            # The session ended and the next one began while this call was being passed to the
+            # store's loop.
             if self._session.session_id != session_id:
                 raise SessionExpired(path, "the session has expired and a new one has started")
             return await work()
@@ -80,11 +84,11 @@ class DistantSession(SessionStore):
 
     def _report(self, state: SessionState) -> None:
         if not self._is_closed:
-            # Pass the current values: they may have changed when the call runs.
+            # Pass the values now, because they may have changed by the time the call runs.
             self._loop.call_soon_threadsafe(self._take_over, self._session.session_id, state)
 
     async def _close_there(self) -> None:
-        self._is_closed = True  # the broker's loop can end now
+        self._is_closed = True  # from here on, the broker's loop may end
         await self._session.close()
 
     # ---- on the broker's loop again ----
@@ -95,6 +99,6 @@ class DistantSession(SessionStore):
         self._notify()
 
     def _on_changed(self, path: str, state: SessionState) -> None:
-        self._state = state  # so that watches fired by the session's end can see it
+        self._state = state  # so that watches see it when the end of the session fires them
         for callback in self._watches.pop(path, ()):
             callback()

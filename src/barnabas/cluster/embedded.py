@@ -1,15 +1,15 @@
-"""Implements a single broker's embedded metadata store: a tree in memory, backed by files.
+"""Implements the embedded metadata store of a single broker: a tree in memory, backed by files.
 
 A commit takes effect immediately, and is acknowledged when it is on disk. Commits reach the disk in
-the order in which they took effect. A commit that was visible before it was on disk can therefore
-be lost only together with all later commits. Commits that arrive while another one is waiting for
-the disk share the next wait. After a failed write or fsync, the content of the disk is unknown, and
-every further commit fails.
+the order in which they took effect, so a commit that was visible before it was on disk can be lost
+only together with all later commits. Commits that arrive while another commit is waiting for the
+disk are all synced by the next fsync. If a write or an fsync fails, the content of the disk is
+unknown, and every later commit fails.
 
-The store has its own session, which ends with `close` or with the process. For further brokers in
-the process, it creates more sessions (`session`). Ephemeral nodes of an earlier process are removed
-when the store is opened. Tools may open it read-only, even while a broker writes it: they see the
-tree that is on disk at that moment.
+The store has its own session, which ends with `close` or with the process. More sessions can be
+created for other brokers in the same process (`session`). When the store is opened, the ephemeral
+nodes of an earlier process are removed. Tools can open the store read-only, even while a broker is
+writing to it, and see the tree that is on disk at that moment.
 """
 
 from __future__ import annotations
@@ -48,13 +48,15 @@ _SNAPSHOT_GROWTH = 2
 
 
 class EmbeddedStore(MetadataStore):
-    """A process's own metadata tree, in memory and optionally in directories."""
+    """The metadata tree of a process, in memory and optionally also in directories."""
 
     def __init__(self, journal: Journal | None = None, snapshot_at_bytes: int = 1 << 20) -> None:
-        """Create a store that writes to `journal`; without one, the tree is lost with the process.
+        """Create a store that writes to `journal`. Without a journal, the tree is lost when the
+        process ends.
 
-        A snapshot replaces the journal when the journal exceeds both `snapshot_at_bytes` and twice
-        the previous snapshot, so snapshots add work in proportion to the commits.
+        A snapshot replaces the journal when the journal is larger than `snapshot_at_bytes` and
+        larger than twice the previous snapshot, so the work of writing snapshots is proportional to
+        the size of the commits.
         """
         self._tree = Tree()
         self._journal = journal
@@ -68,7 +70,7 @@ class EmbeddedStore(MetadataStore):
         self._failure: OSError | None = None
         self._is_read_only = False
         self.was_new = journal is None or journal.is_new
-        """Whether nothing had been committed when the store was opened."""
+        """Whether the store contained no commits when it was opened."""
         if journal is not None:
             self._take_over(journal)
 
@@ -76,14 +78,15 @@ class EmbeddedStore(MetadataStore):
     def open(
         cls, *directories: Path, read_only: bool = False, disk: JournalDisk = OS_DISK
     ) -> EmbeddedStore:
-        """Open the store in these directories, each of which holds a copy.
+        """Open the store in these directories. Each of them contains a complete copy.
 
-        Only one process at a time may write it.
+        Only one process at a time may write to the store.
 
-        The directories must exist. With `read_only`, the store may belong to another process,
-        running or not. No commit is possible then, and the tree contains the ephemeral nodes of the
-        last session. Raises ConfigError if another process writes it or there is nothing to read,
-        CorruptData if something other than a crash has damaged its files, or OSError.
+        The directories must exist. If `read_only` is set, the store may be in use by another
+        process. In that case, nothing can be committed, and the tree contains the ephemeral nodes
+        of the last session. Raises ConfigError if another process is writing to the store or if
+        there is nothing to read, CorruptData if the files were damaged other than by a crash, or
+        OSError.
         """
         if not read_only:
             return cls(Journal(*directories, disk=disk), disk.snapshot_at_bytes)
@@ -99,7 +102,7 @@ class EmbeddedStore(MetadataStore):
 
     @property
     def tree(self) -> Tree:
-        """The tree as of the last commit. Callers must not change it."""
+        """The tree after the last commit. Callers must not modify it."""
         return self._tree
 
     @property
@@ -114,24 +117,25 @@ class EmbeddedStore(MetadataStore):
         return await self.commit_as(self._session_id, operations)
 
     async def commit_as(self, session_id: int, operations: Sequence[Operation]) -> list[str | int]:
-        """Commit in a session other than the store's own (see `session`)."""
+        """Commit in another session than the store's own (see `session`)."""
         path = operations[0].path if operations else "/"
         self._check_session(path)
         if self._is_read_only:
             raise MetadataError(path, "the metadata is open for reading only")
         stage = self._tree.stage(operations, session_id)
-        # A transaction of only checks is not a commit.
+        # A transaction that consists only of checks is not a commit.
         if stage.effects:
             self._write(stage)
             self._tree.merge(stage)
-            # Fire before the wait: if the wait were cancelled, watches would never fire.
+            # Fire the watches before waiting, because they would never be fired if the wait were
+            # cancelled.
             self._fire(stage)
             await self._wait_for_disk(stage)
             self._snapshot_if_due()
         return stage.results
 
     def session(self) -> EmbeddedSession:
-        """Return another session on the same tree, for another broker in this process."""
+        """Return another session in the same tree, for another broker in this process."""
         return EmbeddedSession(self)
 
     def new_session_id(self) -> int:
@@ -139,12 +143,12 @@ class EmbeddedStore(MetadataStore):
         return self._last_session_id
 
     def end_session(self, session_id: int) -> None:
-        """Remove the ephemeral nodes of an ended session, and fire their watches."""
+        """Remove the ephemeral nodes of a session that has ended, and fire the watches on them."""
         if self._state is not SessionState.EXPIRED:
             self._remove_ephemerals(session_id)
 
     def on_session(self, callback: Callable[[SessionState], None]) -> None:
-        """Do nothing: this session ends only with the store."""
+        """Ignore the callback, because this session ends only with the store."""
 
     def watch(self, path: str, callback: Callable[[], None]) -> None:
         callbacks = self._watches.setdefault(path, [])
@@ -162,7 +166,7 @@ class EmbeddedStore(MetadataStore):
         if self._journal is not None:
             if self._failure is None:
                 self._journal.sync()
-                # A sealed journal has a known end, which the next start can rely on.
+                # The end of a sealed journal is known, and the next start can rely on it.
                 self._journal.seal(self._tree.zxid)
             self._journal.close()
 
@@ -170,8 +174,8 @@ class EmbeddedStore(MetadataStore):
         self._snapshot_bytes = len(journal.snapshot or b"")
         self._replay(journal.snapshot, journal.frames)
         journal.snapshot, journal.frames = None, []  # they are in the tree now, so free the memory
-        # Later commits may only be in the page cache: the process that wrote them may have died
-        # before its fsync.
+        # Later commits may be only in the page cache, because the process that wrote them may have
+        # died before it called fsync.
         self._synced_zxid = journal.proven_zxid
         self._remove_ephemerals(None)
 
@@ -185,9 +189,9 @@ class EmbeddedStore(MetadataStore):
         self._session_id = self._last_session_id = self._tree.zxid + 1
 
     def _remove_ephemerals(self, session_id: int | None) -> None:
-        """Remove the ephemeral nodes of one session, or of all sessions.
+        """Remove the ephemeral nodes of one session or, without a session, all ephemeral nodes.
 
-        This is a normal commit, but nothing waits for it: if lost, it is repeated.
+        This is an ordinary commit, but nobody waits for it, because it is repeated if it is lost.
         """
         deletions = [Delete(path) for path in self._tree.ephemeral_paths(session_id)]
         if deletions and self._failure is None:
@@ -201,7 +205,8 @@ class EmbeddedStore(MetadataStore):
             return
         self._check_disk(stage)
         try:
-            # Write this with the commit, so that a later reader knows which commits were on disk.
+            # This number is written with the commit, so that a later reader knows which commits
+            # were on disk.
             unsynced = stage.zxid - 1 - self._synced_zxid
             self._journal.append(commit_to_bytes(stage), unsynced)
         except OSError as error:
@@ -213,10 +218,11 @@ class EmbeddedStore(MetadataStore):
             return
         while self._synced_zxid < stage.zxid:
             self._check_disk(stage)
-            # Run one fsync at a time, for all commits that were written before it began.
+            # Only one fsync runs at a time. It covers all commits that were written before it
+            # began.
             if self._syncing is None:
                 self._syncing = asyncio.ensure_future(self._sync(self._journal))
-            # If one waiter is cancelled, the fsync continues for the others.
+            # If one of the waiting commits is cancelled, the fsync must continue for the others.
             await shielded(self._syncing)
 
     async def _sync(self, journal: Journal) -> None:
@@ -232,7 +238,8 @@ class EmbeddedStore(MetadataStore):
                     on_failure(outcome)
                 elif outcome is not None:
                     raise outcome
-            # Do not seal if a commit arrived during the fsync: a seal means that nothing follows.
+            # If a commit arrived during the fsync, do not write a seal, because a seal states that
+            # nothing follows it.
             if self._tree.zxid == covered_zxid:
                 journal.seal(covered_zxid)
             self._synced_zxid = covered_zxid
@@ -257,7 +264,7 @@ class EmbeddedStore(MetadataStore):
             self._journal.replace(snapshot)
         except OSError as error:
             if is_out_of_descriptors(error):
-                return  # the journals still contain everything; the next commit tries again
+                return  # nothing is missing from the journals; the next commit retries
             self._failure = error
             _log.error("cannot write the metadata snapshot: %s", error)
         self._snapshot_bytes = len(snapshot)

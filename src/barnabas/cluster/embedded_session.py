@@ -1,8 +1,8 @@
-"""Provides further sessions in an embedded store, for several brokers in one process.
+"""Provides additional sessions in an embedded store, so that several brokers can share a process.
 
-A session is connected from the start. `close` or `expire` ends it, in the way a server expires a
-silent session: its ephemeral nodes are removed, and operations begun in it no longer take effect.
-`reconnect` begins the next session.
+A session is connected as soon as it is created. `close` and `expire` end it in the same way as a
+server ends a silent session: the ephemeral nodes are removed, and operations that were begun in the
+session no longer take effect. `reconnect` begins the next session.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 class EmbeddedSession(SessionStore):
-    """A session from `EmbeddedStore.session`; the store must outlive it."""
+    """A session created by `EmbeddedStore.session`. The store must not be closed before the
+    session.
+    """
 
     def __init__(self, store: EmbeddedStore) -> None:
         super().__init__(store.new_session_id(), SessionState.CONNECTED)
@@ -51,14 +53,14 @@ class EmbeddedSession(SessionStore):
             callback()
 
     def expire(self) -> None:
-        """Expire the session as a server does; its watches fire immediately."""
+        """Expire the session, as a server would. Its watches are fired immediately."""
         self._end()
         for path in list(self._watches):
             self._on_changed(path)
         self._notify()
 
     def reconnect(self) -> None:
-        """Begin a new session in place of the ended one."""
+        """Begin a new session to replace the one that has ended."""
         assert self._state is SessionState.EXPIRED, self._state
         self._session_id = self._store.new_session_id()
         self._state = SessionState.CONNECTED

@@ -1,10 +1,11 @@
-"""Exports a metadata tree (ZK-6), the counterpart of `cluster/importing.py`.
+"""Exports a metadata tree (ZK-6). `cluster/importing.py` does the reverse.
 
-Each path is mapped to its node in JSON form, which that module describes. ZooKeeper's own nodes are
-omitted.
+The result maps each path to its node in the JSON form that is described in that module. ZooKeeper's
+own nodes are left out.
 
-A server's nodes may change while they are read one by one, so the tree is read until two passes
-agree. The embedded store's files are read at a single moment.
+On a server, nodes may change while they are read one by one, so the tree is read until two
+consecutive passes give the same result. The files of an embedded store are read at a single point
+in time.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ CLUSTER_TOPS: Final = (
     "/log_dir_event_notification",
     "/migration",
 )
-"""The top nodes of a cluster. Without a chroot, the root also contains other programs' nodes."""
+"""The top-level nodes of a cluster. If there is no chroot, the root also contains nodes of other
+programs.
+"""
 
 _MAX_PASSES = 5
 
@@ -45,18 +48,19 @@ Nodes = dict[str, Znode]
 
 
 class Export(NamedTuple):
-    """A tree in its JSON form."""
+    """The JSON form of a tree."""
 
     tree: dict[str, dict[str, Any]]
     topics: int
     others: tuple[str, ...]
-    """The nodes of other programs, which were omitted."""
+    """The nodes that were left out because they are those of other programs."""
     changed: str | None
-    """A node that was still changing in the last pass; None if the tree is consistent."""
+    """A node that changed again in the last pass, or None if the tree is consistent."""
 
 
 async def export_tree(store: MetadataStore, *, has_others: bool) -> Export:
-    """Read the whole tree or, with `has_others`, only a cluster's nodes in a server's root.
+    """Read the whole tree or, if `has_others` is set, only the nodes of a cluster in the root of a
+    server.
 
     Raises MetadataError if the store cannot be read.
     """
@@ -78,9 +82,9 @@ async def export_tree(store: MetadataStore, *, has_others: bool) -> Export:
 
 
 async def nodes_below(store: MetadataStore, tops: Iterable[str]) -> Nodes:
-    """Read the nodes at and under these paths, each after its parent.
+    """Read the nodes at these paths and all nodes below them. Each node follows its parent.
 
-    They are read level by level; nodes that are deleted in the meantime are omitted.
+    The nodes are read level by level. If a node is deleted in the meantime, it is left out.
     """
     found: Nodes = {}
     level = list(tops)
@@ -95,7 +99,7 @@ async def nodes_below(store: MetadataStore, tops: Iterable[str]) -> Nodes:
 
 
 async def _one_pass(store: MetadataStore, has_others: bool) -> tuple[Nodes, list[str]]:
-    """Return the nodes, and the paths of other programs' nodes."""
+    """Return the nodes of the cluster, and the paths of the nodes of other programs."""
     root = await store.read(ROOT)
     if root is None:
         return {}, []
@@ -105,7 +109,7 @@ async def _one_pass(store: MetadataStore, has_others: bool) -> tuple[Nodes, list
 
 
 def _change(before: Nodes, now: Nodes) -> str | None:
-    """Return the first path whose node was written, created or deleted between two passes."""
+    """Return the first path whose node was created, written or deleted between the two passes."""
     return next(
         (path for path in sorted({*before, *now}) if not _is_same(before.get(path), now.get(path))),
         None,
@@ -115,7 +119,8 @@ def _change(before: Nodes, now: Nodes) -> str | None:
 def _is_same(one: Znode | None, other: Znode | None) -> bool:
     if one is None or other is None:
         return False
-    # Created or deleted children have their own paths; ephemeral nodes are irrelevant to an import.
+    # Children that were created or deleted have their own paths, and ephemeral nodes do not matter
+    # for an import.
     return (one.czxid, one.version) == (other.czxid, other.version)
 
 

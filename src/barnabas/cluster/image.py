@@ -1,8 +1,8 @@
-"""Defines the cluster's metadata as one immutable value: brokers, topics, leaders and ISRs.
+"""Represents the cluster's metadata as one immutable value: brokers, topics, leaders and ISRs.
 
-Invariant: an image never changes. `apply` returns the next image, which shares the unchanged parts,
-so an old image may still be read at any time. It contains the controller's decisions, not the
-current state of a broker.
+Invariant: an image never changes. `apply` returns a new image that shares the unchanged parts with
+the old one, so an old image can be read at any time. The image contains what the controller
+decided, not what a broker is currently doing.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 NO_LEADER = -1
 
 NEVER_LED = -1
-"""The leader epoch and the partition epoch of a partition without a state node."""
+"""The leader epoch and the partition epoch of a partition that has no state node."""
 
 
 class Endpoint(NamedTuple):
-    """A broker's address on the named listener."""
+    """The address of a broker's listener, with the name of the listener."""
 
     listener: str
     host: str
@@ -32,9 +32,9 @@ class Endpoint(NamedTuple):
 
 
 class BrokerImage(NamedTuple):
-    """A live broker. `epoch` identifies its registration: the czxid of its znode.
+    """A live broker. `epoch` identifies its registration and is the czxid of its znode.
 
-    `may_have_lost` means that unflushed records may have been lost when it last stopped.
+    If `may_have_lost` is true, the broker may have lost unflushed records when it last stopped.
     """
 
     broker_id: int
@@ -45,14 +45,16 @@ class BrokerImage(NamedTuple):
 
 
 class PartitionImage(NamedTuple):
-    """A partition's replicas, leader and ISR, from its state znode and its topic's.
+    """A partition's replicas, leader and ISR, taken from its state znode and from the znode of its
+    topic.
 
-    `leader_epoch` grows with each election, `partition_epoch` (the znode's data version) with each
-    change of any kind. `replicas` begins with the preferred leader. `offline_replicas` are replicas
-    of live brokers whose log directory has failed. Their brokers report them; no znode contains
-    them. While the partition is being reassigned (KIP-455), `replicas` contains the old and the new
-    replicas, `adding` the new ones and `removing` the old ones. Otherwise, `adding` and `removing`
-    are empty.
+    `leader_epoch` is incremented by each election, and `partition_epoch` (the data version of the
+    znode) by every change. The first entry of `replicas` is the preferred leader.
+    `offline_replicas` are replicas on live brokers whose log directory has failed. They are
+    reported by their brokers and are not stored in any znode. While the partition is being
+    reassigned (KIP-455), `replicas` contains the old and the new replicas, `adding` contains the
+    new replicas, and `removing` contains the old ones. Otherwise, `adding` and `removing` are
+    empty.
     """
 
     leader: int
@@ -67,16 +69,19 @@ class PartitionImage(NamedTuple):
 
     @classmethod
     def never_led(cls, replicas: Sequence[int], latest_epoch: int = NEVER_LED) -> PartitionImage:
-        """Return a partition that has replicas, but no leader and no state node yet.
+        """Return a partition that has replicas, but that does not have a leader or a state node
+        yet.
 
-        `latest_epoch` is the newest epoch in its log, should it have one. New leader epochs must
-        exceed it, or they would truncate the epoch history.
+        `latest_epoch` is the newest epoch in the partition's log, if it has one. New leader epochs
+        must be greater, because otherwise they would truncate the epoch history.
         """
         return cls(NO_LEADER, latest_epoch, (), tuple(replicas), NEVER_LED, 0)
 
 
 class TopicImage(NamedTuple):
-    """A topic: its id (16 bytes), its partitions by number, and its own configs."""
+    """A topic: its id (16 bytes), its partitions by number, and the configs set on the topic
+    itself.
+    """
 
     name: str
     topic_id: bytes
@@ -85,7 +90,7 @@ class TopicImage(NamedTuple):
 
 
 class ClusterImage(NamedTuple):
-    """The metadata of a cluster."""
+    """All metadata of a cluster."""
 
     cluster_id: str | None
     controller_id: int
@@ -96,16 +101,16 @@ class ClusterImage(NamedTuple):
 
     @classmethod
     def empty(cls) -> ClusterImage:
-        """Return the image before the controller's first update."""
+        """Return the image that a broker has before the first update from the controller."""
         nothing: Mapping[int, BrokerImage] = MappingProxyType({})
         return cls(None, -1, 0, nothing, MappingProxyType({}), MappingProxyType({}))
 
     def apply(self, update: UpdateMetadata) -> ClusterImage:
-        """Return the image after a controller's update.
+        """Return the image that results from an update by a controller.
 
-        An update from a deposed controller is ignored.
+        Updates from a controller that has been deposed are ignored.
         """
-        # A deposed controller may not have noticed yet.
+        # A controller that was deposed may not know it yet.
         if update.controller_epoch < self.controller_epoch:
             return self
         return ClusterImage(
@@ -122,7 +127,7 @@ class ClusterImage(NamedTuple):
         topics = dict(self.topics)
         names = dict(self.topic_names)
         for name in (*update.removed_topics, *(topic.name for topic in update.topics)):
-            # A topic can be recreated under the same name with another id.
+            # A topic may have been recreated with the same name and another id.
             previous = topics.pop(name, None)
             if previous is not None:
                 names.pop(previous.topic_id, None)

@@ -1,18 +1,19 @@
-"""Imports a metadata tree into an empty store, to take over a Kafka broker (ZK-6).
+"""Imports a metadata tree into an empty store in order to take over a Kafka broker (ZK-6).
 
-The tree is a mapping from path to node, in JSON form:
+The tree maps paths to nodes. In JSON form, it looks like this:
 
     {"/brokers/topics/t": {"data": "{...}", "version": 0, ...},
      "/brokers/ids/0":    {"data": "{...}", "ephemeral": true, ...}, ...}
 
-`data` is text or null; data that is not text is in `base64` instead. Of the other fields, only
-`ephemeral` is used. Ephemeral nodes belong to ended sessions and are omitted. All other nodes are
-imported unchanged, even unknown ones. Data versions start over, which is invisible because no
-broker of the old cluster is running.
+`data` is text or null. If the data is not text, `base64` contains it instead. The only other field
+that is used is `ephemeral`. Ephemeral nodes are not imported, because their sessions have ended.
+All other nodes are imported unchanged, even if they are unknown. Data versions start from the
+beginning; nobody can notice this, because no broker of the old cluster is running.
 
-A missing partition state node is created. Its leader epoch is above every epoch in the log, never
-0: reusing an old epoch would truncate the epoch history. For the same reason, if a state is older
-than the log (for example, from a backup), its epoch is raised above those in the log.
+If the state node of a partition is missing, it is created. Its leader epoch is greater than every
+epoch in the log and never 0, because reusing an old epoch would truncate the epoch history. For the
+same reason, if a state node is older than the log (for example, because it comes from a backup),
+its epoch is raised above the epochs in the log.
 """
 
 from __future__ import annotations
@@ -40,38 +41,38 @@ _HAVE_ENTRIES = (
     "/config/users",
     "/config/ips",
 )
-"""Nodes that have children only once a store has been used, not after a mere start."""
+"""Nodes that have no children after a mere start, but only after the store has been used."""
 
 Data = dict[str, bytes | None]
 
 
 class ImportSummary(NamedTuple):
-    """The result of an import."""
+    """What an import did."""
 
     nodes: int
     topics: int
     partitions: int
     ephemeral_nodes: int
-    """The number of ephemeral nodes that were omitted."""
+    """The number of ephemeral nodes that were not imported."""
     new_states: tuple[TopicPartition, ...]
-    """Partitions whose state node was missing."""
+    """The partitions for which a state node had to be created."""
     raised_epochs: tuple[TopicPartition, ...]
-    """Partitions whose state node contained an older leader epoch than their log."""
+    """The partitions whose state node had an older leader epoch than their log."""
 
 
 async def import_tree(
     store: MetadataStore, tree: Mapping[str, Any], leader_epoch_of: LatestEpochOf
 ) -> ImportSummary:
-    """Import the whole tree, or nothing, into a store that is empty or unused.
+    """Import the tree as a whole into a store that is empty or has not been used.
 
-    `leader_epoch_of` returns the newest leader epoch in a partition's log, or -1. Raises
-    ConfigError if something prevents the import, CorruptData if the tree cannot be read, or
-    MetadataError if the store cannot be written.
+    `leader_epoch_of` returns the newest leader epoch in the log of a partition, or -1. Raises
+    ConfigError if the import is not possible, CorruptData if the tree cannot be read, or
+    MetadataError if writing to the store fails. If it fails, nothing has been imported.
     """
     await _check_empty(store)
     data, ephemeral_nodes = _persistent(tree)
-    # ZooKeeper controllers make this node ephemeral; KRaft controllers make it persistent during a
-    # migration (KIP-866).
+    # This node is ephemeral if a ZooKeeper controller created it, but persistent if a KRaft
+    # controller created it during a migration (KIP-866).
     if layout.CONTROLLER in data:
         raise ConfigError(
             f"{layout.CONTROLLER} is not ephemeral: a KRaft controller has taken over this cluster"
@@ -86,8 +87,8 @@ async def import_tree(
             if not replicas:
                 raise CorruptData(f"{layout.topic_path(name)}: partition {number} has no replicas")
             partition = TopicPartition(name, number)
-            # Use an epoch above every epoch in the log. If one were used twice, two histories would
-            # look like one.
+            # Use a greater epoch than every epoch in the log. If an epoch were used twice, two
+            # histories could not be told apart.
             epoch = max(leader_epoch_of(partition), NEVER_LED) + 1
             if layout.state_path(name, number) not in data:
                 _add_state(data, partition, replicas, epoch)
@@ -124,11 +125,11 @@ async def _check_empty(store: MetadataStore) -> None:
 
 
 def _persistent(tree: Mapping[str, Any]) -> tuple[Data, int]:
-    """Return the data of the persistent nodes, by path, and the number of ephemeral nodes."""
+    """Return the data of all persistent nodes by path, and the number of ephemeral nodes."""
     data: Data = {}
     ephemeral_nodes = 0
     for path, node in tree.items():
-        # Both trees have a root, and ZooKeeper's own nodes are meaningless elsewhere.
+        # Both trees have a root, and the nodes of ZooKeeper itself are of no use elsewhere.
         if path == ROOT or f"{path}/".startswith(f"{ZOOKEEPERS_OWN}/"):
             continue
         content = _data_of(path, node)
@@ -144,7 +145,7 @@ def _persistent(tree: Mapping[str, Any]) -> tuple[Data, int]:
 
 
 def _data_of(path: str, node: Any) -> bytes | None:
-    """Decode a node's data from its JSON. Raises CorruptData if it is malformed."""
+    """Decode the data of a node from its JSON form. Raises CorruptData if it is malformed."""
     if not path.startswith("/") or "" in path[1:].split("/"):
         raise CorruptData(f"{path!r} is not a node's path")
     if not isinstance(node, Mapping):
@@ -170,7 +171,7 @@ def _names_below(data: Data, parent: str) -> list[str]:
 
 
 def _add_state(data: Data, name: TopicPartition, replicas: Any, leader_epoch: int) -> None:
-    """Add the initial state of a partition with this leader epoch; all replicas are in sync."""
+    """Add a state node for a partition, with this leader epoch and with all replicas in sync."""
     controller_epoch = layout.decode_epoch(data.get(layout.CONTROLLER_EPOCH) or b"0")
     state = StateNode(replicas[0], leader_epoch, tuple(replicas), controller_epoch)
     data.setdefault(layout.partitions_path(name.topic), None)
@@ -179,7 +180,9 @@ def _add_state(data: Data, name: TopicPartition, replicas: Any, leader_epoch: in
 
 
 def _raise_epoch(data: Data, name: TopicPartition, new_epoch: int) -> bool:
-    """Raise the state's leader epoch if the log's is newer; return whether it was raised."""
+    """If the log has a newer leader epoch than the state node, raise the epoch in the state node
+    and return True.
+    """
     path = layout.state_path(*name)
     state = layout.decode_state(*name, data[path])
     if state.leader_epoch >= new_epoch - 1:
@@ -201,11 +204,13 @@ async def _check_cluster_id(store: MetadataStore, data: Data) -> None:
 
 
 async def _keep_larger_numbers(store: MetadataStore, data: Data) -> None:
-    """Keep the larger controller epoch and producer ids, which must never be reused."""
+    """Keep the greater controller epoch and the greater producer ids, because neither may be used
+    again.
+    """
     epoch = await store.read(layout.CONTROLLER_EPOCH)
     if epoch is not None and layout.CONTROLLER_EPOCH in data:
         theirs = layout.decode_epoch(data[layout.CONTROLLER_EPOCH])
-        # Brokers reject requests with an older controller epoch.
+        # A broker rejects requests that contain an older controller epoch.
         if layout.decode_epoch(epoch.data) > theirs:
             del data[layout.CONTROLLER_EPOCH]
     ids = await store.read(layout.PRODUCER_ID_BLOCK)

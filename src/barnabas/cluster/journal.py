@@ -1,16 +1,17 @@
-"""Writes the embedded store's files: a copy of the journal and snapshot in each log directory.
+"""Writes the files of the embedded store: each log directory contains a copy of the journal and
+snapshot.
 
-Invariant: the next `open` reads back the frames appended before a `sync` that returned, whole or
-not at all. A crash may leave a torn frame at the end of the journal: it was never acknowledged and
-is cut off. Anything else that is unreadable was damaged. It is read from another copy; if no copy
-contains it, the store is not opened (`journal_copies`). Damaged files are saved before they are cut
-or replaced.
+Invariant: if a frame was appended before a `sync` that returned, the next `open` reads it back;
+every frame is read either whole or not at all. After a crash, there may be a torn frame at the end
+of the journal, which was never acknowledged and is cut off. Anything else that is unreadable has
+been damaged. It is read from another copy; if it is damaged in all copies, the store is not opened
+(`journal_copies`). Damaged files are saved before they are cut or replaced.
 
-A commit is on disk when all copies have it. A copy whose disk fails is no longer written, and the
-next start brings it up to date. When the last copy fails, the store fails.
+A commit is on disk when it is in all copies. If the disk of a copy fails, the copy is no longer
+written, and it is brought up to date at the next start. If the last copy fails, the store fails.
 
-These are plain files, because a Kafka broker ignores them but refuses to start with an unknown
-directory. Only their owner may read them, because they contain password hashes.
+The store uses plain files, because a Kafka broker ignores unknown files but refuses to start if
+there is an unknown directory. The files contain password hashes, so only their owner can read them.
 """
 
 from __future__ import annotations
@@ -42,24 +43,25 @@ _log = logging.getLogger(__name__)
 
 
 class Journal:
-    """A store's copies, open for appending."""
+    """The copies of a store, open for appending."""
 
     __slots__ = ("_files", "frames", "is_new", "kept", "proven_zxid", "snapshot")
 
     def __init__(
         self, *directories: Path, accepts_loss: bool = False, disk: JournalDisk = OS_DISK
     ) -> None:
-        """Lock and read all copies, and bring damaged or outdated copies up to date.
+        """Lock and read all copies, and repair the copies that are damaged or out of date.
 
-        Raises OSError if none is usable, ConfigError if another process holds them, or CorruptData
-        if something was damaged in every copy, unless the caller `accepts_loss`.
+        Raises OSError if no copy is usable, ConfigError if another process has locked the copies,
+        or CorruptData if something is damaged in every copy and the caller does not accept the loss
+        (`accepts_loss`).
         """
         self._files: list[JournalFile] = []
         self.kept: list[Path] = []
-        """The paths under which damaged files were saved."""
+        """The paths to which damaged files were copied."""
         try:
             self._open(directories, disk)
-            # Nothing writes to the copies in the meantime, because all of them are locked.
+            # All copies are locked, so nothing can write to them in the meantime.
             copies = [copy_of(each.directory, each.read(), disk) for each in self._files]
             found = merge(copies) if accepts_loss else merge_without_loss(copies)
             self._repair(copies, found)
@@ -70,47 +72,51 @@ class Journal:
         self.frames = [each.payload for each in found.frames]
         self.is_new = found.is_new
         self.proven_zxid = min(found.proven_zxid, found.end_zxid)
-        """The last commit that is known to be on disk, with all earlier ones."""
+        """The last commit that is known to be on disk together with all earlier commits."""
 
     @property
     def size_bytes(self) -> int:
-        """The size of the largest journal."""
+        """The size of the largest journal of any copy."""
         return max(each.size_bytes for each in self._files)
 
     def append(self, payload: bytes, unsynced: int = 0) -> None:
-        """Append a commit. It is on disk once all `syncs` that start later have returned.
+        """Append a commit. The commit is on disk once every sync from `syncs` that starts later has
+        returned.
 
-        `unsynced` is the number of earlier commits that may not be on disk. Raises OSError if the
-        last copy fails.
+        `unsynced` is the number of earlier commits that may not be on disk yet. Raises OSError if
+        the last copy fails.
         """
         whole = frame(payload, unsynced)
         self._each(lambda file: file.append(whole))
 
     def syncs(self) -> list[tuple[Callable[[], None], Callable[[OSError], None]]]:
-        """Return two functions for each copy: the first syncs it; call the second if that fails.
+        """Return two functions for each copy: one that syncs the copy, and one to call if the sync
+        fails.
 
         The syncs may run concurrently, in threads.
         """
         return [(each.sync, self._failure_of(each)) for each in self._files]
 
     def sync(self) -> None:
-        """Sync all copies to disk, one by one."""
+        """Sync the copies to disk one after another."""
         self._each(JournalFile.sync)
 
     def seal(self, zxid: int) -> None:
-        """Record that all commits up to this one are on disk, unless a later one was appended."""
+        """Record that every commit up to this one is on disk. Do nothing if a later commit was
+        appended.
+        """
         self._each(lambda file: file.seal(zxid))
 
     def replace(self, snapshot: bytes) -> None:
         """Replace the journal with a snapshot of the whole tree.
 
-        If the process runs out of file descriptors, some copies may stay unchanged.
+        If there are not enough file descriptors, some of the copies may remain unchanged.
         """
         zxid = zxid_of(snapshot)
         self._each(lambda file: file.replace(snapshot, zxid))
 
     def close(self) -> None:
-        """Close the files without further writes, like a process that dies."""
+        """Close the files without writing anything, as if the process had died."""
         for file in self._files:
             file.close()
 
@@ -128,7 +134,7 @@ class Journal:
             raise failure
 
     def _repair(self, copies: Sequence[Copy], found: Merged) -> None:
-        """Bring each copy up to the end of their combined history."""
+        """Bring each copy up to the end of the combined history of all copies."""
         for file, copy in zip(list(self._files), copies, strict=True):
             try:
                 self._bring_up_to_date(file, copy, found)
@@ -139,7 +145,8 @@ class Journal:
 
     def _bring_up_to_date(self, file: JournalFile, copy: Copy, found: Merged) -> None:
         if is_behind(copy, found):
-            # Save the damaged files: they may be the only evidence of the cause.
+            # Keep the damaged files, because they may be the only evidence of what caused the
+            # damage.
             if is_damaged(copy, found):
                 kept = file.keep_damaged()
                 self.kept += kept
@@ -171,7 +178,7 @@ class Journal:
             file.sync_names()  # the file may be new
 
     def _each(self, action: Callable[[JournalFile], None]) -> None:
-        """Apply the action to each copy; copies that fail are no longer used.
+        """Apply the action to every copy. If it fails for a copy, the copy is no longer used.
 
         Raises OSError if the last copy fails.
         """
@@ -180,7 +187,7 @@ class Journal:
             try:
                 action(file)
             except OSError as error:
-                # This is no disk failure: the copy is as good as before.
+                # This is not a disk failure, and nothing is wrong with the copy.
                 if is_out_of_descriptors(error):
                     scarcity = error
                 else:
@@ -192,7 +199,7 @@ class Journal:
         return lambda error: self._drop(file, error)
 
     def _drop(self, file: JournalFile, error: OSError) -> None:
-        """Stop writing this copy. Raises the error if it is the last one."""
+        """Stop writing to this copy. If it is the last one, raise the error."""
         if self._files == [file]:
             raise error
         if file in self._files:
@@ -203,10 +210,11 @@ class Journal:
 
 
 def read_files(*directories: Path) -> tuple[bytes | None, list[bytes]]:
-    """Return the snapshot and commits of a store that may be in use. Changes and locks nothing.
+    """Return the snapshot and the commits of a store that may be in use, without changing or
+    locking anything.
 
-    A commit that is being appended is ignored. Raises ConfigError if there is no store, CorruptData
-    if something was destroyed, or OSError.
+    A commit that is just being appended is ignored. Raises ConfigError if there is no store,
+    CorruptData if something was destroyed, or OSError.
     """
     copies = read_copies(directories)
     if all(each.journal is None for each in copies):

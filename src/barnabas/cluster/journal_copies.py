@@ -1,15 +1,15 @@
-"""Determines which commits the copies of a metadata tree jointly contain, and which are lost.
+"""Determines which commits are contained in any copy of a metadata tree, and which have been lost.
 
     barnabas-metadata.journal      frames, one per commit, and a seal
     barnabas-metadata.snapshot     one frame: the whole tree as of some commit
 
-Each log directory contains both. The tree is the newest snapshot plus each later commit that any
-copy contains, so data damaged in one copy is read from another. The history ends before the first
-commit missing from all copies. Later commits, which a crash may have left, were never acknowledged
-and are cut off. However, if a frame proves that a missing commit was on disk, the commit was
-destroyed, and only the operator may accept that.
+Each log directory contains both files. The tree consists of the newest snapshot and of every later
+commit that is in any copy, so if data is damaged in one copy, it is read from another. The history
+ends before the first commit that is missing from all copies. A crash may have left later commits;
+they were never acknowledged and are cut off. However, if a frame proves that a missing commit was
+on disk, the commit was destroyed, and only the operator can decide to go on without it.
 
-This module only reads files.
+This module only reads the files.
 """
 
 from __future__ import annotations
@@ -27,34 +27,35 @@ SNAPSHOT_NAME = "barnabas-metadata.snapshot"
 
 
 def accept_loss(directories: Iterable[Path]) -> str:
-    """Return the command that lets an operator continue without the destroyed commits."""
+    """Return the command with which an operator can continue without the destroyed commits."""
     return " ".join(
         ["barnabas metadata repair --accept-loss", *(f"--dir {d}" for d in directories)]
     )
 
 
 class Copy(NamedTuple):
-    """The files of one directory, as read."""
+    """The content of the files in one directory."""
 
     directory: Path
     journal: bytes | None
     snapshot: bytes | None
     frames: Frames
-    tree: Frame | None  # the snapshot's frame; None if it is damaged or missing
+    tree: Frame | None  # the snapshot's frame, or None if it is missing or damaged
 
     @property
     def is_absent(self) -> bool:
-        """Is true if there are no files: the directory is new or was emptied."""
+        """True if there are no files, because the directory is new or has been emptied."""
         return self.snapshot is None and not self.journal
 
     @property
     def fault(self) -> str | None:
-        """Return any fault of the copy itself, other than missing commits."""
+        """A description of what is wrong with this copy, if anything, apart from missing commits.
+        """
         if self.snapshot is not None and self.tree is None:
             return f"{self.directory / SNAPSHOT_NAME} is damaged"
         if self.snapshot is None and self.frames.begins_late:
             return f"{self.directory / SNAPSHOT_NAME} is missing"
-        # A journal in the current format is never empty: it contains at least a seal.
+        # A journal in the current format contains at least a seal, so it is never empty.
         if self.tree is not None and (
             self.journal is None or not (self.journal or self.tree.is_earlier)
         ):
@@ -64,26 +65,26 @@ class Copy(NamedTuple):
 
     @property
     def newest_zxid(self) -> int:
-        """The last commit that the copy contains, or is known to have contained."""
+        """The last commit that the copy contains or is known to have contained in the past."""
         return max([self.tree_zxid, *(each.zxid for each in self.frames.whole)])
 
     @property
     def tree_zxid(self) -> int:
-        """The last commit in its snapshot; 0 without a usable snapshot."""
+        """The last commit in the snapshot, or 0 if there is no usable snapshot."""
         return 0 if self.tree is None else self.tree.zxid
 
 
 class Merged(NamedTuple):
-    """The tree and the commits that the copies jointly contain."""
+    """The tree and the commits that result from merging all copies."""
 
     snapshot: bytes | None
     snapshot_zxid: int
     frames: tuple[Frame, ...]
     """The commits after the snapshot, in order."""
     proven_zxid: int
-    """The last commit that is known to have been on disk."""
+    """The last commit that is known to have been on disk at some time."""
     loss: str | None
-    """The place where data was destroyed in all copies; None if there is none."""
+    """Where data was destroyed in all copies, or None if nothing was."""
 
     @property
     def end_zxid(self) -> int:
@@ -95,9 +96,10 @@ class Merged(NamedTuple):
 
 
 def read_copies(directories: Sequence[Path], disk: JournalDisk = OS_DISK) -> list[Copy]:
-    """Read the copies in these directories. A broker may be writing them. Raises OSError."""
-    # Read the journals first: a journal is emptied only after a snapshot with its content exists,
-    # so that snapshot is then found.
+    """Read the copies in these directories, even while a broker is writing to them. Raises OSError.
+    """
+    # Read the journals first: a journal is emptied only after a snapshot of its content has been
+    # written, so the snapshot can then be found.
     journals = [disk.read(directory / JOURNAL_NAME) for directory in directories]
     return [
         copy_of(directory, journal, disk)
@@ -106,25 +108,27 @@ def read_copies(directories: Sequence[Path], disk: JournalDisk = OS_DISK) -> lis
 
 
 def copy_of(directory: Path, journal: bytes | None, disk: JournalDisk) -> Copy:
-    """Build the copy with this journal, and read its snapshot. Raises OSError."""
+    """Return a copy with this journal, after reading its snapshot. Raises OSError."""
     snapshot = disk.read(directory / SNAPSHOT_NAME)
     tree = None
     if snapshot is not None:
         found = read_frames(snapshot)
-        # A snapshot is replaced as a whole, so a crash leaves the old one or the new one.
+        # A snapshot is replaced as a whole, so after a crash there is either the old snapshot or
+        # the new one.
         if len(found.whole) == 1 and found.damaged_at is None and found.end == len(snapshot):
             tree = found.whole[0]
     return Copy(directory, journal, snapshot, read_frames(journal or b""), tree)
 
 
 def merge(copies: Sequence[Copy]) -> Merged:
-    """Merge the commits of all copies. Raises ConfigError if their histories conflict."""
+    """Merge the commits of all copies. Raises ConfigError if two copies have conflicting histories.
+    """
     trees = [each.tree for each in copies if each.tree is not None]
     tree = max(trees, key=lambda each: each.zxid, default=None)
     snapshot_zxid = 0 if tree is None else tree.zxid
     commits = _commits(copies, snapshot_zxid)
     chain: list[Frame] = []
-    # Stop at a gap: the commits after a missing commit were based on it.
+    # Stop at the first gap, because the commits after it were based on the missing commit.
     while (following := commits.get(snapshot_zxid + len(chain) + 1)) is not None:
         chain.append(following)
     proven_zxid = max(
@@ -141,7 +145,9 @@ def merge(copies: Sequence[Copy]) -> Merged:
 
 
 def merge_without_loss(copies: Sequence[Copy]) -> Merged:
-    """Merge the copies; raise CorruptData if a commit was destroyed in all copies of it."""
+    """Merge the copies. Raises CorruptData if a commit was destroyed in every copy that contained
+    it.
+    """
     found = merge(copies)
     if found.loss is not None:
         command = accept_loss([each.directory for each in copies])
@@ -154,7 +160,7 @@ def merge_without_loss(copies: Sequence[Copy]) -> Merged:
 
 
 def is_behind(copy: Copy, found: Merged) -> bool:
-    """Return whether the copy must be rewritten because it is damaged or incomplete."""
+    """Return whether the copy is damaged or incomplete and therefore has to be rewritten."""
     if copy.fault is not None or copy.tree_zxid != found.snapshot_zxid:
         return True
     own = [each for each in copy.frames.whole if not each.is_seal]
@@ -163,17 +169,17 @@ def is_behind(copy: Copy, found: Merged) -> bool:
 
 
 def is_damaged(copy: Copy, found: Merged) -> bool:
-    """Return whether something other than a crash has changed the copy."""
+    """Return whether the copy was changed by anything other than a crash."""
     if copy.fault is not None:
         return True
-    # A seal that a crash damaged may be followed by commits that the snapshot contains.
+    # If a crash damaged a seal, it may be followed by commits that are already in the snapshot.
     return copy.frames.damaged_at is not None and any(
         each.zxid > found.snapshot_zxid for each in copy.frames.whole
     )
 
 
 def _commits(copies: Sequence[Copy], snapshot_zxid: int) -> dict[int, Frame]:
-    """Return the commits after the snapshot, by number."""
+    """Return the commits that follow the snapshot, by number."""
     commits: dict[int, Frame] = {}
     writers: dict[int, Path] = {}
     for copy in copies:
@@ -193,7 +199,7 @@ def _commits(copies: Sequence[Copy], snapshot_zxid: int) -> dict[int, Frame]:
 
 
 def _loss(copies: Sequence[Copy], found: Merged) -> str | None:
-    """Return where data was destroyed in all copies, or None."""
+    """Return where data was destroyed in all copies, or None if nothing was destroyed."""
     faults = [each.fault for each in copies if each.fault is not None]
     if found.proven_zxid > found.end_zxid:
         places = faults or [
@@ -201,7 +207,7 @@ def _loss(copies: Sequence[Copy], found: Merged) -> str | None:
             for each in copies
             if each.frames.damaged_at is not None
         ]
-        # The start of a journal, or a snapshot, may be missing without a trace.
+        # If a snapshot or the beginning of a journal is missing, this may leave no trace.
         places = places or [
             f"{each.directory} lacks part of its {JOURNAL_NAME} or {SNAPSHOT_NAME}"
             for each in copies
@@ -211,8 +217,8 @@ def _loss(copies: Sequence[Copy], found: Merged) -> str | None:
             f"{'; '.join(places)}: the metadata can be read up to commit {found.end_zxid}, but "
             f"at least {found.proven_zxid} commits were written"
         )
-    # Only a copy with a whole journal shows where the commits end. Its own snapshot may be missing:
-    # reading starts with another copy's snapshot.
+    # The end of the history is known only from a copy whose journal is whole. Its own snapshot may
+    # be missing, because the snapshot of another copy is read first.
     knows_end = any(
         (each.fault is None or each.journal) and 0 < each.newest_zxid >= found.snapshot_zxid
         for each in copies

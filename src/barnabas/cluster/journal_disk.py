@@ -1,7 +1,7 @@
-"""Makes all operating-system calls on the embedded store's files.
+"""Makes all system calls for the files of the embedded store.
 
-This is the embedded store's part of the files seam; the logs have their own. Only the owner can
-read the files that it creates, because journals contain password hashes.
+This is the seam between the embedded store and its files; the logs have a seam of their own. The
+files can be read only by their owner, because a journal contains password hashes.
 """
 
 from __future__ import annotations
@@ -16,43 +16,45 @@ _OWNER_ONLY = 0o600
 
 
 class LockedFile(Protocol):
-    """A file that is open for reading and writing, and locked until `close`."""
+    """A file that is open for reading and writing, and that is locked until `close` is called."""
 
     def read(self) -> bytes:
         """Read the whole file."""
         ...
 
     def write(self, position: int, data: bytes) -> None:
-        """Write all of `data`. After an OSError, any part may have been written."""
+        """Write all of `data`. If it raises OSError, any part of the data may have been written."""
         ...
 
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> None:
-        """Force the written bytes to disk. Releases the GIL, so it can run in a thread."""
+        """Force the written bytes to disk. This releases the GIL, so it can run in a thread."""
         ...
 
     def close(self) -> None: ...
 
 
 class JournalDisk(Protocol):
-    """The disk of a journal. Every method may raise OSError."""
+    """The disk that contains a journal. Every method may raise OSError."""
 
     @property
     def snapshot_at_bytes(self) -> int:
-        """The journal size from which a snapshot replaces it."""
+        """The size at which a journal is replaced by a snapshot."""
         ...
 
     def open_locked(self, path: Path) -> LockedFile:
-        """Open a file, creating it if necessary. Raises BlockingIOError if it is locked."""
+        """Open a file, which is created if it does not exist. Raises BlockingIOError if the file is
+        locked.
+        """
         ...
 
     def read(self, path: Path) -> bytes | None:
-        """Return the content of a file; None if it does not exist."""
+        """Return the content of a file, or None if the file does not exist."""
         ...
 
     def write(self, path: Path, data: bytes, *, sync: bool = True) -> None:
-        """Write a whole file. This is not atomic."""
+        """Write a whole file. The operation is not atomic."""
         ...
 
     def replace(self, source: Path, target: Path) -> None: ...
@@ -62,12 +64,14 @@ class JournalDisk(Protocol):
         ...
 
     def sync_directory(self, path: Path) -> None:
-        """Make a directory's file names durable."""
+        """Force the names of a directory's files to disk."""
         ...
 
 
 class OsLockedFile:
-    """A file with a lock per open file, which also excludes a second store in the process."""
+    """A file with a lock that is bound to the open file, so a second store in the same process is
+    excluded as well.
+    """
 
     __slots__ = ("_fd",)
 
@@ -113,7 +117,7 @@ class OsJournalDisk:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(fd), path.stat()):
-                raise BlockingIOError  # its owner has just replaced it
+                raise BlockingIOError  # the owner has just replaced the file
         except BaseException:
             os.close(fd)
             raise

@@ -1,8 +1,9 @@
-"""Writes one copy of the metadata: a journal and its snapshot in a directory.
+"""Writes one copy of the metadata, which is a journal and its snapshot in a directory.
 
-Appended frames overwrite the seal at the end of the journal; when all of them are on disk, the next
-seal is written. A snapshot replaces its predecessor atomically, before the journal is emptied. In
-between, the journal contains commits that are also in the snapshot; readers skip them.
+When frames are appended, they overwrite the seal at the end of the journal; when all of them are on
+disk, a new seal is written. A snapshot replaces the previous snapshot atomically, and only then is
+the journal emptied. In between, the journal contains commits that are also in the snapshot, and
+readers skip them.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ _TEMPORARY = ".tmp"
 
 
 class JournalFile:
-    """A copy that is locked from `lock` to `close`. Reading needs no lock.
+    """A copy that is locked from `lock` to `close`. Reading does not require the lock.
 
-    No two processes write the same copy, regardless of log directories.
+    Two processes never write to the same copy, whatever their log directories are.
     """
 
     __slots__ = ("_disk", "_file", "_is_sealed", "directory", "size_bytes")
 
     def __init__(self, directory: Path, disk: JournalDisk) -> None:
-        """Open or create the journal, and lock it.
+        """Open the journal, or create it, and lock it.
 
-        Raises ConfigError if another process holds it, or OSError.
+        Raises ConfigError if another process has locked it, or OSError.
         """
         self._disk = disk
         self.directory = directory
@@ -46,31 +47,35 @@ class JournalFile:
         return self._file.read()
 
     def append_after(self, copy: Copy) -> int:
-        """Prepare to append after the last commit, and return the number of torn bytes cut off."""
+        """Prepare for appending after the last commit. Returns the number of torn bytes that were
+        cut off.
+        """
         commits = [each for each in copy.frames.whole if not each.is_seal]
-        # the rest of a journal that the snapshot replaced
+        # left over from the journal that the snapshot replaced
         is_rest = copy.frames.damaged_at is not None
         self.size_bytes = commits[-1].end if commits and not is_rest else 0
         content = copy.journal or b""
         torn = content[copy.frames.end :] if not is_rest else b""
         if torn:
-            # This is probably part of a commit that a crash interrupted.
+            # This is probably a commit that was interrupted by a crash.
             kept = self.path.with_name(self.path.name + _TORN)
             self._disk.write(kept, torn, sync=False)
             self._file.truncate(copy.frames.end)
         return len(torn)
 
     def rewrite(self, snapshot: bytes | None, frames: Sequence[Frame]) -> None:
-        """Replace the files, atomically and durably, with this snapshot and these commits."""
+        """Replace both files with this snapshot and these commits. The change is atomic and
+        durable.
+        """
         temporary = self.path.with_name(self.path.name + _TEMPORARY)
         self._disk.remove(temporary)
-        # Lock the file before renaming it, so that no other process can lock it first.
+        # Lock the file before it gets its final name, so that no other process can lock it first.
         file = self._open_locked(temporary)
         try:
             content = b"".join(frame(each.payload, each.unsynced) for each in frames)
             file.write(0, content)
             file.sync()
-            # The existing snapshot is damaged; the commits alone make up the tree.
+            # The existing snapshot is damaged, but the commits contain the whole tree.
             if snapshot is None:
                 self._disk.remove(self.directory / SNAPSHOT_NAME)
             else:
@@ -84,37 +89,38 @@ class JournalFile:
         self._file, self.size_bytes, self._is_sealed = file, len(content), False
 
     def append(self, whole: bytes) -> None:
-        """Append a frame. It is on disk once any `sync` that begins later has returned."""
+        """Append a frame. The frame is on disk once a `sync` that begins later has returned."""
         self._file.write(self.size_bytes, whole)
         self.size_bytes += len(whole)
         self._is_sealed = False
 
     def seal(self, zxid: int) -> None:
-        """Record that all commits up to this one are on disk and that nothing else follows."""
+        """Record that every commit up to this one is on disk and that nothing follows it."""
         if not self._is_sealed:
             self._file.write(self.size_bytes, seal(zxid))
             self._is_sealed = True
 
     def sync(self) -> None:
-        """Force the appended frames to disk. Releases the GIL, so it can run in a thread."""
+        """Force the appended frames to disk. This releases the GIL, so it can run in a thread."""
         self._file.sync()
 
     def replace(self, snapshot: bytes, zxid: int) -> None:
-        """Replace the journal with a snapshot of the whole tree as of this commit."""
+        """Replace the journal with a snapshot of the whole tree after this commit."""
         self._write_snapshot(snapshot)
         self.sync_names()
-        # The journal is never empty. Any old frames left in it are in the snapshot too.
+        # The journal is never empty. If it still contains old frames, they are in the snapshot as
+        # well.
         whole = seal(zxid)
         self._file.write(0, whole)
         self._file.truncate(len(whole))
         self.size_bytes, self._is_sealed = 0, True
 
     def sync_names(self) -> None:
-        """Make the names of both files durable."""
+        """Force the names of both files to disk."""
         self._disk.sync_directory(self.directory)
 
     def keep_damaged(self) -> list[Path]:
-        """Copy both files unchanged, to names that nothing reads, and return the copies' paths."""
+        """Copy both files unchanged under names that are never read, and return the new paths."""
         kept = []
         for path in (self.path, self.directory / SNAPSHOT_NAME):
             content = self._disk.read(path)

@@ -1,4 +1,5 @@
-"""Encodes and reads the frames in the embedded store's files, including those after damage.
+"""Encodes and reads the frames in the embedded store's files. Frames after a damaged one are read
+as well.
 
     frame:    u32 1 << 31 | length of the payload
               u32 CRC-32 of everything else in the frame
@@ -9,8 +10,9 @@
 
     earlier:  u32 length of the payload | u32 CRC-32 of the payload | payload
 
-Frames in the earlier format are read, but no longer written. They do not record which commits were
-on disk, so each is assumed to have been written after all earlier commits had been synced.
+The number of unsynced commits makes it possible to tell damage from a crash. A power failure may
+destroy any part of the data that was not synced, even an earlier frame and not a later one. But if
+a later frame proves that a missing frame was on disk, something else destroyed it.
 
 The count distinguishes a crash from damage. A power failure may lose any part of the unsynced data,
 possibly an earlier frame but not a later one. However, if a later frame proves that a missing frame
@@ -33,7 +35,7 @@ _MOST_COMMITS = 1 << 40
 
 
 class Frame(NamedTuple):
-    """A whole frame, with the position at which it ends."""
+    """A frame that was read as a whole, and the position at which it ends."""
 
     payload: bytes
     zxid: int
@@ -47,24 +49,26 @@ class Frame(NamedTuple):
 
     @property
     def proven_zxid(self) -> int:
-        """The last commit that was certainly on disk when the frame was written."""
+        """The last commit that must have been on disk when the frame was written."""
         return self.zxid if self.is_seal else self.zxid - 1 - self.unsynced
 
 
 class Frames(NamedTuple):
-    """The readable frames in a file."""
+    """The frames in a file that could be read."""
 
     whole: tuple[Frame, ...]
     damaged_at: int | None
-    """The first position outside whole frames that precedes a whole frame, or None."""
+    """The position of the first bytes that are not part of a whole frame, but are followed by one;
+    else None.
+    """
     end: int
-    """The position after the last whole frame; all later bytes are torn."""
+    """The position after the last whole frame. All bytes after it are torn."""
 
     @property
     def begins_late(self) -> bool:
-        """Is true if commits are missing at the start.
+        """True if commits are missing at the beginning.
 
-        The first journal starts with an empty seal, followed by commit 1.
+        The first journal of a store begins with an empty seal, followed by commit 1.
         """
         if self.damaged_at is not None or not self.whole:
             return False
@@ -73,7 +77,7 @@ class Frames(NamedTuple):
 
 
 def zxid_of(payload: bytes) -> int:
-    """Return a commit's number, or that of a tree's last commit."""
+    """Return the number of a commit, or the number of the last commit in a tree."""
     zxid: int = _ZXID.unpack_from(payload)[0]
     return zxid
 
@@ -85,19 +89,20 @@ def frame(payload: bytes, unsynced: int = 0) -> bytes:
 
 
 def seal(zxid: int) -> bytes:
-    """Return a frame that shows whether a crash or damage destroyed the frame before it."""
+    """Return a seal. It shows whether the frame before it was destroyed by a crash or by damage."""
     return frame(_ZXID.pack(zxid))
 
 
 def read_frames(content: bytes) -> Frames:
-    """Read every whole frame in a file, including those after damage."""
+    """Read all whole frames in a file, including those that follow damaged data."""
     whole: list[Frame] = []
     damaged_at: int | None = None
     position = end = 0
     while position < len(content):
         found = _read(content, position)
         if found is None:
-            # Damage must not hide the commits after it: another copy may contain the damaged ones.
+            # Commits that follow damaged data must be found, because another copy may contain the
+            # damaged commits.
             last_zxid = whole[-1].zxid if whole else 0
             found = _search(content, position + 1, last_zxid)
             if found is None:
@@ -110,18 +115,18 @@ def read_frames(content: bytes) -> Frames:
 
 
 def _search(content: bytes, position: int, last_zxid: int) -> Frame | None:
-    """Find the next whole frame with a commit later than `last_zxid`.
+    """Find the next whole frame that contains a later commit than `last_zxid`.
 
-    Frames with earlier commits are left over from a journal that a snapshot has replaced.
+    Frames with earlier commits are the rest of a journal that was replaced by a snapshot.
     """
-    # No commit is as short as one byte, so there cannot be more commits than bytes.
+    # A commit is longer than one byte, so there cannot be more commits than bytes.
     most = last_zxid + len(content) if last_zxid else _MOST_COMMITS
     for at in range(position, len(content) - _EARLIER_HEADER.size - _ZXID.size + 1):
         header = _HEADER if content[at] & 0x80 else _EARLIER_HEADER
         if at + header.size + _ZXID.size > len(content):
             continue
         (zxid,) = _ZXID.unpack_from(content, at + header.size)
-        # Where no frame can begin, do not checksum all following bytes.
+        # If no frame can begin here, do not compute a checksum over all the bytes that follow.
         if last_zxid < zxid <= most:
             found = _read(content, at)
             if found is not None and found.zxid > last_zxid:
@@ -130,7 +135,7 @@ def _search(content: bytes, position: int, last_zxid: int) -> Frame | None:
 
 
 def _read(content: bytes, position: int) -> Frame | None:
-    """Return the whole frame at this position, if any."""
+    """Return the whole frame that begins at this position, if there is one."""
     left = len(content) - position
     if left < _EARLIER_HEADER.size + _ZXID.size:
         return None
@@ -143,8 +148,8 @@ def _read(content: bytes, position: int) -> Frame | None:
     start = position + header.size
     payload = content[start : start + length]
     unsynced = 0
-    # The older format lacks the number of unsynced commits, and its checksum covers only the
-    # payload.
+    # In the older format, a frame has no number of unsynced commits, and the checksum covers only
+    # the payload.
     if is_counted:
         unsynced = _HEADER.unpack_from(content, position)[2]
         expected = zlib.crc32(payload, zlib.crc32(_CHECKED.pack(word, unsynced)))

@@ -11,8 +11,8 @@
     /isr_change_notification/isr_change_<n>        partitions whose ISR a leader has written
     /latest_producer_id_block                      the last allocated block of producer ids
 
-Payloads are compact JSON with keys in Kafka 3.9's order; readers ignore the order and unknown keys.
-A malformed payload raises CorruptData with the path.
+Payloads are compact JSON with the keys in the same order as in Kafka 3.9. Readers accept any order
+and ignore unknown keys. A malformed payload raises CorruptData with the path of the node.
 """
 
 from __future__ import annotations
@@ -61,28 +61,29 @@ BASE_PATHS = (
     "/config/ips",
     "/cluster",
 )
-"""Nodes without data, parents first, that each broker creates at startup if missing."""
+"""Nodes without data that every broker creates at startup if they are missing. Parents come first.
+"""
 
 FEATURE_NODE = b'{"features":{},"version":2,"status":1}'
-"""The finalized features of a 3.9 controller in ZooKeeper mode: none."""
+"""The finalized features, of which a 3.9 controller in ZooKeeper mode has none."""
 
 T = TypeVar("T")
 
 _SUBPROTOCOLS = "listener_security_protocol_map"
 _MAY_HAVE_LOST = "suffix_may_be_lost"
-"""Our own key. Kafka ignores it, like any unknown key."""
+"""A key that only Barnabas uses. Kafka ignores it, as it does any unknown key."""
 
 
 Replicas = Mapping[int, Sequence[int]]
-"""Broker ids by partition number."""
+"""Maps each partition number to the ids of the brokers that have a replica."""
 
 _NONE_MOVE: Replicas = MappingProxyType({})
 
 
 class TopicNode(NamedTuple):
-    """The node `/brokers/topics/<t>`. Topics created before Kafka 2.8 have no id (None).
+    """The node `/brokers/topics/<t>`. The id is None if the topic was created before Kafka 2.8.
 
-    `adding` and `removing` contain only partitions that are being reassigned (KIP-455).
+    `adding` and `removing` contain a partition only while it is being reassigned (KIP-455).
     """
 
     topic_id: bytes | None
@@ -101,7 +102,9 @@ class StateNode(NamedTuple):
 
 
 class ProducerIdBlock(NamedTuple):
-    """The node `/latest_producer_id_block`: ids from `first` to `last` inclusive."""
+    """The node `/latest_producer_id_block`. The block contains the ids from `first` to `last`,
+    inclusive.
+    """
 
     broker_id: int
     first: int
@@ -129,7 +132,7 @@ def state_path(topic: str, partition: int) -> str:
 
 
 def partition_of_state(path: str) -> TopicPartition | None:
-    """Return the partition of a state node; None for any other node."""
+    """Return the partition if this is the path of a state node, otherwise None."""
     parts = path.removeprefix(f"{TOPICS}/").split("/")
     if not path.startswith(f"{TOPICS}/") or len(parts) != 4:
         return None
@@ -167,7 +170,7 @@ def encode_controller(broker_id: int, timestamp_ms: int) -> bytes:
 
 
 def decode_controller(data: bytes | None) -> int:
-    """Return the controller's broker id."""
+    """Return the broker id of the controller."""
     return _decode(CONTROLLER, data, lambda node: int(node["brokerid"]))
 
 
@@ -183,9 +186,9 @@ def decode_epoch(data: bytes | None) -> int:
 
 
 def encode_broker(broker: BrokerImage, timestamp_ms: int) -> bytes:
-    """Encode the registration in version 5. `host` and `port` are for old readers."""
-    # As in Kafka, use a plaintext endpoint: readers of host and port, such as the 0.8 consumers,
-    # support no other protocol.
+    """Encode a broker's registration in version 5. Old readers use only `host` and `port`."""
+    # As in Kafka, these are taken from a plaintext endpoint, because the clients that read host and
+    # port, such as the 0.8 consumers, do not support any other protocol.
     plain = next((e for e in broker.endpoints if e.security_protocol == "PLAINTEXT"), None)
     node: dict[str, Any] = {
         "features": {},
@@ -205,11 +208,12 @@ def encode_broker(broker: BrokerImage, timestamp_ms: int) -> bytes:
 
 
 def decode_broker(broker_id: int, data: bytes | None, epoch: int) -> BrokerImage:
-    """Decode a registration of any version from 1 to 5; `epoch` is the node's czxid."""
+    """Decode a broker's registration of any version from 1 to 5. `epoch` is the czxid of the node.
+    """
 
     def read(node: Mapping[str, Any]) -> BrokerImage:
         protocols = node.get(_SUBPROTOCOLS, {})
-        # Version 1, from Kafka 0.8, contains only a host and a port.
+        # In version 1, which was written by Kafka 0.8, there is only a host and a port.
         texts = node.get("endpoints") or [f"PLAINTEXT://{node['host']}:{node['port']}"]
         endpoints = tuple(_endpoint(text, protocols) for text in texts)
         may_have_lost = node.get(_MAY_HAVE_LOST) is True
@@ -219,12 +223,12 @@ def decode_broker(broker_id: int, data: bytes | None, epoch: int) -> BrokerImage
 
 
 def encode_topic(topic_id: bytes, replicas: Replicas) -> bytes:
-    """Encode the node of a topic that is not being reassigned."""
+    """Encode the node of a topic whose partitions are not being reassigned."""
     return encode_topic_node(TopicNode(topic_id, replicas))
 
 
 def encode_topic_node(node: TopicNode) -> bytes:
-    """Encode a topic's node in version 3, which includes a topic id."""
+    """Encode the node of a topic in version 3, which contains the topic id."""
     assert node.topic_id is not None
     return _encode(
         {
@@ -242,11 +246,11 @@ def _by_number(replicas: Replicas) -> dict[str, list[int]]:
 
 
 def decode_topic(topic: str, data: bytes | None) -> TopicNode:
-    """Decode a topic's node of version 1, 2 or 3."""
+    """Decode the node of a topic in version 1, 2 or 3."""
 
     def read(node: Mapping[str, Any]) -> TopicNode:
-        # The first controller that supports ids assigns them to topics from before Kafka 2.8
-        # (KIP-516).
+        # A topic from before Kafka 2.8 gets its id from the first controller that supports topic
+        # ids (KIP-516).
         text = node.get("topic_id")
         return TopicNode(
             uuid_from_text(text) if text else None,
@@ -263,7 +267,7 @@ def _from_json(replicas: Mapping[str, Sequence[int]]) -> Replicas:
 
 
 def state_of(partition: PartitionImage) -> StateNode:
-    """Return a partition's state as stored in its node."""
+    """Return the state of a partition in the form in which its node stores it."""
     return StateNode(
         partition.leader, partition.leader_epoch, partition.isr, partition.controller_epoch
     )
@@ -294,7 +298,8 @@ def decode_state(topic: str, partition: int, data: bytes | None) -> StateNode:
 
 
 def encode_isr_change(names: Iterable[TopicPartition]) -> bytes:
-    """Encode the notification that a leader below inter.broker.protocol.version 2.7 writes."""
+    """Encode the notification that a leader writes if inter.broker.protocol.version is below 2.7.
+    """
     partitions = [{"topic": topic, "partition": number} for topic, number in names]
     return _encode({"version": 1, "partitions": partitions})
 
@@ -315,7 +320,7 @@ def encode_config(config: Mapping[str, str]) -> bytes:
 
 
 def decode_config(path: str, data: bytes | None) -> dict[str, str]:
-    """Decode the configs in a config node of any kind; a node without data contains none."""
+    """Decode the configs in a config node of any kind. A node without data has no configs."""
     if not data:
         return {}
     return _decode(path, data, lambda node: {str(k): str(v) for k, v in node["config"].items()})
@@ -333,7 +338,7 @@ def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
 
 
 def decode_producer_id_block(data: bytes | None) -> ProducerIdBlock | None:
-    """Decode the last block; return None if none has been allocated."""
+    """Decode the last block that was allocated. The result is None if there was none."""
     if not data:
         return None
     return _decode(

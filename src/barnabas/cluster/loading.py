@@ -1,10 +1,11 @@
-"""Loads the metadata tree: all of it for a new controller, otherwise parts of it.
+"""Loads the metadata tree. A new controller loads all of it; later, only parts of it are loaded.
 
-Nodes are read in bulk, because every request to a server takes a round trip.
+Nodes are read in bulk, because each request to a server takes a round trip.
 
-A malformed node raises CorruptData with its path, except for topic configs, which are ignored if
-malformed. Nodes that an interrupted creation or deletion left missing are no error: a partition
-without a state node is loaded as never led, but with its log's epochs.
+A malformed node raises CorruptData with its path, except that malformed topic configs are ignored.
+If creating or deleting a topic was interrupted, some nodes may be missing, which is not an error: a
+partition without a state node is loaded as one that never had a leader, but with the epochs in its
+log.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ from barnabas.types import TopicPartition
 _log = logging.getLogger(__name__)
 
 LatestEpochOf = Callable[[TopicPartition], int]
-"""Returns the newest leader epoch in a partition's log; -1 without a log or without epochs."""
+"""Returns the newest leader epoch in a partition's log, or -1 if there is no log or no epoch."""
 
 
 def no_log(topic_partition: TopicPartition) -> int:
-    """Return the epoch of a partition without a local log."""
+    """Return the epoch of a partition that has no local log."""
     return NEVER_LED
 
 
 async def load_brokers(store: MetadataStore) -> dict[int, BrokerImage]:
-    """Load the registered brokers."""
+    """Load all brokers that are registered."""
     brokers = {}
     for name in await children(store, layout.BROKER_IDS):
         broker_id = int(name)
         node = await store.read(layout.broker_path(broker_id))
-        if node is not None:  # else it was removed between the two reads
+        if node is not None:  # otherwise, the node was removed between the reads
             brokers[broker_id] = layout.decode_broker(broker_id, node.data, node.czxid)
     return dict(sorted(brokers.items()))
 
@@ -44,7 +45,7 @@ async def load_brokers(store: MetadataStore) -> dict[int, BrokerImage]:
 async def images_of(
     store: MetadataStore, topics: Mapping[str, TopicNode], latest_epoch_of: LatestEpochOf
 ) -> dict[str, TopicImage]:
-    """Load these nodes' topics, with their partitions and configs."""
+    """Load the topics in these nodes, including their partitions and configs."""
     wanted = {
         TopicPartition(name, number): (topic, replicas)
         for name, topic in topics.items()
@@ -64,7 +65,7 @@ async def load_partitions(
     wanted: Mapping[TopicPartition, tuple[TopicNode, Sequence[int]]],
     latest_epoch_of: LatestEpochOf,
 ) -> dict[TopicPartition, PartitionImage]:
-    """Load partitions, given their topics' nodes and their replicas."""
+    """Load partitions. The nodes of their topics, and their replicas, have already been read."""
     nodes = await store.read_many([layout.state_path(*name) for name in wanted])
     return {
         name: _partition(name, topic, replicas, node, latest_epoch_of)
@@ -80,8 +81,8 @@ def _partition(
     latest_epoch_of: LatestEpochOf,
 ) -> PartitionImage:
     if node is None:
-        # Either the controller died after writing the topic and before writing the state, or the
-        # state was deleted by hand.
+        # Either the controller died after it wrote the topic but before it wrote the state, or
+        # somebody deleted the state node by hand.
         return PartitionImage.never_led(replicas, latest_epoch_of(name))
     state = layout.decode_state(*name, node.data)
     return PartitionImage(
@@ -99,9 +100,9 @@ def _partition(
 async def load_configs_of(
     store: MetadataStore, names: Iterable[str]
 ) -> dict[str, Mapping[str, str]]:
-    """Load these topics' own configs, empty if the node is missing or malformed.
+    """Load the configs set on these topics. They are empty if the node is missing or malformed.
 
-    A malformed node is logged; it does not stop the controller.
+    A malformed node is logged, but does not stop the controller.
     """
     paths = {name: layout.topic_config_path(name) for name in names}
     nodes = await store.read_many(list(paths.values()))
@@ -116,13 +117,14 @@ async def load_configs_of(
 
 
 async def load_topic_config(store: MetadataStore, name: str) -> Mapping[str, str]:
-    """Load a topic's own configs, empty without a node. Raises CorruptData."""
+    """Load the configs set on a topic. They are empty if there is no node. Raises CorruptData."""
     path = layout.topic_config_path(name)
     node = await store.read(path)
     return {} if node is None else layout.decode_config(path, node.data)
 
 
 async def children(store: MetadataStore, path: str) -> tuple[str, ...]:
-    """Return the sorted names of a path's children; none if the path is missing."""
+    """Return the names of the path's children in sorted order, or none if the path does not exist.
+    """
     node = await store.read(path)
     return () if node is None else tuple(sorted(node.children))

@@ -35,7 +35,9 @@ def commit_to_bytes(stage: Stage) -> bytes:
 
 
 def commit_from_bytes(payload: bytes, tree: Tree) -> Stage | None:
-    """Stage the commit on the tree; return None if the tree (a snapshot) already contains it."""
+    """Stage the commit on the tree. If the tree is a snapshot that already contains the commit,
+    return None.
+    """
     reader = _Reader(payload)
     (zxid,) = reader.unpack(_ZXID)
     if zxid <= tree.zxid:
@@ -82,7 +84,7 @@ def _node_to_bytes(path: str, owner: int, data: bytes | None) -> bytes:
 
 
 class _Reader:
-    """Reads a payload field by field."""
+    """Reads a payload one field at a time."""
 
     __slots__ = ("_payload", "_position")
 

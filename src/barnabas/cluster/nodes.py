@@ -1,12 +1,13 @@
-"""Implements the tree of nodes in memory, and the effects of commits on it.
+"""Implements a tree of nodes in memory, and how commits change it.
 
-A commit is staged first: its operations are checked in order, against copies of the nodes that they
-touch. If all operations are possible, the copies replace the nodes (`merge`); otherwise, they are
-dropped. Nothing ever has to be undone. The journal stores the effects, which need no further
-checks; a replay stages and merges them.
+A commit is first staged: its operations are checked in order, and applied to copies of the nodes
+that they change. If all operations are possible, the copies replace the nodes (`merge`); otherwise,
+the copies are dropped. It is therefore never necessary to undo a change. The journal contains the
+effects of the operations, which do not have to be checked again; a replay stages and merges them.
 
-Invariant: a commit is staged on the tree as of the last commit. The stores are responsible for
-sessions, watches and the disk; in this module, an owner is only a number.
+Invariant: a commit is staged on the tree that resulted from the last commit. This module does not
+handle sessions, watches or the disk, which are the task of the stores; an owner is just a number
+here.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ _LAST_NUMBER = 0x7FFFFFFF
 
 
 class Effect(NamedTuple):
-    """One change to the tree; `owner` is the session of a newly created ephemeral node."""
+    """A change to one node of the tree. If it creates an ephemeral node, `owner` is the node's
+    session.
+    """
 
     kind: int
     path: str
@@ -43,10 +46,11 @@ class Effect(NamedTuple):
 
 
 class Node:
-    """A node. `children_created` counts all children ever created, for sequential names.
+    """A node. `children_created` is the number of children created so far, which is used for
+    sequential names.
 
-    It is larger if a numbered child was imported from another tree: the next number must exceed
-    that one.
+    The number is greater if a numbered child was imported from another tree, because the next
+    number must be greater than that child's.
     """
 
     __slots__ = ("children", "children_created", "czxid", "data", "owner", "version")
@@ -68,7 +72,7 @@ class Node:
 
 
 class Tree:
-    """All nodes by path. `zxid` is the number of the last merged commit."""
+    """All nodes by path. `zxid` is the number of the commit that was merged last."""
 
     __slots__ = ("nodes", "zxid")
 
@@ -83,8 +87,8 @@ class Tree:
         return Znode(node.data, node.version, node.czxid, node.owner, tuple(sorted(node.children)))
 
     def stage(self, operations: Sequence[Operation], session_id: int) -> Stage:
-        """Stage these operations as a commit. Raises the MetadataError of the first impossible
-        operation.
+        """Stage these operations as a commit. If an operation is impossible, raises its
+        MetadataError.
         """
         stage = Stage(self)
         for operation in operations:
@@ -92,7 +96,9 @@ class Tree:
         return stage
 
     def merge(self, stage: Stage) -> None:
-        """Apply a staged commit. No other commit may have been merged since it was staged."""
+        """Apply a commit that has been staged. No other commit may have been merged in the
+        meantime.
+        """
         assert stage.zxid > self.zxid, f"commit {stage.zxid} after {self.zxid}"
         for path, node in stage.nodes.items():
             if node is None:
@@ -102,7 +108,7 @@ class Tree:
         self.zxid = stage.zxid
 
     def ephemeral_paths(self, session_id: int | None = None) -> list[str]:
-        """Return the paths of one session's ephemeral nodes, or of all ephemeral nodes."""
+        """Return the paths of the ephemeral nodes of one session, or of all ephemeral nodes."""
         return [
             path
             for path, node in self.nodes.items()
@@ -111,9 +117,11 @@ class Tree:
 
 
 class Stage:
-    """A commit being staged: copies of its nodes (None if deleted), effects, and results.
+    """A commit that is being staged: copies of its nodes (None if a node is deleted), effects, and
+    results.
 
-    Watches on the paths in `nodes` fire; these include the parents of changed nodes.
+    The watches on all paths in `nodes` fire. The paths include the parents of nodes that were
+    created or deleted.
     """
 
     __slots__ = ("_tree", "effects", "nodes", "results", "zxid")
@@ -126,7 +134,9 @@ class Stage:
         self.results: list[str | int] = []
 
     def add(self, operation: Operation, session_id: int) -> None:
-        """Check the operation against the result of the earlier ones, and stage its effects."""
+        """Check the operation, given the results of the operations before it, and stage its
+        effects.
+        """
         path = operation.path
         if isinstance(operation, Create):
             path = self._path_to_create(operation)
@@ -135,7 +145,7 @@ class Stage:
             self.do(Effect(CREATE, path, operation.data, owner))
             return
         node = self._at_version(path, operation.version)
-        # As in ZooKeeper, this is the version of the data, and it counts from 0.
+        # As in ZooKeeper, this is the data version, which starts at 0.
         if isinstance(operation, Set):
             self.results.append(node.version + 1)
             self.do(Effect(SET, path, operation.data))
@@ -147,7 +157,9 @@ class Stage:
             self.do(Effect(DELETE, path))
 
     def do(self, effect: Effect) -> None:
-        """Stage an effect that has just been checked, or that is replayed."""
+        """Stage an effect that has already been checked, either just now or before it was written
+        to the journal.
+        """
         self.effects.append(effect)
         path = effect.path
         if effect.kind == SET:
@@ -172,11 +184,12 @@ class Stage:
         parent = self._find(parent_path)
         if parent is None:
             raise NoNode(path, f"its parent {parent_path} does not exist")
-        # ZooKeeper forbids this: the children would have to be removed with the session.
+        # ZooKeeper does not allow this, because the children would have to be removed when the
+        # session ends.
         if parent.owner:
             raise NoNode(path, f"its parent {parent_path} is ephemeral and has no children")
         if operation.sequential:
-            # Never reuse a number, even after its node has been deleted.
+            # A number is never used again, even after its node has been deleted.
             path = f"{path}{parent.children_created:0{_SEQUENCE_DIGITS}d}"
         if self._find(path) is not None:
             raise NodeExists(path, "already exists")
@@ -203,8 +216,10 @@ class Stage:
 
 
 def _number_of(name: str) -> int:
-    """Return the ten digits that end a sequential name, as an int32; -1 for any other name."""
-    # A number that would overflow the counter (int32) is considered part of the name.
+    """Return the number in the last ten digits of a sequential name, as an int32, or -1 for other
+    names.
+    """
+    # If the number would overflow the counter (an int32), it is treated as part of the name.
     digits = name[-_SEQUENCE_DIGITS:]
     if len(digits) == _SEQUENCE_DIGITS and digits.isascii() and digits.isdecimal():
         number = int(digits)

@@ -1,7 +1,7 @@
-"""Allocates blocks of producer ids from the metadata store (`/latest_producer_id_block`).
+"""Allocates blocks of producer ids in the metadata store (`/latest_producer_id_block`).
 
-A conditional write reserves a block before its first id is used, so a cluster never assigns an id
-twice.
+A block is reserved by a conditional write before any of its ids is used, so no id is assigned twice
+in a cluster.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _IDS_PER_BLOCK = 1000
 
 
 async def take_block(store: MetadataStore, broker_id: int) -> tuple[int, int]:
-    """Allocate a block of a thousand producer ids; return the first and the last.
+    """Allocate a block of a thousand producer ids, and return the first and the last id.
 
-    Raises NotController, so that the caller tries again, if the store does not answer.
+    If the store does not answer, raises NotController, which makes the caller try again.
     """
     while True:
         try:
@@ -29,7 +29,7 @@ async def take_block(store: MetadataStore, broker_id: int) -> tuple[int, int]:
             data = layout.encode_producer_id_block(block)
             await store.commit([Set(layout.PRODUCER_ID_BLOCK, data, node.version)])
         except BadVersion:
-            continue  # another broker has taken that block
+            continue  # another broker was faster and has this block
         except MetadataError as error:
             raise NotController(f"the metadata store does not answer: {error}") from error
         return block.first, block.last

@@ -1,8 +1,9 @@
-"""Implements the common part of metadata stores on servers, with successive sessions.
+"""Implements what all metadata stores on servers have in common, and begins a new session when one
+ends.
 
-Reads are retried until a response arrives, as long as the session is alive. EXPIRED reports the end
-of a session, once. The next session begins automatically, and CONNECTED reports it. Subclasses
-communicate with the servers.
+A read is retried until a response arrives or the session ends. The end of a session is reported
+once, as EXPIRED. The next session begins automatically and is reported as CONNECTED. The
+communication with the servers is implemented by subclasses.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from barnabas.cluster.store import SessionExpired, SessionState, Znode
 from barnabas.cluster.watches import Watches
 from barnabas.shielded import shielded
 
-_NODES_PER_READ = 500  # a request is at most 1 MiB, and a path 300 bytes
+_NODES_PER_READ = 500  # a request has at most 1 MiB, and a path 300 bytes
 
 
 class RemoteStore(SessionStore):
-    """Provides sessions; its reads and watches wait for a connection."""
+    """Manages successive sessions. Reads and watches wait until there is a connection."""
 
     def __init__(self, state: SessionState) -> None:
         super().__init__(0, state)
@@ -44,27 +45,28 @@ class RemoteStore(SessionStore):
 
     @abstractmethod
     def give_up(self) -> None:
-        """End the session, without starting another one.
+        """End the session and do not start another one.
 
-        Callable from any thread, because the ephemeral nodes must be removed even if the loop is
-        blocked.
+        This can be called from any thread, because the ephemeral nodes must be removed even if the
+        event loop is blocked.
         """
 
     @abstractmethod
     async def _read(self, paths: Sequence[str], session_id: int) -> list[Znode | None]:
-        """Read nodes that fit into one request, retrying until a response arrives."""
+        """Read nodes that fit into one request, and retry until a response arrives."""
 
     @abstractmethod
     def _set_watch(self, path: str, is_set: Callable[[object], None]) -> None:
         """Set a watch, as described in `SetWatch`."""
 
     async def _until_connected(self, session_id: int, path: str) -> None:
-        """Wait for a connection in this session. Raises SessionExpired if the session ends."""
+        """Wait for a connection in this session. Raises SessionExpired if the session ends first.
+        """
         while True:
             if self._is_closed:
                 raise SessionExpired(path, "the metadata store is closed")
-            # Operations begun in one session must not take effect in the next: their ephemeral
-            # nodes would belong to the wrong session.
+            # An operation begun in one session must not take effect in the next one, which would
+            # then own its ephemeral nodes.
             if self._state is SessionState.EXPIRED or session_id != self._session_id:
                 raise SessionExpired(path, "the session has expired")
             if self._state is SessionState.CONNECTED:
@@ -72,12 +74,12 @@ class RemoteStore(SessionStore):
             await shielded(self._changed)
 
     def _end(self) -> None:
-        """Reject all further use."""
+        """Reject every call from now on."""
         self._is_closed = True
         self._state = SessionState.EXPIRED
         self._wake()
 
     def _wake(self) -> None:
-        """Wake the tasks that are waiting for the state to change."""
+        """Wake all tasks that are waiting for a new state."""
         changed, self._changed = self._changed, asyncio.get_running_loop().create_future()
         changed.set_result(None)

@@ -1,4 +1,4 @@
-"""Provides the base class of metadata stores whose sessions may end before the store is closed."""
+"""Provides a base class for metadata stores whose session may end while the store is open."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from barnabas.cluster.store import MetadataStore, SessionState
 
 
 class SessionStore(MetadataStore):
-    """Holds the current session and the listeners to its state."""
+    """Holds the current session and calls the listeners when its state changes."""
 
     def __init__(self, session_id: int, state: SessionState) -> None:
         self._session_id = session_id

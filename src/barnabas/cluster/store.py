@@ -1,11 +1,12 @@
-"""Defines the metadata seam, a small tree of nodes, in ZooKeeper's terms.
+"""Defines the metadata seam: a small tree of nodes, described in ZooKeeper's terms.
 
-A node has data, a data version that each write increments, and children. Every commit has a number
-(zxid), larger than all earlier ones; a node's czxid is that of its creation. A node may be
-ephemeral: it belongs to a session and is removed with it. A commit performs either all of its
-operations or none. A watch fires once, even for several changes, and only means "read again". If
-the response to a commit is lost, the outcome is unknown: read before doing anything else. Once a
-session has expired, no operation begun in it takes effect; a new session begins with reads.
+A node has data, children, and a data version that is incremented by each write. Each commit has a
+number (zxid) that is greater than all earlier ones; the czxid of a node is the number of the commit
+that created it. An ephemeral node is owned by a session and is removed when the session ends. A
+commit performs either all of its operations or none. A watch fires only once, even after several
+changes, and just tells the caller to read again. If the response to a commit is lost, the outcome
+is unknown, and the caller must read before it does anything else. Once a session has expired,
+operations begun in it have no effect, and a new session has to start by reading.
 """
 
 from __future__ import annotations
@@ -18,21 +19,24 @@ from barnabas.errors import BarnabasError
 from barnabas.named_tuple import NamedTuple
 
 ANY_VERSION = -1
-"""A version in Set and Delete that matches any version."""
+"""The version in a Set or Delete that matches any data version."""
 
 
 class Znode(NamedTuple):
-    """A node, as read. `owner` is the session of an ephemeral node, otherwise 0."""
+    """A node that was read. `owner` is the session of an ephemeral node, and 0 for any other node.
+    """
 
     data: bytes | None
     version: int
     czxid: int
     owner: int
-    children: tuple[str, ...]  # names, not paths; in no order
+    children: tuple[str, ...]  # names, not paths; not in any order
 
 
 class Create(NamedTuple):
-    """Creates a node; `sequential` appends ten digits, counted by the parent. Result: its path."""
+    """Creates a node. If `sequential` is set, the parent's counter is appended as ten digits.
+    Result: the path.
+    """
 
     path: str
     data: bytes | None = None
@@ -41,7 +45,7 @@ class Create(NamedTuple):
 
 
 class Set(NamedTuple):
-    """Replaces a node's data. Result: its new version."""
+    """Replaces the data of a node. Result: the new version."""
 
     path: str
     data: bytes | None
@@ -49,10 +53,10 @@ class Set(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Removes a node without children. Result: its last version.
+    """Removes a node that has no children. Result: the last version.
 
-    For ANY_VERSION, a store on a server returns ANY_VERSION, because the server does not return the
-    real version.
+    If the version is ANY_VERSION, a store on a server returns ANY_VERSION, because the server does
+    not return the actual version.
     """
 
     path: str
@@ -60,7 +64,7 @@ class Delete(NamedTuple):
 
 
 class Check(NamedTuple):
-    """Changes nothing, but fails the commit unless the node has this version.
+    """Changes nothing, but the commit fails unless the node has this version.
 
     Result: the version.
     """
@@ -73,7 +77,7 @@ Operation = Create | Set | Delete | Check
 
 
 class MetadataError(BarnabasError):
-    """Raised if a commit failed (with OutcomeUnknown, it may have succeeded)."""
+    """Raised if a commit failed. In the case of OutcomeUnknown, the commit may have succeeded."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -81,84 +85,91 @@ class MetadataError(BarnabasError):
 
 
 class NodeExists(MetadataError):
-    """The node to create already exists."""
+    """The node to be created already exists."""
 
 
 class NoNode(MetadataError):
-    """The node, or the parent of the node to create, does not exist."""
+    """The node does not exist, or the parent of the node to be created does not exist."""
 
 
 class BadVersion(MetadataError):
-    """The node has been written since it was read."""
+    """The node has been written since the caller read it."""
 
 
 class NotEmpty(MetadataError):
-    """A node with children cannot be removed."""
+    """The node has children, so it cannot be removed."""
 
 
 class OutcomeUnknown(MetadataError):
-    """The connection broke before the response arrived; the commit may or may not have
+    """The connection was lost before the response arrived, so the commit may or may not have
     succeeded."""
 
 
 class SessionExpired(MetadataError):
-    """The session has ended, and its ephemeral nodes are gone."""
+    """The session has ended, and its ephemeral nodes have been removed."""
 
 
 class SessionState(Enum):
-    """The state of the session with the store."""
+    """The state of a session."""
 
     CONNECTED = "connected"
-    SUSPENDED = "suspended"  # disconnected: the session may continue, or may have expired
+    SUSPENDED = "suspended"  # disconnected; the session may have expired
     EXPIRED = "expired"
 
 
 class MetadataStore(Protocol):
-    """The metadata seam, implemented for embedded use, for ZooKeeper and by the simulator."""
+    """The metadata seam. There are implementations for embedded use, for ZooKeeper, and in the
+    simulator.
+    """
 
     @property
     def session_id(self) -> int:
-        """The `owner` of this process's ephemeral nodes; never 0."""
+        """The id of the current session, which owns the ephemeral nodes of this process; never 0.
+        """
         ...
 
     @property
     def session_state(self) -> SessionState: ...
 
     def on_session(self, callback: Callable[[SessionState], None]) -> None:
-        """Call `callback` with each new session state, as long as the store is open.
+        """Call `callback` with each new state of the session until the store is closed.
 
-        EXPIRED is followed by CONNECTED, with another session id. EXPIRED is reported before any
-        operation of the next session can begin.
+        EXPIRED is followed by CONNECTED, with a new session id. EXPIRED is always reported before
+        any operation can begin in the next session.
         """
         ...
 
     async def read(self, path: str) -> Znode | None:
-        """Read the node; None if it does not exist."""
+        """Read the node, or return None if it does not exist."""
         ...
 
     async def read_many(self, paths: Sequence[str]) -> list[Znode | None]:
-        """Read the paths in order, but not atomically.
+        """Read the nodes at these paths, in order. The read is not atomic.
 
-        A server is sent one request for hundreds of nodes.
+        On a server, hundreds of nodes are read with one request.
         """
         return [await self.read(path) for path in paths]
 
     async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
-        """Apply all operations in order, or none, and return their results.
+        """Apply all operations in order, or none of them, and return their results.
 
         Raises MetadataError.
         """
         ...
 
     def watch(self, path: str, callback: Callable[[], None]) -> None:
-        """Call `callback` once after the node's data, existence or set of children has changed.
+        """Call `callback` once, after the node's data, its existence or its set of children has
+        changed.
 
-        A callback is registered only once per path. It is called when `read` shows the change,
-        possibly before the commit is on disk and acknowledged, or at the end of the session, if
-        that comes first. It may be called without a change.
+        A callback that is registered several times for a path is called only once. It is called as
+        soon as `read` shows the change, which may be before the commit is on disk and acknowledged,
+        or when the session ends, if that happens first. It may also be called although nothing has
+        changed.
         """
         ...
 
     async def close(self) -> None:
-        """End the session and immediately remove its ephemeral nodes. Further use is an error."""
+        """End the session and remove its ephemeral nodes immediately. The store must not be used
+        afterwards.
+        """
         ...

@@ -3,7 +3,8 @@
     /delegation_token/tokens/<id>                   {"version":3,"owner":"User%3Aalice",...}
     /delegation_token/token_changes/token_change_n  the id of a token that has changed
 
-A token's secret is not stored: it is computed from the token's id and a key that all brokers share.
+The secret of a token is not stored. It is computed from the token id and a key that is shared by
+all brokers.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ BASE_PATHS = (ROOT, CHANGES, TOKENS)
 
 
 class TokenNode(NamedTuple):
-    """A token's node; its principals are text, such as `User:alice`."""
+    """The content of a token's node. Principals are text, such as `User:alice`."""
 
     token_id: str
     owner: str
@@ -31,7 +32,7 @@ class TokenNode(NamedTuple):
     renewers: tuple[str, ...]
     issued_at_ms: int
     ends_at_ms: int  # the token's latest possible end
-    expires_at_ms: int  # the token's end unless it is renewed
+    expires_at_ms: int  # when the token expires unless it is renewed
 
 
 def token_path(token_id: str) -> str:
@@ -53,15 +54,15 @@ def encode_token(token: TokenNode) -> bytes:
 
 
 def decode_token(path: str, data: bytes | None) -> TokenNode:
-    """Decode a token's node. Raises CorruptData with the path if it is malformed."""
+    """Decode the node of a token. If it is malformed, raises CorruptData with the path."""
     try:
         node = json.loads(data or b"")
         owner = unquote(node["owner"])
         return TokenNode(
             str(node["tokenId"]),
             owner,
-            # Version 3 introduced the requester (KIP-373). Until then, users could request tokens
-            # only for themselves.
+            # The requester was added in version 3 (KIP-373). Before that, users could request
+            # tokens only for themselves.
             unquote(node["tokenRequester"]) if "tokenRequester" in node else owner,
             tuple(map(unquote, node["renewers"])),
             int(node["issueTimestamp"]),

@@ -1,12 +1,13 @@
-"""Encodes and decodes user nodes, which contain quotas and SCRAM credentials.
+"""Encodes and decodes the nodes of users, which contain quotas and SCRAM credentials.
 
     /config/users              {"version":1,"decoy_key":"..."}, in Kafka without data
     /config/users/<user>       {"version":1,"config":{"SCRAM-SHA-256":"salt=...,stored_key=..."}}
     /config/users/<default>    quotas of all other users
 
-User names are URL-encoded as in Java, with %20 for a space, so any name is possible. The decoy key,
-in base64, determines the salt that a client receives for a user that does not exist. It must be the
-same on all brokers and after a restart; otherwise, clients could find out which users exist.
+User names are URL-encoded in the same way as in Java, with %20 for a space, so a name may contain
+any character. The decoy key is stored in base64, and determines the salt that a client receives if
+its user does not exist. It must be the same on all brokers and stay the same after a restart;
+otherwise, a client could find out which users exist.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def encode_decoy_key(key: bytes) -> bytes:
 
 
 def decode_decoy_key(data: bytes | None) -> bytes | None:
-    """Return the decoy key in the data of /config/users, or None. Raises CorruptData."""
+    """Return the decoy key stored in the data of /config/users, if any. Raises CorruptData."""
     if not data:
         return None
     try:
@@ -38,14 +39,15 @@ def decode_decoy_key(data: bytes | None) -> bytes | None:
 
 
 def encoded_user(name: str) -> str:
-    """Return the name of a user's node."""
-    # Java leaves `*` unchanged and encodes `~`; Python does the opposite. Kafka itself encodes `*`.
+    """Return the name of the node for a user."""
+    # Java encodes `~` but not `*`, and Python does the opposite. Kafka encodes `*` in addition to
+    # Java.
     return quote(name, safe=_AS_IT_IS).replace("*", "%2A").replace("~", "%7E")
 
 
 def decoded_user(node: str) -> str | None:
-    """Return a node's user; None for the node for all other users."""
-    # `<default>` cannot be a user name: its brackets would be encoded.
+    """Return the user whose node this is, or None for the node that applies to all other users."""
+    # `<default>` is never a user, because the brackets in a user name would be encoded.
     return None if node == DEFAULT else unquote(node)
 
 

@@ -1,10 +1,11 @@
-"""Stores the watched paths on a server, and each path's state when its watch was set.
+"""Stores which paths are watched on a server, and the state that each path had when its watch was
+set.
 
-A server's own watches end with the connection. They are therefore set again on the next connection,
-where a different state reveals a missed change.
+A server forgets its watches when the connection ends. They are set again on the next connection,
+and if a path has another state by then, a change was missed.
 
-Invariant: each callback is called once, after a change or at the end of the session. It may be
-called without a change, and is not told what has changed.
+Invariant: each callback is called once, either after a change or when the session ends. It may be
+called although nothing has changed, and it is not told what has changed.
 """
 
 from __future__ import annotations
@@ -15,20 +16,22 @@ from typing import Protocol
 
 Callback = Callable[[], None]
 
-_UNKNOWN = object()  # not equal to any state from a server
+_UNKNOWN = object()  # differs from every state that a server reports
 
 
 class SetWatch(Protocol):
     def __call__(self, path: str, is_set: Callable[[object], None]) -> None:
-        """Request a watch from the server; `is_set` is called with the state at that time.
+        """Request a watch from the server. `is_set` is called with the state of the path when the
+        watch was set.
 
-        If the connection is lost first, it is not called: the next connection tries again.
+        If the connection is lost first, `is_set` is not called, and the watch is requested again on
+        the next connection.
         """
         ...
 
 
 class _Watched:
-    """A watched path. `seen` is its last state from the server, if any."""
+    """A path that is watched. `seen` is the last state reported by the server, if any."""
 
     __slots__ = ("callbacks", "seen")
 
@@ -38,34 +41,35 @@ class _Watched:
 
 
 class Watches:
-    """Fires each callback once: on a change, or when the session ends."""
+    """Calls each callback once, when its path changes or the session ends."""
 
     def __init__(self, set_watch: SetWatch) -> None:
         self._set_watch = set_watch
         self._watched: dict[str, _Watched] = {}
 
     def add(self, path: str, callback: Callback, *, is_connected: bool) -> None:
-        """Add a watch. It is set immediately, or with the next connection."""
+        """Add a watch. It is set immediately or, if there is no connection, on the next one."""
         watched = self._watched.get(path)
         if watched is None:
             watched = self._watched[path] = _Watched()
-            # If there is no connection, `on_reconnected` sets it.
+            # Without a connection, the watch is set by `on_reconnected`.
             if is_connected:
                 self._set(path, watched)
         watched.callbacks[callback] = None
 
     def on_reconnected(self) -> None:
-        """Set all watches again, in the same session or the next one.
+        """Set all watches again, either in the same session or in a new one.
 
-        A path counts as changed if its former state is unknown.
+        If the previous state of a path is unknown, the path is treated as changed.
         """
         for path, watched in self._watched.items():
-            # The connection was lost before the response, so the state may have changed.
+            # The connection was lost before the server responded, so the state may have changed
+            # since.
             watched.seen = _UNKNOWN if watched.seen is None else watched.seen
             self._set(path, watched)
 
     def fire(self, path: str) -> None:
-        """Fire a path's callbacks: the server has reported a change."""
+        """Call the callbacks of a path for which the server has reported a change."""
         watched = self._watched.pop(path, None)
         for callback in () if watched is None else watched.callbacks:
             callback()
@@ -79,6 +83,6 @@ class Watches:
 
     def _is_set(self, path: str, watched: _Watched, seen: object) -> None:
         before, watched.seen = watched.seen, seen
-        # The path changed while no watch was set, so report the change.
+        # The path changed while there was no watch on it, so report a change.
         if before not in (None, seen) and self._watched.get(path) is watched:
             self.fire(path)

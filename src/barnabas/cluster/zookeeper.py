@@ -1,12 +1,13 @@
-"""Implements the metadata store of a ZooKeeper cluster, with kazoo.
+"""Implements a metadata store in a ZooKeeper ensemble, using kazoo.
 
-A commit is sent once. If it cannot be sent, it waits for the next connection; if it was sent but
-not answered, it raises OutcomeUnknown. Operations begun before EXPIRED raise SessionExpired or
-OutcomeUnknown, and change nothing in the next session. Each connection begins with a sync, so that
-a read after an unknown outcome shows the result.
+Each commit is sent only once. If it cannot be sent, it waits for the next connection; if it was
+sent but no response arrived, it raises OutcomeUnknown. Operations begun before EXPIRED was reported
+raise SessionExpired or OutcomeUnknown, and change nothing in the next session. Each connection
+starts with a sync, so if the outcome of a commit is unknown, a later read shows it.
 
-Two requests set a watch: one for existence and data, and one for children. The server executes a
-connection's requests in order, so a read that is sent later misses nothing.
+A watch is set by two requests: one for the node's existence and data, and one for its children. The
+server executes the requests of a connection in order, so a read that is sent later cannot miss a
+change.
 """
 
 from __future__ import annotations
@@ -82,10 +83,11 @@ _SECRET = ("/config/users", "/config/brokers", "/delegation_token/tokens")
 
 
 class ZooKeeperStore(RemoteStore):
-    """A store in one ZooKeeper ensemble, with successive sessions; used on one loop."""
+    """A store in a ZooKeeper ensemble, with successive sessions. It is used on a single event loop.
+    """
 
     def __init__(self, settings: Settings) -> None:
-        """Create an unconnected store. Call `open` for a connected one."""
+        """Create a store that is not connected. Call `open` to create a connected store."""
         super().__init__(SessionState.SUSPENDED)
         self._settings = settings
         self._hosts, self._chroot = hosts_and_chroot(settings.connect)
@@ -96,10 +98,10 @@ class ZooKeeperStore(RemoteStore):
 
     @classmethod
     async def open(cls, settings: Settings, *, makes_chroot: bool = True) -> ZooKeeperStore:
-        """Connect, create a missing chroot, and return the store.
+        """Connect, create the chroot if it is missing, and return the store.
 
-        Raises ConfigError if no server answers in time, or MetadataError if the chroot cannot be
-        created.
+        Raises ConfigError if no server responds in time, or MetadataError if creating the chroot
+        fails.
         """
         store = cls(settings)
         store._connection.start()
@@ -134,7 +136,7 @@ class ZooKeeperStore(RemoteStore):
         return store
 
     def _report_waiting(self) -> None:
-        """Log early that startup is waiting for ZooKeeper: the address may be wrong."""
+        """Log early that the broker is waiting for ZooKeeper, because the address may be wrong."""
         _log.warning(
             "zookeeper.connect=%s: no response from ZooKeeper yet (%s); will keep trying for up "
             "to %d ms (zookeeper.connection.timeout.ms)",
@@ -144,9 +146,11 @@ class ZooKeeperStore(RemoteStore):
         )
 
     async def _report_open_root(self) -> None:
-        """Warn if the root is open to everyone, which makes the nodes' ACLs useless.
+        """Log a warning if everyone can write to the root, because the ACLs of the nodes are then
+        useless.
 
-        The right to delete /controller is granted by its parent, not by the node itself.
+        Whether a client may delete /controller depends on the ACL of its parent, not on the node's
+        own ACL.
         """
         if self._settings.is_protected and await self.is_open_to_all("/"):
             _log.warning(
@@ -192,7 +196,7 @@ class ZooKeeperStore(RemoteStore):
                     found.append(znode(*pair))
             except ConnectionLoss:
                 continue
-            except UnimplementedError:  # before ZooKeeper 3.6; it also closes the connection
+            except UnimplementedError:  # older than ZooKeeper 3.6; also ends the connection
                 self._can_read_many = False
             except SessionExpiredError:
                 raise SessionExpired(path, "the session has expired") from None
@@ -202,7 +206,7 @@ class ZooKeeperStore(RemoteStore):
                 return found
 
     async def _read_singly(self, paths: Sequence[str]) -> list[tuple[Any, Any]]:
-        """Send all requests before waiting for the first response."""
+        """Send all requests, and only then wait for the responses."""
         answers = []
         for path in paths:
             for request in single_reads(under(self._chroot, path)):
@@ -224,12 +228,13 @@ class ZooKeeperStore(RemoteStore):
             try:
                 answers = await self._connection.send(commit)
             except _NO_ANSWER:
-                continue  # if it was not sent, wait for the next connection
+                continue  # not sent, so wait for the next connection
             except SessionExpiredError:
                 break
             except ZookeeperError as error:
                 raise metadata_error(path, error) from error
-            # The session ended while the request was queued, so its assumptions may be outdated.
+            # The session ended while the request was in the queue, so the request may be based on
+            # outdated data.
             if commit.is_void:
                 break
             return commit.results(answers)
@@ -244,23 +249,23 @@ class ZooKeeperStore(RemoteStore):
         def on_answer(answer: asyncio.Future[Any]) -> None:
             if not answer.cancelled() and answer.exception() is None:
                 stat = answer.result()
-                # The zxids of the node's creation, of its last write and of its children's last
-                # change.
+                # The zxids at which the node was created, at which it was last written, and at
+                # which its children last changed.
                 is_set(_NO_NODE if stat is None else (stat.czxid, stat.mzxid, stat.pzxid))
 
         whole = under(self._chroot, path)
         watcher = self._connection.watcher(path, self._watches.fire)
         self._connection.send(wire.Exists(whole, watcher)).add_done_callback(on_answer)
         children = self._connection.send(wire.GetChildren(whole, watcher))
-        children.add_done_callback(retrieve_error)  # a missing node has no children
+        children.add_done_callback(retrieve_error)  # a node that does not exist has no children
 
     def _on_state(self, state: SessionState, session_id: int) -> None:
         before, self._state = self._state, state
         if state is SessionState.CONNECTED:
             self._log_connected(session_id)
             self._session_id = session_id
-            # This connection's server may be behind the previous one. Without a sync, a read could
-            # return an older tree.
+            # The new server may lag behind the previous one. Without a sync, a read could return an
+            # older state of the tree.
             self._connection.send(wire.Sync("/")).add_done_callback(retrieve_error)
             self._watches.on_reconnected()
         elif state is SessionState.SUSPENDED:
@@ -282,7 +287,7 @@ class ZooKeeperStore(RemoteStore):
             _log.info("connected to ZooKeeper at %s, session 0x%x", self._hosts, session_id)
 
     async def _be_patient(self) -> None:
-        """Make kazoo keep trying while disconnected, and log at intervals."""
+        """Make kazoo try to connect until it succeeds, and log the wait at intervals."""
         seconds = 0.0
         while self._state is not SessionState.CONNECTED:
             await asyncio.sleep(_LOOK_EVERY_S)
@@ -303,13 +308,13 @@ class ZooKeeperStore(RemoteStore):
         for depth in range(1, len(names) + 1):
             path = "/" + "/".join(names[:depth])
             try:
-                # Do not use the chroot: this creates it.
+                # The chroot itself is created here, so it must not be prepended to the path.
                 await self._commit([Create(path)], "", self._session_id)
             except NodeExists:
                 continue
 
     async def is_open_to_all(self, path: str) -> bool:
-        """Return whether any client may create and delete nodes directly under this one.
+        """Return whether any client may create and delete nodes directly below this one.
 
         Raises MetadataError or OutcomeUnknown.
         """
@@ -323,11 +328,11 @@ class ZooKeeperStore(RemoteStore):
         return _let_all_change(rights)
 
     async def set_rights(self, path: str, *, is_protected: bool) -> bool:
-        """Set an existing node's ACL to the one that `zookeeper.set.acl` gives to a new node.
+        """Set the ACL of an existing node to the one that a new node gets with `zookeeper.set.acl`.
 
-        Returns whether the node exists. Without `is_protected`, the node becomes open to everyone.
-        Raises OutcomeUnknown, or MetadataError, for example if this connection may not change the
-        node's ACL.
+        Returns whether the node exists. If `is_protected` is false, everyone gets access to the
+        node. Raises OutcomeUnknown, or MetadataError, for example if this connection is not allowed
+        to change the ACL.
         """
         rights = rights_of(path, is_protected=is_protected)
         await self._until_connected(self._session_id, path)
@@ -350,13 +355,15 @@ async def _answer_or_error(answer: asyncio.Future[Any]) -> Any:
 
 
 def rights_of(path: str, *, is_protected: bool) -> list[ACL]:
-    """Return the ACL that Kafka sets for a path under the chroot with `zookeeper.set.acl` (SE-6).
+    """Return the ACL that Kafka sets for a path below the chroot if `zookeeper.set.acl` is set
+    (SE-6).
 
         /consumers and everything under it                       everyone may do everything
         /config/users, /config/brokers, the delegation tokens    only the brokers have access
         all others                                               the brokers write, everyone reads
 
-    "The brokers" are all clients whose connection has the identity that set the rights.
+    "The brokers" are all clients that connect with the same identity as the client that set the
+    ACL.
     """
     if not is_protected or _is_below(path, OPEN_TO_ALL):
         return list(OPEN_ACL_UNSAFE)
@@ -366,7 +373,7 @@ def rights_of(path: str, *, is_protected: bool) -> list[ACL]:
 
 
 def _let_all_change(rights: Iterable[ACL]) -> bool:
-    # Only check whether any client can create or delete child nodes.
+    # It only matters whether any client can create or delete children.
     changes = Permissions.CREATE | Permissions.DELETE
     return any(each.id == ANYONE_ID_UNSAFE and each.perms & changes for each in rights)
 

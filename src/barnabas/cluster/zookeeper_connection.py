@@ -1,9 +1,9 @@
-"""Wraps kazoo's client and its single thread, and passes its events to the event loop.
+"""Wraps kazoo's client, which has a thread of its own, and passes its events to the event loop.
 
-kazoo finds a server, keeps the session alive, and always begins the next session after an expiry.
-Its thread calls nothing but `_Inbox.put`. Events are handled in the loop's thread, in order: a
-response precedes a later loss of the connection, and the end of a session precedes the beginning of
-the next.
+kazoo finds a server, keeps the session alive, and begins a new session whenever one has expired.
+Its thread calls nothing but `_Inbox.put`. The events are handled in order, in the thread of the
+event loop: a response is handled before a later loss of the connection, and the end of a session
+before the beginning of the next one.
 """
 
 from __future__ import annotations
@@ -48,14 +48,15 @@ _STATES = {
 
 
 class NotUnderstood(Exception):
-    """Raised for a malformed response; it is unknown whether the request took effect."""
+    """Raised if a response is malformed, so it is unknown whether the request had an effect."""
 
 
 OnState = Callable[[SessionState, int], None]
 
 
 class _Inbox:
-    """A queue of calls for the loop; all pending calls wake it once."""
+    """A queue of calls to run on the event loop. The loop is woken only once for all pending calls.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -63,7 +64,7 @@ class _Inbox:
         self._is_waking = False
 
     def put(self, call: Callable[..., None], *arguments: Any) -> None:
-        """Queue a call. Callable from any thread."""
+        """Add a call to the queue. This can be called from any thread."""
         self._calls.append((call, arguments))
         if not self._is_waking:
             self._is_waking = True
@@ -73,7 +74,7 @@ class _Inbox:
                 _log.debug("the event loop is closed: dropping an event from ZooKeeper")
 
     def _empty(self) -> None:
-        # set before taking the first call, so that later calls wake it again
+        # set this before taking the first call, so that the loop is woken again for later calls
         self._is_waking = False
         while self._calls:
             call, arguments = self._calls.popleft()
@@ -85,7 +86,9 @@ class _Inbox:
 
 
 class _Reply:
-    """Receives a response in kazoo's thread, and passes it to `future`, which the loop awaits."""
+    """Receives a response in kazoo's thread and passes it to `future`, which is awaited on the
+    event loop.
+    """
 
     __slots__ = ("_inbox", "future")
 
@@ -97,7 +100,7 @@ class _Reply:
         self._inbox.put(self._on_answer, value)
 
     def set_exception(self, error: Exception) -> None:
-        # This may be a struct.error in kazoo, for example; the request may have taken effect.
+        # The error may be a struct.error in kazoo, for example. The request may have taken effect.
         if not isinstance(error, ZookeeperError):
             error = NotUnderstood(str(error))
         self._inbox.put(self._on_failure, error)
@@ -112,10 +115,11 @@ class _Reply:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's threads, without the two that only call callbacks: ours are trivial."""
+    """kazoo's threads without the two that run callbacks, because our callbacks do almost nothing.
+    """
 
     def __init__(self, host_timeout_s: float, tls: TlsSettings | None) -> None:
-        """Create the handler. Raises ConfigError if TLS is requested, but not possible."""
+        """Create the handler. If TLS is requested but not possible, raises ConfigError."""
         super().__init__()
         self._host_timeout_s = host_timeout_s
         self._tls = tls
@@ -136,14 +140,15 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     def select(
         self, reading: list[Any], writing: list[Any], _: list[Any], timeout: float | None = None
     ) -> Any:
-        """Limit the wait for a silent server, so that it delays neither the stop nor the session.
+        """Limit how long kazoo waits for a silent server, so that neither stopping nor the session
+        is delayed.
 
-        A starting server accepts connections and then drops them; kazoo would wait a whole session
-        for the first response.
+        A server that is starting accepts connections and then drops them. kazoo would wait for the
+        first response for the length of a whole session.
         """
         left_s = _UNBOUNDED_S if timeout is None else timeout
-        # kazoo waits on two sockets if it can be woken, but on one in the middle of a request or a
-        # response.
+        # When kazoo can be woken, it waits for two sockets. In the middle of a request or response,
+        # it waits for only one.
         is_held_up = len(reading) + len(writing) == 1
         if is_held_up:
             left_s = min(left_s, self._host_timeout_s)
@@ -157,9 +162,9 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     def create_connection(
         self, address: tuple[str, int], hostname: str | None = None, **_: Any
     ) -> Any:
-        """Limit the wait for a host that does not answer.
+        """Limit how long kazoo waits for a host that does not respond.
 
-        Use our TLS: kazoo's supports only PEM files.
+        The connection uses our TLS, because kazoo's TLS supports only PEM files.
         """
         plain = super().create_connection(address, timeout=self._host_timeout_s)
         if self._tls is None:
@@ -171,7 +176,9 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
             raise
 
     def _fresh_context(self, tls: TlsSettings) -> ssl.SSLContext:
-        """Create a context from the current files; if they are unusable, keep the last one."""
+        """Create a TLS context from the current files. If they are unusable, keep the previous
+        context.
+        """
         assert self._context is not None
         try:
             self._context = _context(tls)
@@ -181,7 +188,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
 
 
 def _context(tls: TlsSettings) -> ssl.SSLContext:
-    from barnabas.security.tls import client_context  # few clusters need it
+    from barnabas.security.tls import client_context  # most clusters do not need it
 
     try:
         return client_context(tls)
@@ -192,14 +199,15 @@ def _context(tls: TlsSettings) -> ssl.SSLContext:
 def _survive(func: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     try:
         func(*args, **kwargs)
-    except Exception as error:  # kazoo would log it with a traceback
+    except Exception as error:  # kazoo would log a traceback
         _log.error("the ZooKeeper client failed (%s); restarting it", error)
 
 
 class _LastWords(logging.Handler):
-    """Keeps kazoo's last message, and only passes on messages that should never occur.
+    """Stores kazoo's last message, and passes on only messages that should never be logged.
 
-    kazoo logs every attempt. Messages below WARNING, which may contain passwords, are dropped.
+    kazoo logs every attempt to connect. Messages below WARNING are dropped, because they may
+    contain passwords.
     """
 
     def __init__(self) -> None:
@@ -214,7 +222,9 @@ class _LastWords(logging.Handler):
 
 
 class _Watcher:
-    """kazoo's callback for a watched path; kazoo keeps only one of several equal callbacks."""
+    """The callback for a watched path. If several callbacks are equal, kazoo keeps only one of
+    them.
+    """
 
     __slots__ = ("_inbox", "_on_change", "_path")
 
@@ -224,7 +234,7 @@ class _Watcher:
         self._on_change = on_change
 
     def __call__(self, event: Any) -> None:
-        if event.type != EventType.NONE:  # else the connection was lost without a change
+        if event.type != EventType.NONE:  # otherwise, just the connection was lost
             self._inbox.put(self._on_change, self._path)
 
     def __eq__(self, other: object) -> bool:
@@ -235,10 +245,13 @@ class _Watcher:
 
 
 class Connection:
-    """A connection that sends requests, reconnecting if necessary; all paths are absolute."""
+    """A connection that sends requests and is opened again when it is lost. All paths are absolute.
+    """
 
     def __init__(self, settings: Settings, on_state: OnState) -> None:
-        """Create it. `on_state` is called with new states and session ids, in the loop's thread."""
+        """Create the connection. `on_state` is called on the event loop, with each new state and
+        its session id.
+        """
         hosts, _ = hosts_and_chroot(settings.connect)
         self._inbox = _Inbox(asyncio.get_running_loop())
         self._on_state = on_state
@@ -250,37 +263,39 @@ class Connection:
 
     @property
     def last_words(self) -> str:
-        """Why the last attempt failed."""
+        """Why kazoo's last attempt to connect failed."""
         return self._last_words.text
 
     @property
     def has_given_up(self) -> bool:
-        """Is true if a malformed response, for example, has ended kazoo's thread.
+        """True if kazoo's thread has ended, for example because of a malformed response.
 
-        Then call `restart`.
+        In that case, `restart` must be called.
         """
         return self._client.client_state in (KeeperState.CLOSED, KeeperState.AUTH_FAILED)
 
     def start(self) -> None:
-        """Start connecting, without waiting."""
+        """Start to connect, and return without waiting."""
         self._client.start_async()
 
     async def restart(self) -> None:
-        """Start again, with another session."""
+        """Start again with a new session."""
         await asyncio.get_running_loop().run_in_executor(None, self._client.start_async)
 
     async def stop(self) -> None:
-        """End the session; no more events follow."""
+        """End the session. No events are reported afterwards."""
         self._is_stopping = True
         self.give_up_waiting()
         await asyncio.get_running_loop().run_in_executor(None, self._stop)
 
     def end_session(self) -> None:
-        """End the session immediately, from any thread, even if the event loop is blocked."""
+        """End the session immediately. This can be called from any thread, even if the event loop
+        is blocked.
+        """
         self._stop()
 
     def give_up_waiting(self) -> None:
-        """Fail all requests waiting for a response, as if the connection were lost."""
+        """Fail all requests that are waiting for a response, as if the connection had been lost."""
         for future in list(self._waiting):
             if not future.done():
                 future.set_exception(ConnectionLoss("its session has expired"))
@@ -293,40 +308,41 @@ class Connection:
             _log.debug("kazoo is still waiting for a server; its thread ends after this attempt")
 
     def is_in_session(self, session_id: int) -> bool:
-        """Return whether this session is the current one. Called in kazoo's thread."""
+        """Return whether this is still the current session. Called in kazoo's thread."""
         client_id = self._client.client_id
         return client_id is not None and client_id[0] == session_id
 
     def send(self, request: Any) -> asyncio.Future[Any]:
-        """Send a request, and return a future for the response or kazoo's error.
+        """Send a request, and return a future for its result, which is the response or an error
+        from kazoo.
 
-        Requests are executed in the order of these calls.
+        Requests are executed in the order in which this method was called.
         """
         reply = _Reply(self._inbox, asyncio.get_running_loop().create_future())
         self._waiting[reply.future] = None
         reply.future.add_done_callback(self._waiting.pop)
-        # kazoo's own methods do the same, but need two more threads for the results.
+        # kazoo's own methods do the same, but they need two more threads to handle results.
         self._client._call(request, reply)
         return reply.future
 
     def watcher(self, path: str, on_change: Callable[[str], None]) -> Callable[[Any], None]:
-        """Return the callback for a watch: `on_change(path)` is called in the loop's thread."""
+        """Return a callback for a watch, which calls `on_change(path)` on the event loop."""
         return _Watcher(self._inbox, path, on_change)
 
     def _state_changed(self, state: str) -> None:
-        """Pass on kazoo's new state. Called in kazoo's thread."""
+        """Report kazoo's new state. Called in kazoo's thread."""
         client_id = self._client.client_id
         session_id = client_id[0] if client_id is not None else 0
         self._inbox.put(self._notify, _STATES[state], session_id)
 
     def _notify(self, state: SessionState, session_id: int) -> None:
-        # After `stop`, the listener may no longer exist.
+        # The listener may no longer exist after `stop`.
         if not self._is_stopping:
             self._on_state(state, session_id)
 
 
 def _identity(settings: Settings) -> dict[str, Any]:
-    """Return kazoo's arguments for the credentials."""
+    """Return the arguments with which kazoo is given the credentials."""
     if not settings.credentials:
         return {}
     if not settings.uses_sasl:
@@ -337,11 +353,11 @@ def _identity(settings: Settings) -> dict[str, Any]:
 
 
 def _client(settings: Settings, hosts: str, last_words: logging.Handler) -> KazooClient:
-    # The logging configuration does not affect a logger without a parent.
+    # This logger has no parent, so the logging configuration does not affect it.
     logger = logging.Logger("kazoo", logging.WARNING)
     logger.addHandler(last_words)
     session_s = settings.session_timeout_ms / 1000
-    # As in ZooKeeper's own client, try each server before the session expires.
+    # Every server must be tried before the session expires, as in ZooKeeper's own client.
     host_timeout_s = min(session_s / len(hosts.split(",")), _LONGEST_SILENCE_S)
     handler = _Handler(host_timeout_s, settings.tls)
     retry = KazooRetry(

@@ -1,9 +1,9 @@
-"""Implements requests that kazoo lacks: commits bound to a session, and bulk reads.
+"""Implements requests that kazoo does not have: commits bound to a session, and bulk reads.
 
-They have the interface of kazoo's own requests: kazoo's thread encodes them when it sends them. At
-that point, a commit checks whether its session is still the current one; if not, it sends nothing
-that could have an effect. This is necessary because kazoo opens the next session on its own, and
-sends queued requests in it.
+These classes have the same interface as kazoo's own requests: they are encoded by kazoo's thread
+when it sends them. At that moment, a commit checks whether its session is still the current one,
+and if not, it sends only a request without effect. The check is needed because kazoo begins a new
+session by itself, and sends the queued requests in it.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _ERRORS: tuple[tuple[type[KazooException], type[MetadataError], str], ...] = (
 )
 
 AclOf = Callable[[str], list[ACL]]
-"""Returns the ACL of a node created at this path."""
+"""Returns the ACL for a node that is created at this path."""
 
 
 class Commit:
-    """A commit of all operations or none, bound to one session.
+    """A commit of all operations or none. It is bound to one session.
 
-    `was_sent` means that the commit may have taken effect, even without a response. `is_void` means
-    that it was not sent because its session had expired.
+    If `was_sent` is true, the commit may have taken effect, even if there is no response. If
+    `is_void` is true, the commit was not sent, because its session had expired.
     """
 
     type = wire.Transaction.type
@@ -72,7 +72,7 @@ class Commit:
         acl_of: AclOf,
         is_in_session: Callable[[], bool],
     ) -> None:
-        """Create a commit; `is_in_session` is called in kazoo's thread."""
+        """Create a commit. `is_in_session` is called in kazoo's thread."""
         self.operations = operations
         self.size_bytes = 0
         self.was_sent = False
@@ -84,7 +84,7 @@ class Commit:
     def serialize(self) -> bytes:
         if not self._is_in_session():
             self.is_void = True
-            return bytes(_END)  # without any operation
+            return bytes(_END)  # a request without operations
         self.was_sent = True
         parts = []
         for operation in self.operations:
@@ -100,9 +100,11 @@ class Commit:
         return results
 
     def results(self, answers: Sequence[Any]) -> list[str | int]:
-        """Return the store's results. Raises the failed operation's MetadataError."""
+        """Return the results in the form of the store. If an operation failed, raises its
+        MetadataError.
+        """
         for operation, answer in zip(self.operations, answers, strict=True):
-            # Operations that did not fail themselves report one of these two errors.
+            # One of these two errors is reported for each operation that did not fail itself.
             if isinstance(answer, Exception) and not isinstance(
                 answer, RolledBackError | RuntimeInconsistency
             ):
@@ -135,12 +137,12 @@ class Commit:
 
 
 class MultiRead:
-    """A read of the data and children of many nodes in one request (ZooKeeper 3.6 and later)."""
+    """Reads the data and children of many nodes with one request (ZooKeeper 3.6 or later)."""
 
     type = _MULTI_READ
 
     def __init__(self, paths: Sequence[str]) -> None:
-        """Create a read of `paths`: absolute, including the chroot."""
+        """Create a read of `paths`, which must be absolute and include the chroot."""
         self._paths = paths
 
     def serialize(self) -> bytes:
@@ -148,12 +150,14 @@ class MultiRead:
         for path in self._paths:
             for kind in (_GET_DATA, _GET_CHILDREN):
                 parts.append(wire.multiheader_struct.pack(kind, False, -1))
-                # the last byte means that no watch is set
+                # the last byte says that no watch is set
                 parts.append(wire.write_string(path) + b"\0")
         return b"".join([*parts, _END])
 
     def deserialize(self, answer: bytes, offset: int) -> list[tuple[Any, Any]]:
-        """Return the two responses for each path, for `znode`, without raising their errors."""
+        """Return two responses for each path, to be passed to `znode`. Errors among them are not
+        raised.
+        """
         results: list[Any] = []
         header, offset = wire.MultiHeader.deserialize(answer, offset)
         while not header.done:
@@ -174,14 +178,16 @@ class MultiRead:
 
 
 def single_reads(path: str) -> tuple[Any, Any]:
-    """Return two requests for older servers; `znode` combines the responses."""
+    """Return the two requests with which older servers read a node. `znode` combines the responses.
+    """
     return wire.GetData(path, None), wire.GetChildren(path, None)
 
 
 def znode(data: Any, children: Any) -> Znode | None:
-    """Build the node from two responses, or None if it does not exist. Raises any other error.
+    """Build a node from its two responses. If the node does not exist, return None; raise any other
+    error.
 
-    The node may have been removed between the two responses.
+    The node may have been removed after the first response.
     """
     for answer in (data, children):
         if isinstance(answer, NoNodeError):
@@ -193,7 +199,7 @@ def znode(data: Any, children: Any) -> Znode | None:
 
 
 def metadata_error(path: str, error: Exception) -> MetadataError:
-    """Convert ZooKeeper's error to the store's."""
+    """Convert an error from ZooKeeper to the corresponding error of the store."""
     for theirs, ours, reason in _ERRORS:
         if isinstance(error, theirs):
             return ours(path, reason)
@@ -202,7 +208,7 @@ def metadata_error(path: str, error: Exception) -> MetadataError:
 
 
 def under(chroot: str, path: str) -> str:
-    """Return the absolute path of a node under the chroot."""
+    """Return the absolute path of a node, which includes the chroot."""
     return chroot + path if path != "/" else chroot or path
 
 

@@ -1,4 +1,4 @@
-"""Reads and checks the ZooKeeper settings before the first connection."""
+"""Reads the ZooKeeper settings and checks them before the first connection is opened."""
 
 from __future__ import annotations
 
@@ -15,37 +15,39 @@ _VERSIONS = "TLSv1.2,TLSv1.3"
 
 
 class Settings(NamedTuple):
-    """The address of a cluster's metadata, plus timeouts and credentials."""
+    """The address of the cluster's metadata, with timeouts and credentials."""
 
     connect: str
     session_timeout_ms: int = 18_000
-    # the limit for the first connection; None: the session timeout
+    # how long the first connection may take; if None, the session timeout applies
     connection_timeout_ms: int | None = None
     credentials: str = ""  # user:password
-    # whether credentials are sent by SASL DIGEST-MD5, not the digest scheme
+    # whether the credentials are sent with SASL DIGEST-MD5 instead of the digest scheme
     uses_sasl: bool = False
-    is_protected: bool = False  # other clients may read created nodes, but not change them
+    is_protected: bool = False  # other clients may only read created nodes
     tls: TlsSettings | None = None
 
     @property
     def has_identity(self) -> bool:
-        """Is true if ZooKeeper can tell this client from others, so that it can own nodes."""
+        """True if this client can own nodes, because ZooKeeper can tell it apart from other
+        clients.
+        """
         return bool(self.credentials or (self.tls is not None and self.tls.keystore_location))
 
     def __repr__(self) -> str:
-        """Return the settings without secrets, for logs."""
+        """Return the settings for logs, without any secrets."""
         return f"Settings({self.connect})"
 
     @property
     def first_timeout_ms(self) -> int:
-        """How long startup waits for ZooKeeper."""
+        """How long the broker waits for ZooKeeper at startup."""
         if self.connection_timeout_ms is None:
             return self.session_timeout_ms
         return self.connection_timeout_ms
 
 
 def settings_from(config: BrokerConfig) -> Settings:
-    """Read the settings from a broker's configs, which include `zookeeper.connect`. Raises
+    """Read the settings from a broker's configs, which contain `zookeeper.connect`. Raises
     ConfigError.
     """
     credentials = config.str("barnabas.zookeeper.credentials")
@@ -82,7 +84,7 @@ def _check_sasl(credentials: str) -> None:
             "barnabas.zookeeper.credentials.scheme=sasl needs "
             "barnabas.zookeeper.credentials=user:password"
         )
-    from importlib.util import find_spec  # few clusters need it
+    from importlib.util import find_spec  # most clusters do not need it
 
     if find_spec("puresasl") is None:
         raise ConfigError(
@@ -99,7 +101,7 @@ def _tls_from(config: BrokerConfig) -> TlsSettings:
         config, "zookeeper.ssl.truststore.location", "zookeeper.ssl.truststore.type"
     )
     password = config.str("zookeeper.ssl.keystore.password")
-    is_pem = key_type == "PEM"  # a PEM store's password is that of its key
+    is_pem = key_type == "PEM"  # a PEM store has the password of its key
     versions = config.list("zookeeper.ssl.enabled.protocols")
     if not versions and config.is_set("zookeeper.ssl.protocol"):
         versions = [config.str("zookeeper.ssl.protocol")]
@@ -120,7 +122,9 @@ def _tls_from(config: BrokerConfig) -> TlsSettings:
 
 
 def _store(config: BrokerConfig, location: str, kind: str) -> tuple[str, str]:
-    """Return a store's file and type. As in ZooKeeper, the file extension is the default type."""
+    """Return the file and the type of a key store. As in ZooKeeper, the type defaults to the file
+    extension.
+    """
     path, given = config.str(location), config.str(kind).upper()
     known = given or _TYPES.get(Path(path).suffix.lower(), "")
     if path and not known:

@@ -1,10 +1,11 @@
-"""Updates leaders and ISRs after brokers fail, start or shut down, and after a failover.
+"""Updates leaders and ISRs after brokers have failed, started or shut down, and after a failover.
 
-A failed broker leaves every ISR except those in which it is the last member, and another member
-leads in its place. A restarted broker follows until leaders take it back into their ISRs. A broker
-whose registration has changed has restarted, even if nobody noticed its absence, and may have lost
-records that an ISR member must keep (KIP-903). A broker in controlled shutdown hands over first:
-other brokers take the lead before it stops, and no ISR waits for it.
+When a broker fails, it leaves each ISR in which it is not the last member, and where it was the
+leader, another member leads. When a broker restarts, it is a follower until the leaders add it to
+their ISRs again. If the registration of a broker has changed, the broker has restarted, even if
+nobody noticed its absence, and may have lost records that an ISR member must have (KIP-903). In a
+controlled shutdown, leadership moves to other brokers before the broker stops, and no ISR waits for
+it.
 """
 
 from __future__ import annotations
@@ -20,17 +21,18 @@ from barnabas.types import TopicPartition
 
 
 def brokers_changed(draft: Draft, gone: Set[int], come: Set[int], trusted: Set[int]) -> None:
-    """Elect leaders where a change of brokers affects partitions. The draft contains live brokers.
+    """Elect leaders for the partitions that are affected by a change of brokers. The draft knows
+    the live brokers.
 
-    `gone` are brokers whose registration has ended; `come` are newly registered brokers; `trusted`
-    are brokers that have withdrawn the warning about lost records.
+    `gone` are the brokers whose registration has ended, `come` are the brokers that have newly
+    registered, and `trusted` are the brokers that no longer warn that they may have lost records.
     """
     staying = draft.electable - come
     touched = gone | come | trusted
     for topic in draft.topics():
         for number, partition in topic.partitions.items():
-            # After a move to other brokers, a partition lists offline replicas until their broker
-            # is gone.
+            # After a partition has moved to other brokers, its offline replicas are listed until
+            # their broker is gone.
             if touched.isdisjoint((*partition.replicas, *partition.offline_replicas)):
                 continue
             name = TopicPartition(topic.name, number)
@@ -38,25 +40,25 @@ def brokers_changed(draft: Draft, gone: Set[int], come: Set[int], trusted: Set[i
             if gone:
                 partition = _fail(draft, name, partition, gone, staying)
             if partition.leader == NO_LEADER:
-                draft.lead(name)  # from the new brokers, or by an unclean election if allowed
+                draft.lead(name)  # from the new brokers, or unclean if allowed
             if partition.adding or partition.removing:
                 reassignment.complete(draft, name)
     for topic in draft.topics_to_go():
-        # The broker deletes these replicas once its log directories are back.
+        # The broker will delete these replicas when its log directories are available again.
         for number, partition in topic.partitions.items():
             _reach_again(draft, TopicPartition(topic.name, number), partition, gone)
 
 
 def fail_over(draft: Draft, name: TopicPartition, doubtful: Set[int]) -> None:
-    """Update a partition for a new controller."""
+    """Update a partition after a failover to a new controller."""
     partition = draft.get(name)
     assert partition is not None
     dead = [replica for replica in partition.isr if replica not in draft.brokers]
     draft.because = f"controller {draft.image.controller_id} took over"
     if dead:
         draft.because += f" and found {_brokers(dead)} not registered"
-    # Do this before dead brokers leave the ISR: if any member can be trusted, the remaining one
-    # must be a trusted one.
+    # This comes before dead brokers are removed from the ISR: if any member can be trusted, the
+    # member that remains must be one of the trusted ones.
     trusted = distrust(partition, doubtful, draft.epoch)
     if trusted is not None:
         draft.change(name, trusted)
@@ -71,7 +73,7 @@ def fail_over(draft: Draft, name: TopicPartition, doubtful: Set[int]) -> None:
 
 
 def replicas_offline(draft: Draft, broker_id: int, names: Iterable[TopicPartition]) -> None:
-    """Remove replicas from their ISRs after a live broker has lost them with a log directory."""
+    """Remove replicas from their ISRs because a log directory of a live broker has failed."""
     draft.because = f"broker {broker_id} lost its replica with a log directory or a damaged log"
     for name in names:
         partition = draft.get(name)
@@ -82,15 +84,15 @@ def replicas_offline(draft: Draft, broker_id: int, names: Iterable[TopicPartitio
         draft.put(name, partition)
         if broker_id not in partition.isr or partition.leader == NO_LEADER:
             continue
-        # Removing the failed replica from the ISR and electing the new leader take one step, as
-        # when a broker fails.
+        # The failed replica leaves the ISR and the new leader is elected in one step, as after the
+        # failure of a broker.
         elected = elect(partition, draft.electable, draft.epoch)
         draft.change(name, elected or without(partition, broker_id, draft.epoch))
-        draft.lead(name)  # by an unclean election if allowed
+        draft.lead(name)  # unclean, if that is allowed
 
 
 def replicas_online(draft: Draft, broker_id: int, names: Iterable[TopicPartition]) -> None:
-    """Treat these replicas as available, because a live broker hosts them again."""
+    """Treat these replicas as available, because they are hosted by a live broker again."""
     draft.because = f"broker {broker_id} hosts its replica again"
     for name in names:
         partition = draft.get(name)
@@ -104,13 +106,15 @@ def replicas_online(draft: Draft, broker_id: int, names: Iterable[TopicPartition
 
 
 def leave(draft: Draft, broker_id: int) -> list[TopicPartition]:
-    """Move leadership off the broker, and return the replicated partitions that it still leads."""
+    """Move leadership away from the broker, and return the replicated partitions that it still
+    leads.
+    """
     draft.because = f"controlled shutdown of broker {broker_id}"
     remaining = []
     for topic in draft.topics():
         for number, partition in topic.partitions.items():
-            # As in Kafka, ignore partitions with a single replica, because no other broker can lead
-            # them.
+            # As in Kafka, ignore a partition that has only one replica, because no other broker can
+            # lead it.
             if broker_id not in partition.replicas or len(partition.replicas) == 1:
                 continue
             if partition.partition_epoch == NEVER_LED:
@@ -123,7 +127,8 @@ def leave(draft: Draft, broker_id: int) -> list[TopicPartition]:
                 else:
                     draft.change(name, moved)
                 continue
-            # The broker must stop fetching; otherwise, the leader would add it to the ISR again.
+            # The broker must stop fetching, because otherwise the leader would add it to the ISR
+            # again.
             draft.stop(broker_id, name, delete=False)
             if broker_id in partition.isr and len(partition.isr) > 1:
                 draft.change(name, without(partition, broker_id, draft.epoch))
@@ -133,8 +138,8 @@ def leave(draft: Draft, broker_id: int) -> list[TopicPartition]:
 def _why(
     draft: Draft, partition: PartitionImage, gone: Set[int], come: Set[int], trusted: Set[int]
 ) -> str:
-    """Return which of the partition's brokers are gone, or else which have registered or can be
-    trusted. Empty if none of its replicas is affected.
+    """Return which brokers of the partition are gone or, if none are, which brokers have registered
+    or can be trusted again. The result is empty if this affects none of the replicas.
     """
     replicas = partition.replicas
     losses = [draft.losses[each] for each in replicas if each in gone]
@@ -158,7 +163,8 @@ def _fail(
     gone: Set[int],
     staying: Set[int],
 ) -> PartitionImage:
-    """Return the partition without these brokers, and with a leader among the others."""
+    """Return the partition without the brokers that failed. Another replica leads it if possible.
+    """
     partition = _reach_again(draft, name, partition, gone)
     if partition.leader in gone:
         elected = elect(partition, staying, draft.epoch)
@@ -168,7 +174,7 @@ def _fail(
     elif gone.isdisjoint(partition.isr):
         return partition
     if partition.leader == NO_LEADER and len(partition.isr) == 1:
-        return partition  # its return was awaited, but the broker has failed again
+        return partition  # its return was awaited, but it failed again
     leaving = [replica for replica in partition.isr if replica in gone]
     for replica in leader_last(partition, leaving):
         partition = without(partition, replica, draft.epoch)
@@ -179,7 +185,8 @@ def _fail(
 def _reach_again(
     draft: Draft, name: TopicPartition, partition: PartitionImage, gone: Set[int]
 ) -> PartitionImage:
-    """Return the partition without offline replicas whose brokers have left or host them again."""
+    """Return the partition without offline replicas that their brokers have given up or host again.
+    """
     if gone.isdisjoint(partition.offline_replicas):
         return partition
     offline = tuple([each for each in partition.offline_replicas if each not in gone])

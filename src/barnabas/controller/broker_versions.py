@@ -1,11 +1,13 @@
-"""Determines which brokers lack request versions that every broker must support.
+"""Determines which brokers do not support the request versions that every broker has to support.
 
-The controller sends each kind of request in a single version, and followers need the diverging
-epoch in Fetch responses (KIP-595). A broker that lacks one of these versions (Kafka 2.3.1 lacks all
-four) would never learn that it was made a leader or follower, and would stall the partition. The
-controller therefore excludes such a broker, which does not count as live during that registration.
+The controller sends each type of request in only one version, and followers need the diverging
+epoch in Fetch responses (KIP-595). If a broker does not support one of these versions (Kafka 2.3.1
+supports none of the four), it would never be told that it is a leader or a follower, and the
+partition would make no progress. The controller therefore excludes such a broker: it does not count
+as live until it registers again.
 
-Until it has reported its versions, a broker is considered suitable, so no election waits for them.
+A broker counts as suitable until it has reported its versions, so no election has to wait for the
+report.
 """
 
 from __future__ import annotations
@@ -19,10 +21,12 @@ LEADER_AND_ISR_VERSION: Final = 7
 UPDATE_METADATA_VERSION: Final = 8
 STOP_REPLICA_VERSION: Final = 4
 FOLLOWERS_FETCH_VERSION: Final = 12
-"""The lowest version with diverging epochs; followers use the highest common version."""
+"""The lowest version with diverging epochs. Followers use the highest version that both sides
+support.
+"""
 
 Versions = Mapping[int, tuple[int, int]]
-"""The lowest and highest version of each API, by API key, as in an ApiVersions response."""
+"""Maps each API key to the lowest and the highest version, as in an ApiVersions response."""
 
 _REQUIRED: Final = (
     (LEADER_AND_ISR, LEADER_AND_ISR_VERSION),
@@ -33,7 +37,9 @@ _REQUIRED: Final = (
 
 
 def why_left_out(broker_id: int, versions: Versions) -> str | None:
-    """Return why the broker is excluded, for logs and operators; None if it supports everything."""
+    """Return why the broker is excluded, as text for logs and operators, or None if it is not
+    excluded.
+    """
     lacking = []
     for api, version in _REQUIRED:
         lowest, highest = versions.get(api.key, (0, -1))

@@ -1,15 +1,17 @@
-"""Implements the controller, which turns events into metadata operations and broker requests.
+"""Implements the controller, which turns events into metadata operations and requests to brokers.
 
-The controller is a pure machine whose log is the metadata store. Each event results in a Decision:
-operations to commit under the controller epoch's version (a deposed controller's commit fails as a
-whole), the image after them, and the requests that notify the brokers. The driver commits first,
-then calls `apply`, then sends. If the commit fails, nothing has changed anywhere.
+The controller is a pure machine whose log is the metadata store. For each event, it returns a
+Decision: operations to commit, the image that results from them, and requests that notify the
+brokers. Each commit checks the version of the controller epoch, so the commit of a deposed
+controller fails as a whole. The driver commits first, then calls `apply`, and then sends the
+requests. If the commit fails, nothing has changed anywhere.
 
-Invariant: `image` is the committed state. Apart from it, the machine keeps only requests (which
-brokers are shutting down, which topics are to be deleted), the brokers excluded because of their
-versions (which the image omits, as if they were not live), log ends, and counts. A topic is deleted
-in Kafka's order, and each step can be repeated after a crash: first its leaders are removed, then
-every replica, then its nodes, and last the deletion request.
+Invariant: `image` is the committed state. In addition, the machine stores only requests (which
+brokers are shutting down, and which topics are to be deleted), the brokers that are excluded
+because of their versions (they are not in the image, as if they were not live), log ends, and
+counts. A topic is deleted in the same order as in Kafka, and each step can be repeated after a
+crash: first its leaders are removed, then all replicas, then the topic's nodes, and finally the
+deletion request.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ _TOPIC = f"{layout.TOPICS}/"
 
 
 class Controller:
-    """The controller's machine, which decides from its election to its resignation."""
+    """The state machine of the controller, which makes decisions from its election until it
+    resigns.
+    """
 
     __slots__ = (
         "_counted",
@@ -69,14 +73,16 @@ class Controller:
     def __init__(
         self, epoch_version: int, image: ClusterImage, settings: Settings | None = None
     ) -> None:
-        """Create the machine. `image` is the loaded tree, including this controller and its epoch.
+        """Create the machine. `image` is the tree that was loaded; it contains this controller and
+        its epoch.
 
-        `epoch_version` is the data version of `/controller_epoch` since this controller's election.
+        `epoch_version` is the data version that `/controller_epoch` has had since this controller
+        was elected.
         """
         self._epoch_version = epoch_version
         self._settings = Settings() if settings is None else settings
-        self._leaving: dict[int, int] = {}  # brokers that are shutting down, with their epochs
-        # excluded brokers, with their epochs and the reasons
+        self._leaving: dict[int, int] = {}  # brokers in shutdown, with their epochs
+        # the excluded brokers, with their epochs and the reasons
         self._left_out: dict[int, tuple[int, str]] = {}
         self._deleting: set[str] = set()
         self._departing: dict[TopicPartition, tuple[int, ...]] = {}
@@ -86,23 +92,26 @@ class Controller:
         self.image = image
         self._topic_versions: dict[str, int] = {}
         self.unclean_elections = 0
-        """How many elected leaders were not in sync (RE-11)."""
+        """The number of elected leaders that were not in sync (RE-11)."""
 
     def topic_nodes_read(self, versions: Mapping[str, int]) -> None:
-        """Record the data versions at which topic nodes were read.
+        """Record the data versions that the nodes of topics had when they were read.
 
-        A topic's node is written only at that version or, if it was never read, at any version.
+        The node of a topic is written only if it still has that version. If the node was never
+        read, any version is accepted.
         """
         self._topic_versions.update(versions)
 
     # --- failover -------------------------------------------------------------------------------
 
     def on_elected(self, deleting: Iterable[str]) -> Decision:
-        """Fail over: elect leaders where possible, and send every broker all remaining topics."""
+        """Take over: elect leaders where possible, and send all topics that are not being deleted
+        to all brokers.
+        """
         self._deleting = set(deleting)
         draft = self._draft()
-        # It is unknown what an earlier controller sent to which brokers, so update each partition,
-        # and send all partitions, changed or not.
+        # It is not known what an earlier controller sent to which broker, so every partition is
+        # updated, and all partitions are sent, even if they have not changed.
         doubtful = {each.broker_id for each in self.image.brokers.values() if each.may_have_lost}
         for topic in draft.topics():
             draft.take_up(topic)
@@ -110,16 +119,17 @@ class Controller:
                 name = TopicPartition(topic.name, number)
                 broker_changes.fail_over(draft, name, doubtful)
                 draft.notify(name)
-        # A broker that started without a controller must be sent the topics before the brokers.
+        # A broker that was started while there was no controller must receive the topics before the
+        # brokers.
         return draft.decision(newcomers=self.image.brokers.keys() - {self.image.controller_id})
 
     def configure(self, settings: Settings) -> None:
-        """Apply the cluster's new defaults; work in progress then uses them."""
+        """Set new defaults for the cluster. They also apply to work that is in progress."""
         self._settings = settings
         self._counted = self._wanted = None
 
     def apply(self, decision: Decision) -> None:
-        """Apply a decision whose operations have been committed."""
+        """Apply a decision after its operations have been committed."""
         self.image = decision.image
         self.unclean_elections += decision.unclean_elections
         if decision.departing:
@@ -127,7 +137,7 @@ class Controller:
             self._forget_departed()
         if self._topic_versions:
             for operation in decision.operations:
-                # A commit raises the data version of each node that it sets by one.
+                # The commit has incremented the data version of each node that it set.
                 if isinstance(operation, Set):
                     name = operation.path.removeprefix(_TOPIC)
                     if name in self._topic_versions:
@@ -136,17 +146,19 @@ class Controller:
     # --- topics ----------------------------------------------------------------------------------
 
     def topics_added(self, topics: Sequence[TopicImage]) -> Decision:
-        """Elect the first leader of each partition of these new topics."""
+        """Elect the first leader of every partition of these new topics."""
         return self._lead(topics, "the topic is new", notifies_all=True)
 
     def partitions_added(self, topics: Sequence[TopicImage]) -> Decision:
-        """Elect leaders for partitions added to these topics, without changing other partitions."""
+        """Elect leaders for the partitions that were added to these topics. Other partitions do not
+        change.
+        """
         return self._lead(topics, "partitions were added", notifies_all=False)
 
     def configs_changed(self, configs: Mapping[str, Mapping[str, str]]) -> Decision:
-        """Send topics' changed configs to every broker.
+        """Send the changed configs of these topics to every broker.
 
-        Partitions without a leader get one if the new configs allow it.
+        If a partition has no leader, the new configs may make it possible to elect one.
         """
         return self._lead(
             [self.image.topics[name]._replace(config=config) for name, config in configs.items()],
@@ -155,18 +167,22 @@ class Controller:
         )
 
     def deletions_requested(self, names: Iterable[str]) -> Decision:
-        """Start deleting topics: remove their leaders, and make brokers delete the replicas.
+        """Start to delete topics: remove their leaders, and tell the brokers to delete the
+        replicas.
 
-        The image keeps the topics, without leaders, while their names are taken.
+        The topics stay in the image, without leaders, as long as their names cannot be used again.
         """
         names = list(names)
         topics = [topic for topic in map(self.with_departing, names) if topic is not None]
-        # Drafts then ignore these topics, so they have no elections or reassignments.
+        # From now on, drafts ignore these topics, so there are no elections or reassignments for
+        # them.
         self._deleting.update(names)
         return _abandon(self._draft(), topics)
 
     def with_departing(self, name: str) -> TopicImage | None:
-        """Return the topic with its departing brokers, so that its deletion covers their logs."""
+        """Return the topic with its departing brokers added as replicas, so that their logs are
+        deleted as well.
+        """
         topic = self.image.topics.get(name)
         if topic is None or not self._departing:
             return topic
@@ -183,7 +199,9 @@ class Controller:
         return topic._replace(partitions=partitions)
 
     def replicas_deleted(self, names: Iterable[str], paths: Iterable[str]) -> Decision:
-        """Finish deletions: delete all nodes in `paths` (children first, the request last)."""
+        """Finish deletions: delete all nodes in `paths`, which lists children first and the
+        deletion request last.
+        """
         names = tuple(names)
         self._deleting.difference_update(names)
         self._forget_departed(names)
@@ -194,10 +212,11 @@ class Controller:
     # --- brokers ---------------------------------------------------------------------------------
 
     def brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
-        """React to a change of live brokers: failed ones stop leading; new ones get the full state.
+        """Handle a change of live brokers: failed brokers no longer lead, and new ones are sent the
+        full state.
 
-        A changed registration counts as a failure followed by a start. An excluded broker is not
-        live.
+        If the registration of a broker has changed, the broker is treated as failed and then
+        started. An excluded broker is not live.
         """
         self._left_out = {
             broker_id: left_out
@@ -210,18 +229,18 @@ class Controller:
 
     def _brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
         before = self.image.brokers
-        # A watch can fire when nothing relevant has changed.
+        # A watch may fire although nothing relevant has changed.
         if live == before:
             return self._draft().nothing()
         gone = {
             broker_id
             for broker_id, broker in before.items()
-            # KIP-903: another epoch means that the broker restarted, even if its absence was never
-            # noticed.
+            # KIP-903: if the epoch differs, the broker has restarted, even if nobody noticed that
+            # it was gone.
             if broker_id not in live or live[broker_id].epoch != broker.epoch
         }
         come = {broker_id for broker_id in live if broker_id in gone or broker_id not in before}
-        # These brokers have withdrawn the warning that they may have lost records.
+        # These brokers no longer warn that they may have lost records.
         trusted = {
             broker_id
             for broker_id, broker in before.items()
@@ -229,13 +248,14 @@ class Controller:
         }
         draft = self._draft(live)
         draft.losses = {each: self._why_gone(before[each], live) for each in sorted(gone)}
-        # A broker that is gone cannot confirm. Any logs left on it will be strays when it returns.
+        # A broker that is gone cannot confirm the deletion. If it still has logs when it returns,
+        # they are strays.
         draft.on_departed(gone, list(self._departing))
         broker_changes.brokers_changed(draft, gone, come, trusted)
-        # sorted, because a set has no fixed order
+        # sorted, because the order of a set varies
         names = sorted(self._deleting & self.image.topics.keys())
-        # A broker that has returned may still have replicas of topics being deleted, so send it the
-        # same StopReplica again.
+        # A broker that returns may still have replicas of topics that are being deleted, so it is
+        # sent the same StopReplica again.
         leaving = [self.image.topics[each] for each in names]
         _stop_replicas(draft, leaving, come)
         return draft.decision(newcomers=come)
@@ -251,12 +271,13 @@ class Controller:
         return f"broker {broker_id} failed: its session ended"
 
     def versions_known(self, broker_id: int, broker_epoch: int, versions: Versions) -> Decision:
-        """Note a broker's supported versions.
+        """Record which versions a broker supports.
 
-        If they are too old, the broker is excluded, and treated as failed until it re-registers.
+        If they are too old, the broker is excluded, which means that it is treated as failed until
+        it registers again.
 
         A report for an earlier registration is ignored, because the broker may have been upgraded
-        since.
+        in the meantime.
         """
         draft = self._draft()
         broker = self.image.brokers.get(broker_id)
@@ -271,11 +292,15 @@ class Controller:
         return decision._replace(notes=(reason, *decision.notes))
 
     def awaits(self, broker_id: int, name: TopicPartition) -> bool:
-        """Return whether the broker has yet to confirm that it deleted its log of the partition."""
+        """Return whether the broker has not yet confirmed that it has deleted its log of the
+        partition.
+        """
         return broker_id in self._departing.get(name, ())
 
     def _forget_departed(self, gone: Container[str] = ()) -> None:
-        """Keep only partitions with an unconfirmed log deletion, except of topics in `gone`."""
+        """Keep only partitions for which a confirmation is missing and whose topic is not in
+        `gone`.
+        """
         self._departing = {
             name: brokers
             for name, brokers in self._departing.items()
@@ -283,7 +308,8 @@ class Controller:
         }
 
     def logs_deleted(self, broker_id: int, names: Iterable[TopicPartition]) -> Decision:
-        """Record that a broker has deleted its logs of partitions that moved away from it."""
+        """Record that a broker has deleted its logs of partitions that were moved to other brokers.
+        """
         draft = self._draft()
         draft.on_departed((broker_id,), names)
         return draft.forgotten(())
@@ -291,16 +317,17 @@ class Controller:
     def replicas_offline(
         self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int = _NOT_SENT
     ) -> Decision:
-        """React to the loss of these replicas on a live broker, with one of its log directories.
+        """Handle the loss of these replicas, which were in a failed log directory of a live broker.
 
-        Another ISR member leads; if there is none, there is no leader until the replicas are back.
-        The broker itself is also notified: if only a log was damaged, it starts an empty one once
-        another replica leads. A loss in an earlier registration is ignored, because the disk may
-        have recovered; if not, the broker reports it again.
+        Another ISR member becomes the leader. If there is none, the partition has no leader until
+        the replicas are available again. The broker itself is notified as well: if only a log was
+        damaged, it creates an empty log once another replica leads. A report from an earlier
+        registration is ignored, because the disk may work again; if it does not, the broker will
+        report it once more.
         """
         draft = self._draft()
         broker = self.image.brokers.get(broker_id)
-        # Ignore a report from an earlier registration.
+        # Ignore the report if it is from an earlier registration.
         if broker is None or broker_epoch not in (_NOT_SENT, broker.epoch):
             return draft.nothing()
         broker_changes.replicas_offline(draft, broker_id, names)
@@ -309,10 +336,10 @@ class Controller:
     def replicas_online(
         self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int
     ) -> Decision:
-        """React to a live broker that hosts lost replicas again.
+        """Handle the report of a live broker that it hosts lost replicas again.
 
-        A damaged log starts empty once another replica leads. The replicas may join the ISR, and
-        partitions that waited for them get a leader.
+        A damaged log is empty at first, and is created once another replica leads. The replicas may
+        join the ISR, and a leader is elected for each partition that was waiting for them.
         """
         draft = self._draft()
         broker = self.image.brokers.get(broker_id)
@@ -324,11 +351,11 @@ class Controller:
     def shutdown_requested(
         self, broker_id: int, broker_epoch: int = _NOT_SENT
     ) -> tuple[Decision, list[TopicPartition]]:
-        """Handle a controlled shutdown: if possible, other brokers lead, and the broker leaves the
-        ISRs.
+        """Handle a controlled shutdown: if possible, other brokers lead, and this broker is removed
+        from the ISRs.
 
-        Returns the partitions that the broker still leads, of those with other replicas. The broker
-        is not elected again until it re-registers. Raises BrokerIdNotRegistered or
+        Returns the partitions that the broker still leads although they have other replicas. The
+        broker is not elected again until it registers again. Raises BrokerIdNotRegistered or
         StaleBrokerEpoch.
         """
         broker = self.image.brokers.get(broker_id)
@@ -338,7 +365,8 @@ class Controller:
             raise StaleBrokerEpoch(
                 f"broker {broker_id} is registered in epoch {broker.epoch}, not {broker_epoch}"
             )
-        # The key includes the broker epoch: after a restart, the broker can be elected again.
+        # The broker epoch is stored as well, so that the broker can be elected again after it has
+        # restarted.
         self._leaving[broker_id] = broker.epoch
         draft = self._draft()
         remaining = broker_changes.leave(draft, broker_id)
@@ -349,9 +377,9 @@ class Controller:
     def isr_proposed(
         self, broker_id: int, broker_epoch: int, proposals: Iterable[IsrProposal]
     ) -> tuple[Decision, dict[TopicPartition, IsrAnswer]]:
-        """Decide on a leader's proposed ISRs.
+        """Decide on the ISRs that a leader has proposed.
 
-        The responses are valid once the decision is committed.
+        The responses must not be sent before the decision has been committed.
         """
         by_name = {proposal.topic_partition: proposal for proposal in proposals}
         draft = self._draft()
@@ -363,20 +391,23 @@ class Controller:
         return _decision_of(draft), answers
 
     def states_read(self, written: Mapping[TopicPartition, Written]) -> bool:
-        """Adopt state nodes that leaders have written (RE-9), and return whether any has changed.
+        """Adopt the state nodes that were written by leaders (RE-9), and return whether anything
+        has changed.
 
-        They are already committed, so they enter the image immediately. This notifies no broker.
+        They have already been committed, so they are added to the image immediately. No broker is
+        notified.
         """
         draft = self._draft()
         has_changed = isr.take_over(draft, written)
         if has_changed:
-            # Do not use `apply`, because there is nothing to commit and this decision's requests
+            # Do not call `apply`: nothing has to be committed, and the requests of this decision
             # are not sent.
             self.image = draft.decision().image
         return has_changed
 
     def isrs_announced(self, names: Iterable[TopicPartition]) -> Decision:
-        """Notify brokers of ISRs that leaders changed themselves and `states_read` adopted."""
+        """Notify all brokers of the ISRs that were changed by leaders and adopted by `states_read`.
+        """
         draft = self._draft()
         isr.notify(draft, names)
         return _decision_of(draft)
@@ -384,9 +415,11 @@ class Controller:
     def elect_leaders(
         self, names: Iterable[TopicPartition] | None, *, unclean: bool
     ) -> tuple[Decision, dict[TopicPartition, KafkaError | None]]:
-        """Elect preferred leaders or, with `unclean`, any replica if there is no leader (KIP-460).
+        """Elect preferred leaders or, if `unclean` is set, any replica where there is no leader
+        (KIP-460).
 
-        None means all partitions; the response then omits those that need no election.
+        If no partitions are named (None), all partitions are handled, and those that need no
+        election are omitted from the response.
         """
         draft = self._draft()
         requested = (
@@ -400,13 +433,16 @@ class Controller:
             outcomes = {
                 name: error
                 for name, error in outcomes.items()
-                # As in Kafka, the response to an election for all partitions omits these.
+                # As in Kafka, these are omitted from the response if the request is for all
+                # partitions.
                 if not isinstance(error, ElectionNotNeeded)
             }
         return _decision_of(draft), outcomes
 
     def rebalance_leaders(self, max_imbalance_percent: int) -> Decision:
-        """Elect preferred leaders for brokers that lead too few of their own partitions."""
+        """Elect the preferred leaders of brokers that lead too few of the partitions for which they
+        are preferred.
+        """
         draft = self._draft()
         draft.because = "its preferred leader led too few of its partitions (automatic rebalance)"
         preferred_leader.rebalance(draft, max_imbalance_percent)
@@ -415,7 +451,7 @@ class Controller:
     def reassign(
         self, requested: Mapping[TopicPartition, Sequence[int] | None]
     ) -> tuple[Decision, dict[TopicPartition, KafkaError | None]]:
-        """Move partitions to these replicas, or (None) cancel the move (KIP-455)."""
+        """Move partitions to these replicas (KIP-455). None stands for cancelling a move."""
         draft = self._draft()
         outcomes: dict[TopicPartition, KafkaError | None] = {}
         for name, replicas in requested.items():
@@ -428,32 +464,34 @@ class Controller:
                 targets = None if replicas is None else tuple(replicas)
                 reassignment.reassign(draft, name, targets)
             except KafkaError as error:
-                # The traceback would keep the whole request in memory.
+                # Otherwise, the traceback would keep the whole request in memory.
                 outcomes[name] = error.with_traceback(None)
             else:
                 outcomes[name] = None
         for topic in dict.fromkeys(name.topic for name, error in outcomes.items() if not error):
-            # Write the topic's node first. If another controller takes over between two commits, it
-            # then finds the replicas and completes the reassignment (KIP-455).
+            # The topic's node must be written first. If another controller takes over between two
+            # commits, it then finds the replicas and can complete the reassignment (KIP-455).
             draft.write_topic(topic, first=True)
         return _decision_of(draft), outcomes
 
     @property
     def ends_wanted(self) -> frozenset[TopicPartition]:
-        """The partitions for which an election needs the log ends of all replicas."""
+        """The partitions that can elect a leader only when the log ends of all replicas are known.
+        """
         if self._wanted is None or self._wanted[0] is not self.image:
             self._wanted = (self.image, ends_wanted(self._draft()))
         return self._wanted[1]
 
     def ends_known(self, ends: Ends) -> Decision:
-        """Note some replicas' log ends.
+        """Record the log ends of some replicas.
 
-        When all log ends of a partition are known, the replica with the largest one leads.
+        Once all log ends of a partition are known, the replica with the largest log end becomes the
+        leader.
         """
         draft = self._draft()
         draft.because = "the log ends of all replicas are known, and the longest log leads"
         for name in sorted(self.ends_wanted):
-            # Sort by name, because a set's order would differ from run to run.
+            # Sort by name, because the order of a set differs from run to run.
             if name in ends:
                 self._ends.add(draft, name, ends[name])
                 self._ends.lead_by(draft, name)
@@ -467,30 +505,32 @@ class Controller:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Why registered brokers are excluded, ordered by broker id."""
+        """The reasons why brokers are excluded, in the order of their ids."""
         return tuple(reason for _, (_, reason) in sorted(self._left_out.items()))
 
     @property
     def offline_partitions(self) -> frozenset[TopicPartition]:
-        """The partitions without a live leader, computed on each call."""
+        """The partitions that have no live leader. They are computed on each call."""
         return offline(self._draft())
 
     @property
     def counts(self) -> Counts:
-        """The counts over all partitions, computed once per image."""
+        """The counts over all partitions. They are computed once for each image."""
         if self._counted is None or self._counted[0] is not self.image:
             self._counted = (self.image, count(self._draft()))
         return self._counted[1]
 
     def _lead(self, topics: Sequence[TopicImage], because: str, *, notifies_all: bool) -> Decision:
-        """Elect leaders where none is live, and send these topics to the brokers.
+        """Elect leaders for partitions that have no live leader, and send these topics to the
+        brokers.
 
-        LeaderAndIsr is sent for partitions with an election or, with `notifies_all`, for all.
+        LeaderAndIsr is sent for the partitions with an election or, if `notifies_all` is set, for
+        all partitions.
         """
         draft = self._draft()
         draft.because = because
         for topic in topics:
-            # A topic that is being deleted never gets a leader again.
+            # No leader is elected any more for a topic that is being deleted.
             if topic.name in self._deleting:
                 continue
             draft.take_up(topic)
@@ -521,12 +561,14 @@ def _decision_of(draft: Draft) -> Decision:
 
 
 def _abandon(draft: Draft, topics: Sequence[TopicImage]) -> Decision:
-    """Remove the leaders and make live brokers delete replicas. The image keeps the topics."""
+    """Remove the leaders, and tell the live brokers to delete the replicas. The topics stay in the
+    image.
+    """
     for topic in topics:
         draft.take_up(topic)
         for number, partition in topic.partitions.items():
-            # A partition that was never led has no state node to write; one without a leader is
-            # already in its final state.
+            # If a partition never had a leader, it has no state node to write. If it currently has
+            # no leader, its state is already final.
             if partition.partition_epoch == NEVER_LED or partition.leader == NO_LEADER:
                 continue
             for replica in partition.replicas:
@@ -538,7 +580,7 @@ def _abandon(draft: Draft, topics: Sequence[TopicImage]) -> Decision:
 
 
 def _stop_replicas(draft: Draft, topics: Iterable[TopicImage], broker_ids: Iterable[int]) -> None:
-    """Make these brokers delete their replicas of the topics."""
+    """Tell these brokers to delete their replicas of the topics."""
     topics = list(topics)
     for broker_id in broker_ids:
         for topic in topics:

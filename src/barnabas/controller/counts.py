@@ -1,4 +1,4 @@
-"""Counts partitions for Kafka's controller metrics."""
+"""Counts partitions for the controller metrics that Kafka has."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from barnabas.types import TopicPartition
 
 
 class Counts(NamedTuple):
-    """Counts over all topics not being deleted, with the names of Kafka's metrics."""
+    """Counts over all topics that are not being deleted, named after Kafka's metrics."""
 
     topics: int  # GlobalTopicCount
     partitions: int  # GlobalPartitionCount
@@ -19,7 +19,7 @@ class Counts(NamedTuple):
 
 
 def count(draft: Draft) -> Counts:
-    """Compute the counts in one pass over all partitions."""
+    """Compute all counts in a single pass over the partitions."""
     topics = partitions = imbalance = 0
     for topic in draft.topics():
         topics += 1
@@ -29,7 +29,7 @@ def count(draft: Draft) -> Counts:
 
 
 def offline(draft: Draft) -> frozenset[TopicPartition]:
-    """Return the partitions that no live broker leads."""
+    """Return the partitions that are not led by a live broker."""
     return frozenset(
         TopicPartition(topic.name, number)
         for topic in draft.topics()
@@ -39,9 +39,11 @@ def offline(draft: Draft) -> frozenset[TopicPartition]:
 
 
 def ends_wanted(draft: Draft) -> frozenset[TopicPartition]:
-    """Return the partitions that get no leader until every replica's log end is known."""
+    """Return the partitions that cannot have a leader until the log ends of all replicas are known.
+    """
     if not any(broker.may_have_lost for broker in draft.brokers.values()):
-        # Usually no broker may have lost records, so no partition needs a check.
+        # This is the usual case: no broker may have lost records, so no partition has to be
+        # checked.
         return frozenset()
     return frozenset(name for topic in draft.topics() for name in _waiting(draft, topic))
 

@@ -1,7 +1,8 @@
-"""Defines the controller's decision: operations to commit, the resulting image, and requests.
+"""Defines a decision of the controller: operations to commit, the resulting image, and requests to
+send.
 
-The module also splits a large decision into commits, and determines which partitions to send to
-each broker.
+This module also splits a large decision into several commits, and determines which partitions are
+sent to which broker.
 """
 
 from __future__ import annotations
@@ -18,41 +19,45 @@ from barnabas.types import TopicPartition
 
 _NAMED_AT_MOST = 5
 _BYTES_BESIDE = 60
-"""The maximum size of an operation besides path and data: its type, lengths and version."""
+"""The maximum size of an operation without its path and data: the type, the lengths and the
+version.
+"""
 
 
 Changed = dict[str, tuple[TopicImage, dict[int, PartitionImage]]]
-"""The drafted topics by name, with their partitions as drafted so far."""
+"""Topics by name, together with their partitions. Both are in the state drafted so far."""
 
 New = dict[TopicPartition, Container[int]]
-"""The new replicas of a partition, which cannot have records yet."""
+"""For each partition, the new replicas, which cannot have any records yet."""
 
 Causes = Mapping[TopicPartition, Sequence[str]]
-"""Why a decision changes each partition."""
+"""For each partition, the reasons why a decision changes it."""
 
 
 class Send(NamedTuple):
-    """A request to one broker."""
+    """A request and the broker that it is sent to."""
 
     broker_id: int
     request: ControlRequest
 
 
 class PartitionChange(NamedTuple):
-    """A partition whose leader, ISR or replicas a decision changes, with the reasons."""
+    """A partition whose leader, ISR or replicas are changed by a decision, with the reasons."""
 
     name: TopicPartition
     was: PartitionImage
     became: PartitionImage
     cause: str
     is_unclean: bool
-    """The new leader was not in sync."""
+    """Whether the new leader was not in sync."""
 
 
 class Decision(NamedTuple):
-    """A decision: commit `operations` (if any), apply, then send `requests` in order.
+    """A decision. Commit `operations` (if there are any), apply it, and then send `requests` in
+    order.
 
-    `notes` are logged as warnings. `unclean_elections` counts elections that may have lost records.
+    The `notes` are logged as warnings. `unclean_elections` is the number of elections that may have
+    lost records.
     """
 
     operations: tuple[Operation, ...]
@@ -61,20 +66,22 @@ class Decision(NamedTuple):
     unclean_elections: int = 0
     notes: tuple[str, ...] = ()
     departing: Mapping[TopicPartition, tuple[int, ...]] = MappingProxyType({})
-    """Changes to the set of brokers that still have to delete their logs, by partition."""
+    """For each partition whose departing brokers have changed, the brokers that still have to
+    delete their logs.
+    """
     changes: tuple[PartitionChange, ...] = ()
     losses: Mapping[int, str] = MappingProxyType({})
-    """Why brokers are no longer live, by broker id."""
+    """The reasons why brokers are no longer live, by broker id."""
 
 
 def split(operations: Sequence[Operation], max_bytes: int = 500_000) -> list[tuple[Operation, ...]]:
-    """Split a decision's operations into several commits, in order.
+    """Split the operations of a decision into several commits, without changing their order.
 
-    Each commit is fenced by the first operation, the check of the controller's epoch. This is
-    needed for decisions about more partitions than one commit can contain. Because the order is
-    kept, another controller that finds some of the commits done can continue after them. A node
-    stays in the same commit as its first child, because a missing child must mean that neither was
-    created.
+    Each commit starts with the first operation, which checks the controller's epoch. Splitting is
+    needed if a decision affects more partitions than fit into one commit. If another controller
+    takes over after some of the commits, it can continue, because the order is preserved. A node
+    and its first child are always in the same commit, because a missing child must mean that the
+    node was not created either.
     """
     if not operations:
         return []
@@ -88,8 +95,8 @@ def _chunks(operations: list[Operation], max_bytes: int) -> Iterator[list[Operat
     size = 0
     for operation in operations:
         added = _size(operation)
-        # ZooKeeper rejects a multi-request larger than jute.maxbuffer, which is one megabyte by
-        # default.
+        # ZooKeeper rejects a multi-request that is larger than jute.maxbuffer (by default, one
+        # megabyte).
         if chunk and size + added > max_bytes and not _is_below(operation, chunk[-1]):
             yield chunk
             chunk, size = [], 0
@@ -118,7 +125,7 @@ def roles(
     causes: Causes,
     brokers: Iterable[int],
 ) -> dict[int, list[PartitionState]]:
-    """Return, for each broker, its states among these partitions."""
+    """Return the states to be sent to each broker for these partitions."""
     hosted: dict[int, list[PartitionState]] = {broker_id: [] for broker_id in brokers}
     for name in names:
         topic, partitions = changed[name.topic]
@@ -127,7 +134,8 @@ def roles(
         state = PartitionState(name, topic.topic_id, partition, topic.config, False, cause)
         beginners = new.get(name)
         for replica in partition.replicas:
-            # `hosted` omits brokers that are not live or are sent everything anyway.
+            # `hosted` does not contain brokers that are not live or that are sent everything
+            # anyway.
             if replica in hosted:
                 is_new = beginners is not None and replica in beginners
                 hosted[replica].append(state._replace(is_new=True) if is_new else state)
@@ -137,7 +145,8 @@ def roles(
 def all_roles(
     topics: Iterable[TopicImage], new: New, causes: Causes, brokers: AbstractSet[int]
 ) -> dict[int, list[PartitionState]]:
-    """Return, for each broker, the states of the partitions of these topics that it hosts."""
+    """Return the states to be sent to each broker for all partitions of these topics that it hosts.
+    """
     hosted: dict[int, list[PartitionState]] = {broker_id: [] for broker_id in brokers}
     for topic in topics:
         for number, partition in topic.partitions.items():
@@ -157,12 +166,12 @@ def _cause(causes: Causes, name: TopicPartition) -> str:
 
 
 def to_all(broker_ids: Iterable[int], update: UpdateMetadata) -> list[Send]:
-    """Address the same update to each broker."""
+    """Return requests that send the same update to each broker."""
     return [Send(broker_id, update) for broker_id in broker_ids]
 
 
 def note(what: str, names: Sequence[TopicPartition]) -> str:
-    """Return a note with the number of partitions and the first few names."""
+    """Return a note that contains the number of partitions and the names of the first few."""
     shown = ", ".join(map(str, names[:_NAMED_AT_MOST]))
     more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
     return f"{len(names)} partition{'s' * (len(names) > 1)} {what}: {shown}{more}"

@@ -1,9 +1,9 @@
-"""Drafts a decision: partitions after each write, operations, and brokers to notify.
+"""Drafts a decision: partitions after each write, operations, and the brokers to notify.
 
-Invariant: a partition's state is written in steps. Each step is conditional on the version that the
-previous step produced, and leaves a valid state for anyone who reads the tree in between. Where
-Kafka's controller takes several steps (a dead leader leaves the ISR, then another replica is
-elected), the epochs here increase in the same way.
+Invariant: the state of a partition is written in steps. Each step requires the version that the
+previous step has produced, and leaves a valid state for anyone who reads the tree between two
+steps. Where Kafka's controller needs several steps (a dead leader leaves the ISR, then another
+replica is elected), the epochs are incremented in the same way here.
 """
 
 from __future__ import annotations
@@ -46,27 +46,31 @@ _NO_BROKERS: Set[int] = frozenset()
 
 
 Departing = Mapping[TopicPartition, tuple[int, ...]]
-"""Live brokers that are no longer replicas and have not confirmed the deletion of their logs.
+"""Live brokers that are no longer replicas, but that have not yet confirmed that they deleted their
+logs.
 
-A topic's node keeps them until then, as in Kafka (those of a cancelled move as both added and
-removed): a controller that takes over finds an incomplete move and completes it with the same
-StopReplica.
+As in Kafka, they are listed in the topic's node until then (after a cancelled move, as both added
+and removed). If another controller takes over, it finds an incomplete move and completes it with
+the same StopReplica.
 """
 
 
 class ControllerState(NamedTuple):
-    """The controller's state besides the image: epoch version, settings and pending work."""
+    """What the controller knows in addition to the image: the epoch version, the settings and the
+    pending work.
+    """
 
     epoch_version: int
     settings: Settings
-    leaving: Mapping[int, int]  # brokers that are shutting down, with their broker epochs
+    leaving: Mapping[int, int]  # brokers in shutdown, with their broker epochs
     deleting: Set[str]
     topic_versions: Mapping[str, int]
     departing: Departing
 
 
 class Draft:
-    """A draft of one decision: read and write partitions, then call `decision` once."""
+    """A draft of one decision. Partitions are read and written, and then `decision` is called once.
+    """
 
     __slots__ = (
         "_changed",
@@ -94,7 +98,9 @@ class Draft:
         state: ControllerState,
         brokers: Mapping[int, BrokerImage] | None = None,
     ) -> None:
-        """Create a draft. `brokers` are the live brokers, if they differ from the image's."""
+        """Create a draft. `brokers` are the live brokers, if the image does not list the right
+        ones.
+        """
         self.image = image
         self.brokers = image.brokers if brokers is None else brokers
         self.electable = frozenset(
@@ -104,9 +110,11 @@ class Draft:
         )
         self.unclean_elections = 0
         self.because = ""
-        """Why the next partitions change; empty if another machine explains the change."""
+        """Why the partitions that follow change. It is empty if the change is explained by another
+        machine.
+        """
         self.losses: Mapping[int, str] = {}
-        """Why brokers are no longer live, by broker id."""
+        """The reasons why brokers are no longer live, by broker id."""
         self._reasons: dict[TopicPartition, list[str]] = {}
         self._unclean: set[TopicPartition] = set()
         self._state = state
@@ -128,7 +136,9 @@ class Draft:
         return self._state.settings
 
     def topic(self, name: str) -> TopicImage | None:
-        """Return a topic from the draft, or else from the image; None if it is being deleted."""
+        """Return a topic from the draft or, if it is not in the draft, from the image; None if it
+        is being deleted.
+        """
         if name in self._state.deleting:
             return None
         changed = self._changed.get(name)
@@ -140,12 +150,14 @@ class Draft:
         return (topic for topic in self.image.topics.values() if topic.name not in deleting)
 
     def topics_to_go(self) -> Iterator[TopicImage]:
-        """Return the topics being deleted, which stay in the image until their names are free."""
+        """Return the topics that are being deleted. They stay in the image until their names can be
+        used again.
+        """
         deleting = self._state.deleting
         return (topic for topic in self.image.topics.values() if topic.name in deleting)
 
     def get(self, name: TopicPartition) -> PartitionImage | None:
-        """Return a partition as drafted so far, unless its topic is being deleted."""
+        """Return a partition in the state drafted so far, or None if its topic is being deleted."""
         topic = self.topic(name.topic)
         if topic is None:
             return None
@@ -153,11 +165,11 @@ class Draft:
         return (topic.partitions if changed is None else changed[1]).get(name.partition)
 
     def take_up(self, topic: TopicImage) -> None:
-        """Add a topic that differs from the image or must be resent."""
+        """Add a topic to the draft because it differs from the image or must be sent again."""
         self._changed[topic.name] = (topic, dict(topic.partitions))
 
     def put(self, name: TopicPartition, partition: PartitionImage) -> None:
-        """Change parts of a partition that its state node does not contain."""
+        """Change those parts of a partition that are not stored in its state node."""
         changed = self._changed.get(name.topic)
         if changed is None:
             topic = self.image.topics[name.topic]
@@ -167,40 +179,44 @@ class Draft:
     def write(
         self, name: TopicPartition, partition: PartitionImage, *, unclean: bool = False
     ) -> None:
-        """Write one change. With `unclean`, the leader may lack acknowledged records."""
+        """Write one change. If `unclean` is set, the new leader may lack acknowledged records."""
         if self.because:
             reasons = self._reasons.setdefault(name, [])
             if self.because not in reasons:
                 reasons.append(self.because)
         version = partition.partition_epoch
-        # Before the first step, there is no state node (ZK-4).
+        # There is no state node before the first step (ZK-4).
         if version == NEVER_LED + 1:
             self._begin(name, partition)
         else:
             data = self._encode(partition)
             if unclean:
-                # Kafka sets this mark until the ISR next changes, but neither Kafka nor this
-                # controller uses it.
+                # Kafka sets this mark, which is valid until the ISR changes again. Neither Kafka
+                # nor this controller uses it.
                 data = data.replace(b'"version":1,', _RECOVERING, 1)
-            # This is conditional on the version that the previous step produced: if a leader has
-            # written its ISR in between (RE-9), the commit fails.
+            # This requires the version that the previous step has produced. If a leader has written
+            # its ISR in the meantime (RE-9), the commit fails.
             written = store.Set(layout.state_path(*name), data, version - 1)
             self._operations.append(written)
         self.put(name, partition)
 
     def change(self, name: TopicPartition, partition: PartitionImage) -> None:
-        """Write one change, and notify the replicas with LeaderAndIsr."""
+        """Write one change, and send LeaderAndIsr to the replicas."""
         self.write(name, partition)
         self._notified[name] = None
 
     def notify(self, name: TopicPartition, new: Container[int] = ()) -> None:
-        """Notify the replicas (LeaderAndIsr); replicas in `new` cannot have records of it yet."""
+        """Send LeaderAndIsr to the replicas. Those in `new` cannot have any records of the
+        partition yet.
+        """
         self._notified[name] = None
         if new:
             self._new[name] = new
 
     def write_topic(self, name: str, *, first: bool = False) -> None:
-        """Write the topic's node; with `first`, before the operations drafted so far."""
+        """Write the topic's node. If `first` is set, it is written before the operations drafted so
+        far.
+        """
         topic, partitions = self._changed.get(name) or (
             self.image.topics[name],
             self.image.topics[name].partitions,
@@ -217,8 +233,8 @@ class Draft:
         version = self._state.topic_versions.get(name, store.ANY_VERSION)
         path = layout.topic_path(name)
         written = store.Set(path, layout.encode_topic_node(node), version)
-        # Write the node once per decision, in its final state: a second write would not match the
-        # version that it expects.
+        # Each decision writes the node only once, in its final state, because a second write would
+        # not find the version that it requires.
         self._operations = [
             each
             for each in self._operations
@@ -227,7 +243,7 @@ class Draft:
         self._operations.insert(0 if first else len(self._operations), written)
 
     def _with_departing(self, topic: str, number: int, partition: PartitionImage) -> PartitionImage:
-        """Return the partition as stored in the topic's node."""
+        """Return the partition in the form in which the topic's node stores it."""
         departing = self.departing(TopicPartition(topic, number))
         left = tuple(each for each in departing if each not in partition.replicas)
         if not left:
@@ -239,35 +255,38 @@ class Draft:
         )
 
     def lead(self, name: TopicPartition, *, unclean: bool = False) -> bool:
-        """Elect a leader unless there is a live one; return whether there is a leader now.
+        """Elect a leader if there is no live one, and return whether the partition now has a
+        leader.
 
-        The leader is chosen from the ISR, or if the topic allows it or with `unclean`, from all
-        live replicas.
+        The leader is a member of the ISR. If the topic allows it, or if `unclean` is set, it may be
+        any live replica.
         """
         topic, partition = self.topic(name.topic), self.get(name)
         assert topic is not None and partition is not None
         if self.has_leader(partition):
             return True
         in_doubt = is_in_doubt(partition, self.brokers)
-        # KIP-966: an administrator's unclean election ends the wait.
+        # KIP-966: when an administrator requests an unclean election, the partition no longer
+        # waits.
         if in_doubt and not unclean and waits_for_ends(topic, self.settings):
             return False
         elected = elect(partition, self.electable, self.epoch)
         if elected is None:
-            # RE-11: this requires unclean.leader.election.enable or a request (KIP-460).
+            # RE-11: unclean election requires unclean.leader.election.enable or an explicit request
+            # (KIP-460).
             may = unclean or self.settings.is_unclean_allowed_for(topic)
             return may and self._lead_uncleanly(name, partition)
         self.change(name, elected)
         if partition.partition_epoch == NEVER_LED == partition.leader_epoch:
-            # No replica can have a log of the partition yet, unless the leader epoch was taken from
-            # the logs (ZK-6).
+            # No replica can have a log of this partition yet, except if the leader epoch was
+            # determined from the logs (ZK-6).
             self._new[name] = partition.replicas
         if in_doubt:
             self.note("led by the last in-sync replica, which may have lost records", name)
         return True
 
     def _lead_uncleanly(self, name: TopicPartition, partition: PartitionImage) -> bool:
-        """Elect a replica that is not in sync, and return whether any replica is live."""
+        """Elect a replica that is not in sync. Return whether there is any live replica."""
         elected = elect_unclean(partition, self.electable, self.epoch)
         if elected is None:
             return False
@@ -282,35 +301,38 @@ class Draft:
 
     @property
     def has_changed(self) -> bool:
-        """Whether any partition has changed or must be stopped."""
+        """Return whether any partition has changed or has to be stopped."""
         return bool(self._changed or self._stopped)
 
     def has_leader(self, partition: PartitionImage) -> bool:
-        """Return whether the partition's leader is live and its replica is online."""
+        """Return whether the leader of the partition is live and has not lost its replica."""
         leader = partition.leader
         return leader in self.brokers and leader not in partition.offline_replicas
 
     def stop(self, broker_id: int, name: TopicPartition, *, delete: bool) -> None:
-        """Make a broker stop hosting a partition."""
+        """Tell a broker to stop hosting a partition."""
         if broker_id in self.brokers:
             self._stopped.setdefault((broker_id, delete), []).append(name)
 
     def departing(self, name: TopicPartition) -> tuple[int, ...]:
-        """Return the brokers that have yet to confirm the deletion of their logs."""
+        """Return the brokers that have not yet confirmed that they deleted their logs."""
         drafted = self._departing.get(name)
         return self._state.departing.get(name, ()) if drafted is None else drafted
 
     def remove(self, broker_id: int, name: TopicPartition) -> None:
-        """Make a broker delete its replica, which no longer belongs to the partition.
+        """Tell a broker to delete its replica, which is no longer a replica of the partition.
 
-        The topic's node, which must be written after this, lists the broker until it confirms.
+        The topic's node must be written afterwards. It lists the broker until the broker has
+        confirmed the deletion.
         """
         if broker_id in self.brokers:
             self.stop(broker_id, name, delete=True)
             self._departing[name] = (*dict.fromkeys((*self.departing(name), broker_id)),)
 
     def on_departed(self, brokers: Container[int], names: Iterable[TopicPartition]) -> None:
-        """Record that these brokers have deleted their logs of the partitions, or are gone."""
+        """Record that these brokers have deleted their logs of the partitions, or that the brokers
+        are gone.
+        """
         topics: dict[str, None] = {}
         for name in names:
             before = self.departing(name)
@@ -319,16 +341,16 @@ class Draft:
                 self._departing[name] = left
                 topics[name.topic] = None
         for topic in topics:
-            # Skip topics being deleted, because their nodes are deleted as a whole.
+            # Ignore topics that are being deleted, because their nodes will be deleted completely.
             if self.topic(topic) is not None:
                 self.write_topic(topic)
 
     def note(self, what: str, name: TopicPartition) -> None:
-        """Add a note about a partition for the log."""
+        """Add a note about a partition to the decision. The note is logged."""
         self._notes.setdefault(what, []).append(name)
 
     def operate(self, operations: Iterable[store.Operation]) -> None:
-        """Add operations on nodes other than partition states."""
+        """Add operations on nodes that are not partition states."""
         self._operations += operations
 
     def decision(
@@ -336,12 +358,12 @@ class Draft:
         *,
         newcomers: Set[int] = _NO_BROKERS,
     ) -> Decision:
-        """Return the whole decision. Newcomers are sent everything.
+        """Return the complete decision. Brokers that are newcomers are sent everything.
 
-        LeaderAndIsr precedes the update to all brokers, so that leaders know their role before
-        clients send requests. Before that, known brokers are sent the addresses of new brokers,
-        which they may have to follow, and new brokers are sent all topics. Topics being deleted are
-        not sent.
+        LeaderAndIsr is sent before the update to all brokers, so that leaders know their role when
+        the first client requests arrive. Before that, known brokers are sent the addresses of the
+        new brokers, because they may have to follow them, and new brokers are sent all topics.
+        Topics that are being deleted are not sent.
         """
         changed, deleting = self._topics(), self._state.deleting
         image = self.image.apply(self._update(changed))
@@ -355,8 +377,8 @@ class Draft:
         if newcomers:
             staying = [topic for topic in image.topics.values() if topic.name not in deleting]
             requests += to_all(sorted(newcomers), self._update(staying))
-            # Send all topics, changed or not, because nothing has been sent to a new registration
-            # yet.
+            # Send all topics, even those that have not changed, because nothing has been sent to a
+            # new registration yet.
             hosted.update(all_roles(staying, self._new, self._reasons, newcomers))
         for broker_id in self.brokers:
             states = tuple(hosted.get(broker_id, ()))
@@ -364,24 +386,27 @@ class Draft:
                 request = LeaderAndIsr(self.image.controller_id, self.epoch, states)
                 requests.append(Send(broker_id, request))
         requests += self._stops()
-        # Without newcomers, the update is sent even if no topic has changed, because the live
-        # brokers have.
+        # If there are no newcomers, send the update even if no topic has changed, because the live
+        # brokers have changed.
         if topics or not newcomers:
             requests += to_all(known, update)
         return self._fence(image, requests)
 
     def nothing(self) -> Decision:
-        """Return a decision that changes nothing and notifies no broker."""
+        """Return a decision that neither changes anything nor notifies any broker."""
         return Decision((), self.image, ())
 
     def removal(self, names: Sequence[str]) -> Decision:
-        """Return the whole decision, with these topics removed from the brokers' metadata."""
+        """Return the complete decision, which also removes these topics from the brokers' metadata.
+        """
         gone = self._update([], tuple(names))
         image = self.image.apply(self._update(self._topics()))
         return self._fence(image, [*to_all(self.brokers, gone), *self._stops()])
 
     def forgotten(self, names: Sequence[str]) -> Decision:
-        """Return the whole decision, with these topics removed; brokers were notified earlier."""
+        """Return the complete decision, which also removes these topics. The brokers have already
+        been notified.
+        """
         return self._fence(self.image.apply(self._update([], tuple(names))), [])
 
     def _topics(self) -> list[TopicImage]:
@@ -401,9 +426,10 @@ class Draft:
             )
 
     def _epoch_of(self, name: TopicPartition) -> int:
-        """Return the leader epoch for stopping a replica; a deletion does not raise it."""
-        # This is Kafka's EpochDuringDelete: the receiver deletes the replica regardless of the
-        # leader epoch.
+        """Return the leader epoch with which a replica is stopped. A deletion does not increment
+        it.
+        """
+        # This is EpochDuringDelete in Kafka: the replica is deleted whatever its leader epoch is.
         if name.topic in self._state.deleting:
             return WHILE_DELETING
         partition = self.get(name)
@@ -412,7 +438,7 @@ class Draft:
     def _fence(self, image: ClusterImage, requests: Sequence[Send]) -> Decision:
         fenced: tuple[store.Operation, ...] = ()
         if self._operations:
-            # ZK-3: the commit of a controller that has been replaced fails as a whole.
+            # ZK-3: if the controller has been replaced, its commit fails as a whole.
             fence = store.Check(layout.CONTROLLER_EPOCH, self._state.epoch_version)
             fenced = (fence, *self._operations)
         notes = tuple(note(what, names) for what, names in self._notes.items())
@@ -433,7 +459,7 @@ class Draft:
             if before is None or after is None:
                 continue
             was, became = before.partitions.get(name.partition), after.partitions[name.partition]
-            # Electing the first leader is part of creating the topic.
+            # The election of the first leader is part of the creation of the topic.
             if was is None or was.partition_epoch == NEVER_LED:
                 continue
             yield PartitionChange(name, was, became, ", ".join(reasons), name in self._unclean)
@@ -452,10 +478,12 @@ class Draft:
         )
 
     def _begin(self, name: TopicPartition, partition: PartitionImage) -> None:
-        """Create the nodes of a new partition; for the topic's first one, the parent node too."""
+        """Create the nodes for a new partition. For the first partition of a topic, also create the
+        parent node.
+        """
         topic = self._changed.get(name.topic)
         partitions = self.image.topics[name.topic].partitions if topic is None else topic[1]
-        # Create the parent node once, when no partition of this topic has a node yet.
+        # The parent node is created only once, when none of the topic's partitions has a node.
         if all(each.partition_epoch == NEVER_LED for each in partitions.values()):
             self._operations.append(store.Create(layout.partitions_path(name.topic)))
         self._operations.append(store.Create(layout.partition_path(*name)))
@@ -463,7 +491,7 @@ class Draft:
         self._operations.append(store.Create(layout.state_path(*name), data))
 
     def _encode(self, partition: PartitionImage) -> bytes:
-        # Many partitions share the same state: there are far fewer states than partitions.
+        # Many partitions have the same state, so there are far fewer states than partitions.
         key = (partition.leader, partition.isr, partition.leader_epoch)
         data = self._encoded.get(key)
         if data is None:

@@ -1,11 +1,12 @@
-"""Decides on proposed ISRs (AlterPartition), as part of the controller. Below
-inter.broker.protocol.version 2.7, leaders write ISRs themselves (RE-9).
+"""Decides on the ISRs that leaders propose to the controller (AlterPartition). If
+inter.broker.protocol.version is below 2.7, leaders write the ISRs themselves (RE-9).
 
-Only the leader of the current epoch may propose a change, based on the partition's current state.
-It may propose only replicas whose brokers are live in the registration that it sends (KIP-903),
-because a broker that has re-registered since may have lost the records that made it eligible. The
-checks run in Kafka's order: a proposal that is already fulfilled is answered before its age is
-checked, so repeating a proposal is harmless.
+Only the leader of the current epoch may propose a change, and the change must be based on the
+current state of the partition. A leader may propose only replicas whose brokers are live and have
+the same registration as in the proposal (KIP-903), because a broker that has registered again may
+have lost the records that made it eligible. The checks are made in the same order as in Kafka: if a
+proposal has already been fulfilled, it is accepted before its age is checked, so a proposal can
+safely be repeated.
 """
 
 from __future__ import annotations
@@ -37,24 +38,24 @@ _NOT_SENT = -1
 
 
 class Written(NamedTuple):
-    """The content of a state node, with its data version."""
+    """The content of a state node and its data version."""
 
     state: StateNode
     version: int
 
 
 def take_over(draft: Draft, written: Mapping[TopicPartition, Written]) -> bool:
-    """Adopt the ISRs that leaders have written, and return whether any has changed.
+    """Adopt the ISRs that leaders have written. Return whether any ISR has changed.
 
-    A leader changes only its ISR. Other differences are ignored, because the next write to such a
-    node fails with a version conflict, after which everything is read again.
+    A leader writes only its ISR. If anything else differs, it is ignored, because the next write to
+    the node will fail with a version conflict, and then everything is read again.
     """
     has_changed = False
     for name, (state, version) in written.items():
         topic = draft.image.topics.get(name.topic)
         before = None if topic is None else topic.partitions.get(name.partition)
-        # The partition is unknown here, or the node is no newer than the known state: it was our
-        # own write, or was read before.
+        # Either the partition is unknown, or the node is not newer than the known state, because we
+        # wrote it ourselves or have already read it.
         if before is None or not NEVER_LED < before.partition_epoch < version:
             continue
         if (state.leader, state.leader_epoch) == (before.leader, before.leader_epoch):
@@ -64,11 +65,13 @@ def take_over(draft: Draft, written: Mapping[TopicPartition, Written]) -> bool:
 
 
 def notify(draft: Draft, names: Iterable[TopicPartition]) -> None:
-    """Send these partitions to all brokers; complete moves that waited for a replica to join."""
+    """Send these partitions to all brokers, and complete the moves that were waiting for a replica
+    to join the ISR.
+    """
     for name in names:
         partition = draft.get(name)
         if partition is None:
-            continue  # deleted in the meantime
+            continue  # already deleted
         draft.put(name, partition)
         if partition.adding or partition.removing:
             reassignment.complete(draft, name)
@@ -77,7 +80,8 @@ def notify(draft: Draft, names: Iterable[TopicPartition]) -> None:
 def decide(
     draft: Draft, broker_id: int, proposals: Mapping[TopicPartition, IsrProposal]
 ) -> dict[TopicPartition, IsrAnswer]:
-    """Write the accepted proposals, and return a response to each of this broker's proposals."""
+    """Write the proposals that are accepted, and return a response to each proposal of this broker.
+    """
     return {name: _answer(draft, broker_id, proposal) for name, proposal in proposals.items()}
 
 
@@ -87,8 +91,8 @@ def _answer(draft: Draft, broker_id: int, proposal: IsrProposal) -> IsrAnswer:
         before = _known(draft, proposal)
         isr = tuple(member.broker_id for member in proposal.isr)
         _check_epochs(before, proposal)
-        # Accept a proposal that is already fulfilled (perhaps a response was lost), regardless of
-        # its partition epoch.
+        # The proposal has already been fulfilled, perhaps because a response was lost. Accept it,
+        # whatever its partition epoch is.
         if isr == before.isr and before.leader == broker_id:
             return _as_it_is(before)
         _check_isr(draft, before, broker_id, proposal)
@@ -98,26 +102,26 @@ def _answer(draft: Draft, broker_id: int, proposal: IsrProposal) -> IsrAnswer:
         isr=isr, partition_epoch=before.partition_epoch + 1, controller_epoch=draft.epoch
     )
     draft.write(name, accepted)
-    # The last target has joined, so the reassignment ends in the same decision (KIP-455).
+    # The last target has joined the ISR, so the same decision completes the reassignment (KIP-455).
     if (accepted.adding or accepted.removing) and reassignment.complete(draft, name):
         after = draft.get(name)
         if after is not None and after.leader != broker_id:
-            # The proposer no longer leads, so it has no use for the accepted ISR; its LeaderAndIsr
-            # follows.
+            # The broker that made the proposal is no longer the leader and cannot use the accepted
+            # ISR. It will receive a LeaderAndIsr.
             return IsrAnswer(NewLeaderElected.code)
     return _as_it_is(accepted)
 
 
 def _known(draft: Draft, proposal: IsrProposal) -> PartitionImage:
     topic_id = proposal.topic_id
-    # A leader that does not know the topic id sends zero, so use the name.
+    # A leader that does not know the topic id sends zero. In that case, look up the topic by name.
     if topic_id != _NO_TOPIC_ID and topic_id not in draft.image.topic_names:
         raise UnknownTopicId
     topic = draft.topic(proposal.topic_partition.topic)
     partition = draft.get(proposal.topic_partition)
     if topic is None or partition is None or partition.partition_epoch == NEVER_LED:
         raise UnknownTopicOrPartition
-    # The proposal is about an earlier topic of this name (KIP-516).
+    # The proposal was made for an earlier topic with the same name (KIP-516).
     if topic_id not in (_NO_TOPIC_ID, topic.topic_id):
         raise UnknownTopicId
     return partition
@@ -128,7 +132,7 @@ def _check_epochs(before: PartitionImage, proposal: IsrProposal) -> None:
         proposal.partition_epoch > before.partition_epoch
         or proposal.leader_epoch > before.leader_epoch
     ):
-        raise NotController  # the leader has a newer state, from a newer controller
+        raise NotController  # the leader's state is from a newer controller
     if proposal.leader_epoch < before.leader_epoch:
         raise FencedLeaderEpoch
 
@@ -149,16 +153,17 @@ def _check_isr(draft: Draft, before: PartitionImage, broker_id: int, proposal: I
 
 
 def _is_eligible(draft: Draft, before: PartitionImage, member: IsrMember) -> bool:
-    """Return whether the member is live in that registration and, if new, not shutting down."""
+    """Return whether the member is live with that registration and, if it is new, is not shutting
+    down.
+    """
     broker = draft.brokers.get(member.broker_id)
-    # The broker is not registered, or its log directory has failed (KIP-112).
+    # The broker is not registered, or the log directory of the replica has failed (KIP-112).
     if broker is None or member.broker_id in before.offline_replicas:
         return False
-    # KIP-903: below version 3, no epoch is sent, and Kafka does not check any.
+    # KIP-903: below version 3, the request contains no epoch, so Kafka does not check it.
     if member.broker_epoch not in (_NOT_SENT, broker.epoch):
         return False
-    # RE-13: a broker that is shutting down stays in an ISR until it is removed, but cannot join
-    # one.
+    # RE-13: a broker in shutdown cannot join an ISR, but remains a member until it is removed.
     return member.broker_id in before.isr or member.broker_id in draft.electable
 
 

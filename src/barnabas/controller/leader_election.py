@@ -1,12 +1,13 @@
-"""Elects a partition's leader at its creation, after a failure, or on request.
+"""Elects the leader of a partition: when the partition is created, after a failure, or on request.
 
-The first eligible replica in the assigned order leads. At creation, any live replica is eligible,
-because there are no records yet. Later, only a live replica that is in sync is eligible (RE-10),
-because only it has every acknowledged record. A replica whose log directory has failed counts as
-dead even if its broker is live. The ISR never becomes empty: the partition waits for its last
-members. `Draft.lead` in `decision_draft` decides whether to elect cleanly, from outside the ISR, or
-not yet; it asks `lost_log_ends` for doubts about the members of the ISR. Each function returns the
-partition after one write, with the next partition epoch and the next leader epoch.
+The leader is the first eligible replica in the assigned order. When a partition is created, every
+live replica is eligible, because there are no records. Later, only live replicas that are in sync
+are eligible (RE-10), because only they have every acknowledged record. If the log directory of a
+replica has failed, the replica counts as dead, even if its broker is live. The ISR never becomes
+empty: the partition waits for the last members. `Draft.lead` in `decision_draft` decides whether to
+elect a leader from the ISR, to elect one that is not in the ISR, or to wait; to find out whether
+the members of the ISR can be trusted, it calls `lost_log_ends`. Each function returns the partition
+as it is after one write, with the next partition epoch and the next leader epoch.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from barnabas.named_tuple import NamedTuple
 
 
 class Settings(NamedTuple):
-    """The cluster's defaults for settings that a topic does not set itself."""
+    """The cluster's defaults for settings that may be overridden in a topic."""
 
     min_insync_replicas: int = 1
     is_unclean_allowed: bool = False
 
     def min_insync_of(self, topic: TopicImage) -> int:
         own = topic.config.get("min.insync.replicas", "").strip()
-        # A value written by hand may not be a number; if so, brokers ignore it too.
+        # If the value was written by hand, it may not be a number. Brokers ignore such a value,
+        # too.
         return int(own) if own.isdecimal() else self.min_insync_replicas
 
     def is_unclean_allowed_for(self, topic: TopicImage) -> bool:
@@ -36,9 +38,11 @@ class Settings(NamedTuple):
 def succeed(
     partition: PartitionImage, leader: int, isr: tuple[int, ...], controller_epoch: int
 ) -> PartitionImage:
-    """Return the partition with this (possibly unchanged) leader in a new leader epoch."""
-    # Do not use `_replace`, which takes three times as long: a failing broker affects thousands of
-    # partitions.
+    """Return the partition in a new leader epoch, with this leader, which may be the same as
+    before.
+    """
+    # `_replace` would take three times as long, and thousands of partitions are affected when a
+    # broker fails.
     return PartitionImage(
         leader,
         partition.leader_epoch + 1,
@@ -55,13 +59,15 @@ def succeed(
 def elect(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """Return the partition with a new leader; None if none is needed or none is eligible."""
+    """Return the partition with a new leader, or None if it needs no new leader or no replica is
+    eligible.
+    """
     offline = partition.offline_replicas
-    # Keep a live leader whose log directory works (KIP-112).
+    # If the leader is live and its log directory works, it remains the leader (KIP-112).
     if partition.leader in live and partition.leader not in offline:
         return None
     is_new = partition.partition_epoch == NEVER_LED
-    # RE-10: once there are records, only ISR members have every acknowledged record.
+    # RE-10: once there are records, only the members of the ISR have every acknowledged record.
     candidates = partition.replicas if is_new else partition.isr
     isr = tuple([each for each in candidates if each in live and each not in offline])
     if not isr:
@@ -72,7 +78,9 @@ def elect(
 def elect_unclean(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """Make the first live replica lead as the only ISR member (RE-11); None if none is live."""
+    """Make the first live replica the leader and only ISR member (RE-11). Return None if none is
+    live.
+    """
     for replica in partition.replicas:
         if replica in live and replica not in partition.offline_replicas:
             return succeed(partition, replica, (replica,), controller_epoch)
@@ -82,9 +90,9 @@ def elect_unclean(
 def prefer(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """Make the first replica the leader; returns None if it is not live or not in sync."""
+    """Make the first replica the leader. Return None if it is not live or not in sync."""
     preferred = partition.replicas[0]
-    # KIP-460: a preferred election is never unclean.
+    # KIP-460: electing the preferred leader is never unclean.
     if preferred not in live or preferred in partition.offline_replicas:
         return None
     if preferred not in partition.isr:
@@ -95,7 +103,9 @@ def prefer(
 def hand_over(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """Make another ISR member lead, and remove members not in `live`; None if no other can lead."""
+    """Make another ISR member the leader, and remove members that are not in `live`. Return None if
+    no other member can lead.
+    """
     isr = tuple([replica for replica in partition.isr if replica in live])
     leader = _first(partition.replicas, isr, but_not=partition.offline_replicas)
     if leader == NO_LEADER:
@@ -104,9 +114,9 @@ def hand_over(
 
 
 def without(partition: PartitionImage, broker_id: int, controller_epoch: int) -> PartitionImage:
-    """Remove this member from the ISR unless it is the last.
+    """Remove this member from the ISR, unless it is the last member.
 
-    If it was the leader, there is none now.
+    If the member was the leader, the partition has no leader afterwards.
     """
     leader = NO_LEADER if partition.leader == broker_id else partition.leader
     isr = tuple([replica for replica in partition.isr if replica != broker_id])
@@ -114,9 +124,9 @@ def without(partition: PartitionImage, broker_id: int, controller_epoch: int) ->
 
 
 def leader_last(partition: PartitionImage, leaving: list[int]) -> list[int]:
-    """Return the order in which to remove these replicas from the ISR.
+    """Return the replicas in the order in which to remove them from the ISR.
 
-    The leader is last, because one member may have to remain.
+    The leader comes last, because one member may have to remain.
     """
     if len(leaving) <= 1:
         return leaving

@@ -1,15 +1,17 @@
-"""Handles elections in which a broker may have lost the end of its logs.
+"""Handles elections in which a broker may have lost the last records of its logs.
 
-The ISR lists the replicas that had every acknowledged record. A broker whose machine went down (a
-power failure, a kernel crash) may have lost records that it had not flushed, and indicates this
-when it registers. From then on, until a leader has added it to the ISR again:
+The ISR lists the replicas that had every acknowledged record. If a broker's machine goes down
+(because of a power failure or a kernel crash), the broker may lose records that it has not flushed,
+and says so when it registers again. From then on, until a leader has added the broker to the ISR
+again, the following rules apply:
 
     others in the ISR      it leaves; if they are all dead, the partition waits for one of them
     alone in the ISR       where two replicas had every committed record, all are asked for their
                            log ends, and the largest (epoch, end offset) leads;
                            otherwise it leads immediately, as in Kafka
 
-The reasons are in docs/decisions/0014-who-may-have-lost-its-end-does-not-lead-by-the-isr.md.
+The reasons for these rules are in
+docs/decisions/0014-who-may-have-lost-its-end-does-not-lead-by-the-isr.md.
 """
 
 from __future__ import annotations
@@ -33,10 +35,11 @@ if TYPE_CHECKING:
 
 
 class LogEnd(NamedTuple):
-    """A replica's log end: the last batch's epoch (-1 if the log is empty), and the LEO.
+    """The end of a replica's log: the epoch of the last batch (-1 if the log is empty), and the
+    LEO.
 
-    `broker_epoch` identifies the registration of the broker that was asked; -1 if unknown. A broker
-    that has since re-registered may have lost these records.
+    `broker_epoch` identifies the registration of the broker that reported the log end, or is -1 if
+    unknown. If the broker has registered again since, it may have lost these records.
     """
 
     epoch: int
@@ -45,15 +48,15 @@ class LogEnd(NamedTuple):
 
 
 Ends = Mapping[TopicPartition, Mapping[int, LogEnd]]
-"""The log ends of partitions, by partition and broker."""
+"""The known log ends, by partition and broker."""
 
 
 def distrust(
     partition: PartitionImage, doubtful: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """Return the partition without these members in its ISR; None if nothing changes.
+    """Return the partition without these members in its ISR, or None if nothing has to change.
 
-    If all members are doubtful, one of them remains in the ISR, but that does not make it the
+    If no member of the ISR can be trusted, one of them remains, but this does not make it the
     leader.
     """
     if len(partition.replicas) == 1 or not any(each in doubtful for each in partition.isr):
@@ -61,8 +64,8 @@ def distrust(
     isr = tuple([replica for replica in partition.isr if replica not in doubtful])
     leader = partition.leader if partition.leader in isr else NO_LEADER
     if not isr:
-        # KIP-966: the ISR never becomes empty. The last leader had every acknowledged record, so it
-        # is the best of those that may have lost records.
+        # KIP-966: the ISR never becomes empty. Of the replicas that may have lost records, the last
+        # leader is the best choice, because it had every acknowledged record.
         last_led = partition.leader in partition.isr
         isr = (partition.leader,) if last_led else partition.isr[:1]
         if isr == partition.isr and partition.leader == NO_LEADER:
@@ -71,7 +74,9 @@ def distrust(
 
 
 def is_in_doubt(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> bool:
-    """Return whether no one leads and the last ISR member, now back, may have lost its log end."""
+    """Return whether there is no leader and the last ISR member, which is live again, may have lost
+    records.
+    """
     if partition.leader != NO_LEADER or partition.partition_epoch == NEVER_LED:
         return False
     if len(partition.isr) != 1 or len(partition.replicas) == 1:
@@ -81,33 +86,40 @@ def is_in_doubt(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -
 
 
 def waits_for_ends(topic: TopicImage, settings: Settings) -> bool:
-    """Return whether a partition in doubt waits until every replica's log end is known."""
-    # With one replica in sync, acks=all guarantees no second copy, so asking the others proves
-    # nothing. Where unclean elections are allowed, availability comes first.
+    """Return whether a partition in doubt has to wait until the log ends of all replicas are known.
+    """
+    # If one in-sync replica is enough, acks=all does not guarantee a second copy, so there is no
+    # point in asking the other replicas. If unclean elections are allowed, availability is more
+    # important.
     return settings.min_insync_of(topic) >= 2 and not settings.is_unclean_allowed_for(topic)
 
 
 def largest(partition: PartitionImage, ends: Mapping[int, LogEnd]) -> int | None:
-    """Return the replica with the largest log end (the first if equal); None if one is unknown."""
+    """Return the replica with the largest log end, or None if a log end is unknown. If several are
+    equal, the first is returned.
+    """
     if any(replica not in ends for replica in partition.replicas):
         return None
-    # Compare epochs first: in a later epoch, even a shorter log has everything that its leader
-    # acknowledged (KIP-101).
+    # Compare the epochs first: the log with the later epoch contains everything that the leader of
+    # that epoch acknowledged, even if it is shorter (KIP-101).
     return max(partition.replicas, key=lambda replica: ends[replica][:2])
 
 
 class KnownEnds:
-    """Known log ends. Each is valid until a leader is elected or its broker re-registers."""
+    """Stores log ends. A log end is valid until a leader is elected or the broker registers again.
+    """
 
     __slots__ = ("_ends",)
 
     def __init__(self) -> None:
-        # Stored with a leader epoch in which no replica leads; once one does, logs grow and the
-        # ends are obsolete.
+        # The leader epoch is stored as well, in which the partition has no leader. Once it has one,
+        # the logs grow and these log ends are out of date.
         self._ends: dict[TopicPartition, tuple[int, dict[int, LogEnd]]] = {}
 
     def add(self, draft: Draft, name: TopicPartition, reported: Mapping[int, LogEnd]) -> None:
-        """Store these brokers' log ends, except those from other registrations."""
+        """Store the log ends that these brokers reported, unless a broker has registered again
+        since.
+        """
         partition = draft.get(name)
         assert partition is not None
         epoch, ends = self._ends.get(name, (partition.leader_epoch, {}))
@@ -115,13 +127,13 @@ class KnownEnds:
             ends = {}
         for broker_id, end in reported.items():
             broker = draft.brokers.get(broker_id)
-            # KIP-903: ignore a response from before a restart.
+            # KIP-903: the response is ignored if the broker has restarted since.
             if broker is not None and end.broker_epoch in (-1, broker.epoch):
                 ends[broker_id] = end._replace(broker_epoch=broker.epoch)
         self._ends[name] = (partition.leader_epoch, ends)
 
     def lead_by(self, draft: Draft, name: TopicPartition) -> None:
-        """Elect the replica with the largest log end, if all ends are known."""
+        """If all log ends are known, elect the replica with the largest one."""
         partition = draft.get(name)
         assert partition is not None
         _, ends = self._ends[name]
@@ -131,7 +143,7 @@ class KnownEnds:
             if replica in draft.brokers and draft.brokers[replica].epoch == end.broker_epoch
         }
         leader = largest(partition, valid)
-        # Wait for this replica, because any other may lack records that it has.
+        # Wait until this replica can be elected, because the others may lack some of its records.
         if leader not in draft.electable or leader in partition.offline_replicas:
             return
         if leader not in partition.isr:

@@ -1,14 +1,15 @@
-"""Places a topic's replicas on brokers (TP-7).
+"""Assigns the replicas of a topic to brokers (TP-7).
 
-The brokers form a ring. Partition i has its first replica on broker (start + i) of the ring, which
-spreads the leaders. Its other replicas follow in ring order, starting at a distance that grows with
-each round of partitions. This spreads the load of a failed broker over all other brokers instead of
-moving it to the next one. `start` and `shift` are random in production, so that small topics do not
-all start on the same broker. A growing topic takes its start from its first partition.
+The brokers form a ring. The first replica of partition i is on broker (start + i) of the ring,
+which distributes the leaders evenly. The other replicas are on the brokers that follow in the ring,
+at a distance that grows with each round of partitions. If a broker fails, its load is therefore
+spread over all other brokers instead of moving to the next one. In production, `start` and `shift`
+are random, so that small topics do not all start on the same broker. If partitions are added to a
+topic, the start is the broker of its first partition.
 
-With racks (used only if every broker has one), the ring alternates between them, and each further
-replica is placed in a rack that has no replica of this partition yet, as long as there is one.
-Without racks, each broker counts as its own rack, and the same rule applies.
+Racks are used only if every broker has one. In that case, the ring alternates between racks, and
+each further replica is placed in a rack that does not have a replica of the partition yet, if there
+is such a rack. Without racks, every broker counts as a rack of its own, and the same rule applies.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from typing import NamedTuple
 from barnabas.errors import InvalidPartitions, InvalidReplicationFactor
 
 Assignment = dict[int, list[int]]
-"""Replicas by partition, the preferred leader first."""
+"""Maps each partition to its replicas. The preferred leader comes first."""
 
 
 class _Ring(NamedTuple):
-    """The brokers in placement order, and each broker's rack."""
+    """The brokers in the order of the ring, and the rack of each broker."""
 
     brokers: Sequence[int]
     rack_of: Mapping[int, object]
@@ -38,9 +39,10 @@ def place(
     start: int,
     shift: int,
 ) -> Assignment:
-    """Place replicas for partitions 0, 1, ...; `racks` maps the live brokers to their racks.
+    """Assign replicas to partitions 0, 1, ... `racks` maps each live broker to its rack.
 
-    Raises InvalidPartitions, or InvalidReplicationFactor (TP-5: more replicas than live brokers).
+    Raises InvalidPartitions or, if there are fewer live brokers than replicas,
+    InvalidReplicationFactor (TP-5).
     """
     if partitions <= 0:
         raise InvalidPartitions(f"{partitions} partitions: at least one is required")
@@ -51,11 +53,13 @@ def place(
 def place_more(
     racks: Mapping[int, str | None], existing: Mapping[int, Sequence[int]], partitions: int
 ) -> Assignment:
-    """Place a topic's new partitions up to `partitions`, each with as many replicas as partition 0.
+    """Assign replicas to new partitions, up to `partitions` in total. Each gets as many replicas as
+    partition 0.
 
-    As in Kafka, the new partitions continue around the ring from partition 0's first replica, at
-    which a topic placed by this rule started, so each gets the leader that it would have had
-    originally. The distance to the other replicas starts over. Raises InvalidReplicationFactor.
+    As in Kafka, the start of the ring is the first replica of partition 0. If the topic was placed
+    by the same rule, each new partition gets the leader that it would have had if the topic had
+    been created with this many partitions. The distance to the other replicas starts over. Raises
+    InvalidReplicationFactor.
     """
     _check_replication_factor(len(existing[0]), len(racks))
     at_or_after = [i for i, broker in enumerate(sorted(racks)) if broker >= existing[0][0]]
@@ -81,7 +85,7 @@ def _go_round(
 ) -> Assignment:
     assignment = {}
     for partition in numbers:
-        # TP-7: partition 5 of the example is on brokers 0, 2 and 3 and not on 0, 1 and 2.
+        # TP-7: in the example, partition 5 is on brokers 0, 2 and 3 instead of 0, 1 and 2.
         if partition and partition % len(ring.brokers) == 0:
             shift += 1
         first = (start + partition) % len(ring.brokers)
@@ -92,32 +96,33 @@ def _go_round(
 
 def _ring(racks: Mapping[int, str | None]) -> _Ring:
     brokers = sorted(racks)
-    # As in Kafka, racks count only if every broker has one.
+    # As in Kafka, racks are ignored unless every broker has one.
     if any(racks[broker] is None for broker in brokers):
         return _Ring(brokers, {broker: broker for broker in brokers}, len(brokers))
     by_rack: dict[str, list[int]] = {}
     for broker in brokers:
         by_rack.setdefault(str(racks[broker]), []).append(broker)
-    # Take a broker from each rack in turn, skipping exhausted racks.
+    # Take one broker from each rack in turn, and skip racks that have no more brokers.
     turns = [(turn, rack) for rack, members in by_rack.items() for turn in range(len(members))]
     return _Ring([by_rack[rack][turn] for turn, rack in sorted(turns)], racks, len(by_rack))
 
 
 def _others(brokers: Sequence[int], first: int, distance: int) -> Iterator[int]:
-    """Yield the brokers after the first endlessly, starting after `distance` of them."""
+    """Yield the brokers after the first one in an endless loop, starting at this distance from it.
+    """
     others = [*brokers[first + 1 :], *brokers[:first]]
     skipped = distance % len(others) if others else 0
     return cycle(others[skipped:] + others[:skipped])
 
 
 def _spread(ring: _Ring, first: int, others: Iterator[int], replication_factor: int) -> list[int]:
-    """Return the first broker and the next of the others that add a new rack."""
+    """Return the first broker, followed by other brokers that are each in another rack."""
     rack_of = ring.rack_of
     replicas = [ring.brokers[first]]
     used = {rack_of[replicas[0]]}
     while len(replicas) < replication_factor:
         broker = next(others)
-        # A rack is used twice only after every rack has been used once (KIP-36).
+        # KIP-36: no rack is used twice until every rack has been used once.
         if broker not in replicas and (rack_of[broker] not in used or len(used) == ring.racks):
             replicas.append(broker)
             used.add(rack_of[broker])

@@ -1,7 +1,9 @@
-"""Elects preferred leaders, on request (KIP-460) and by automatic rebalancing.
+"""Elects preferred leaders, either on request (KIP-460) or when leaders are rebalanced
+automatically.
 
-A partition's first replica is its preferred leader: if every preferred leader leads, the load is
-distributed as planned. Partitions being deleted or moved are not changed.
+The preferred leader of a partition is its first replica. If every partition is led by its preferred
+leader, the load is distributed as planned. Partitions that are being deleted or moved are left
+alone.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from barnabas.types import TopicPartition
 
 
 class _Balance(NamedTuple):
-    """The number of partitions that prefer one broker as leader, and those that it does not
+    """How many partitions have a broker as their preferred leader, and which of them it does not
     lead."""
 
     total: list[int]
@@ -31,7 +33,7 @@ class _Balance(NamedTuple):
 
 
 def elect_preferred(draft: Draft, name: TopicPartition) -> KafkaError | None:
-    """Elect the first replica, or return an error if that is impossible or unnecessary."""
+    """Elect the first replica, or return an error if the election is impossible or unnecessary."""
     partition = draft.get(name)
     if partition is None:
         return UnknownTopicOrPartition(f"partition {name} does not exist")
@@ -47,11 +49,12 @@ def elect_preferred(draft: Draft, name: TopicPartition) -> KafkaError | None:
 
 
 def elect_any(draft: Draft, name: TopicPartition) -> KafkaError | None:
-    """Elect any live replica, even one that is not in sync, unless a live broker leads."""
+    """Elect any live replica, whether or not it is in sync. Do nothing if there is a live leader.
+    """
     partition = draft.get(name)
     if partition is None:
         return UnknownTopicOrPartition(f"partition {name} does not exist")
-    # KIP-460: an unclean election is only for partitions without a leader.
+    # KIP-460: an unclean election is possible only if the partition has no leader.
     if draft.has_leader(partition):
         return ElectionNotNeeded(f"partition {name} has a leader")
     if draft.lead(name, unclean=True):
@@ -60,9 +63,10 @@ def elect_any(draft: Draft, name: TopicPartition) -> KafkaError | None:
 
 
 def rebalance(draft: Draft, max_imbalance_percent: int) -> None:
-    """Elect preferred leaders for each broker that leads too few of its preferred partitions."""
+    """For each broker that leads too few of the partitions that prefer it, elect preferred leaders.
+    """
     for balance in _balances(draft).values():
-        # Below leader.imbalance.per.broker.percentage, do not move leaders.
+        # Do not move leaders unless the percentage exceeds leader.imbalance.per.broker.percentage.
         if 100 * len(balance.not_led) <= max_imbalance_percent * len(balance.total):
             continue
         for name in balance.not_led:
@@ -76,7 +80,7 @@ def rebalance(draft: Draft, max_imbalance_percent: int) -> None:
 
 
 def all_partitions(draft: Draft) -> Iterable[TopicPartition]:
-    """Yield all partitions of topics not being deleted."""
+    """Yield all partitions, except those of topics that are being deleted."""
     for topic in draft.topics():
         for number in topic.partitions:
             yield TopicPartition(topic.name, number)

@@ -1,17 +1,17 @@
-"""Reassigns partitions, which means moving them to other brokers (KIP-455).
+"""Reassigns partitions, that is, moves them to other brokers (KIP-455).
 
     begin      the topic's node gets all replicas, the new ones (`adding`) and the old ones
                (`removing`); the leader gets a new epoch, in which the new replicas fetch
     complete   when all targets are in sync: one of them leads, the old replicas leave the ISR
                and delete their logs, and then the topic's node has only the targets
 
-The topic's node lists the old replicas until they have confirmed the deletion (see `Departing` in
-`decision_draft`). If the controller dies, the next one therefore completes the move again, and no
-log is left behind permanently.
+The old replicas remain in the topic's node until they have confirmed that their logs are deleted
+(see `Departing` in `decision_draft`). If the controller dies before that, the next controller
+completes the move once more, so no log is left behind permanently.
 
-In the meantime, the partition is like any other, and any controller can complete the move, change
-its targets or cancel it. The replicas keep the requested order, so the first target is the
-preferred leader.
+While a partition is being moved, it works like any other partition, and any controller can complete
+the move, change its targets or cancel it. The replicas are stored in the requested order, so the
+first target becomes the preferred leader.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from barnabas.types import TopicPartition
 
 
 def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None) -> None:
-    """Begin moving a partition to the targets, or (None) cancel its move.
+    """Begin to move a partition to the targets. If the targets are None, cancel the current move.
 
-    Raises UnknownTopicOrPartition, NoReassignmentInProgress or InvalidReplicaAssignment, and then
-    leaves the draft unchanged.
+    Raises UnknownTopicOrPartition, NoReassignmentInProgress or InvalidReplicaAssignment. In these
+    cases, the draft has not been changed.
     """
     before = draft.get(name)
     if before is None:
@@ -42,11 +42,11 @@ def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None
     if targets is None:
         if not before.adding and not before.removing:
             raise NoReassignmentInProgress(f"partition {name} is not being reassigned")
-        # KIP-455: cancelling a reassignment restores the earlier replicas.
+        # KIP-455: when a reassignment is cancelled, the partition gets its earlier replicas back.
         targets = origin
     _check(draft, targets, origin)
-    # List the targets first, so that the requested preferred leader can be elected as soon as it is
-    # in sync.
+    # The targets come first, so that the preferred leader that was requested can be elected as soon
+    # as it is in sync.
     replicas = tuple(dict.fromkeys((*targets, *origin)))
     moving = before._replace(
         replicas=replicas,
@@ -54,7 +54,7 @@ def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None
         removing=_difference(replicas, targets),
     )
     unneeded = _difference(before.replicas, replicas)
-    # No replica has any records, so the move is complete immediately.
+    # There are no records on any replica, so the move can be completed immediately.
     if before.partition_epoch == NEVER_LED:
         draft.put(name, before._replace(replicas=targets, adding=(), removing=()))
         draft.lead(name)
@@ -65,16 +65,16 @@ def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None
 
 
 def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -> bool:
-    """Complete the reassignment if all target replicas are in sync and one of them can lead.
+    """Complete the reassignment if every target replica is in sync and one of them can lead.
 
-    The partition must have a leader, so run an election first.
+    The partition must have a leader, so elect one before calling this.
     """
     partition = draft.get(name)
     assert partition is not None
     if not draft.has_leader(partition):
         return False
     targets = _difference(partition.replicas, partition.removing)
-    # KIP-455: the old replicas stay until every target is in sync.
+    # KIP-455: the old replicas are not removed before every target is in sync.
     if not set(targets).issubset(partition.isr):
         return False
     leader = _leader_among(draft, partition, targets)
@@ -93,8 +93,8 @@ def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -
     for replica in removing:
         draft.remove(replica, name)
     departing = draft.departing(name)
-    # The node lists the leaving brokers, and is rewritten once they have left. It must not list a
-    # broker that is gone, because nothing waits for that broker.
+    # The node lists the brokers that are leaving, and is written again when they have left. It must
+    # not list a broker that is gone, because nobody would wait for that broker.
     if writes_topic and (not departing or not set(removing).issubset(departing)):
         draft.write_topic(name.topic)
     draft.because = earlier
@@ -109,7 +109,7 @@ def _check(draft: Draft, targets: tuple[int, ...], origin: tuple[int, ...]) -> N
     if min(targets) < 0:
         raise InvalidReplicaAssignment(f"{min(targets)} is not a broker id")
     missing = sorted(set(targets).difference(origin).difference(draft.electable))
-    # Only new replicas must be live; existing ones may be offline.
+    # The new replicas must be live, but the existing ones may be offline.
     if missing:
         raise InvalidReplicaAssignment(f"brokers {missing} are not live")
 
@@ -117,7 +117,8 @@ def _check(draft: Draft, targets: tuple[int, ...], origin: tuple[int, ...]) -> N
 def _begin(
     draft: Draft, name: TopicPartition, moving: PartitionImage, unneeded: tuple[int, ...]
 ) -> None:
-    """Begin the move; replicas in `unneeded`, added by an earlier request, leave first."""
+    """Begin the move. First remove the `unneeded` replicas, which were added by an earlier request.
+    """
     partition = moving
     leader = moving.leader
     if leader in unneeded or not _difference(moving.isr, unneeded):
@@ -141,7 +142,9 @@ def _begin(
 
 
 def _leader_among(draft: Draft, partition: PartitionImage, targets: tuple[int, ...]) -> int:
-    """Return the current leader if it is a live target, else the first target that may lead."""
+    """Return the current leader if it is a live target, otherwise the first target that may become
+    the leader.
+    """
     if partition.leader in targets and draft.has_leader(partition):
         return partition.leader
     for replica in targets:

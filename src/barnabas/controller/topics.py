@@ -1,7 +1,9 @@
-"""Validates the names, replicas and configs of new topics, and added partitions.
+"""Validates new topics (their names, replicas and configs) and partitions that are added to a
+topic.
 
-Everything is checked before anything is written, so a rejected request has no effect. The rules and
-errors are Kafka's; the partition limit is that of its KRaft controllers.
+A request is checked completely before anything is written, so it has no effect if it is rejected.
+The rules and errors are the same as in Kafka; the maximum number of partitions is taken from
+Kafka's KRaft controller.
 """
 
 from __future__ import annotations
@@ -23,16 +25,16 @@ from barnabas.errors import (
 )
 
 MAX_NEW_PARTITIONS = 10_000
-"""The maximum per request and topic.
+"""The maximum number of partitions that one request can create in a topic.
 
-Each partition is a directory, and a request must not fill the disk.
+Each partition is a directory, and one request must not be able to fill the disk.
 """
 
 _NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
 
 class NewTopic(NamedTuple):
-    """A topic to create. `assignment`, if given, overrides both numbers."""
+    """A topic to be created. If `assignment` is given, the two numbers are ignored."""
 
     name: str
     partitions: int = 1
@@ -40,24 +42,28 @@ class NewTopic(NamedTuple):
     assignment: Assignment | None = None
     configs: Mapping[str, str] = _NO_CONFIGS
     cause: str = ""
-    """The request that needs the topic, for the controller's event."""
+    """Which request needs the topic. The text is part of the controller's event."""
 
 
 def may_collide(name: str) -> bool:
-    """Return whether a name contains `.` or `_`, the characters that `check_collision` compares."""
+    """Return whether the name contains `.` or `_`, which are the characters that `check_collision`
+    compares.
+    """
     return "." in name or "_" in name
 
 
 def check_collision(name: str, existing: Iterable[str]) -> None:
-    """Raise InvalidTopic if the name differs from an existing one only in `.` instead of `_`.
+    """Raise InvalidTopic if an existing topic has the same name except for `.` in place of `_` or
+    vice versa.
 
-    In metric names, both become `_`, so the metrics of the two topics would be mixed.
+    Both characters become `_` in the name of a metric, so the two topics would have the same
+    metrics.
     """
     if not may_collide(name):
         return
     key = _metric_name(name)
     for other in existing:
-        # For an equal name, the caller raises another error, TOPIC_ALREADY_EXISTS.
+        # If the names are equal, the caller raises TOPIC_ALREADY_EXISTS instead.
         if other != name and may_collide(other) and _metric_name(other) == key:
             raise InvalidTopic(
                 f"topic name {name!r} collides with {other!r}: they differ only in '.' and '_'"
@@ -65,7 +71,7 @@ def check_collision(name: str, existing: Iterable[str]) -> None:
 
 
 def check_new_partitions(count: int) -> None:
-    """Raise PolicyViolation if this is more partitions than can be created at once."""
+    """Raise PolicyViolation if so many partitions cannot be created at once."""
     if count > MAX_NEW_PARTITIONS:
         raise PolicyViolation(
             f"{count} partitions at once; at most {MAX_NEW_PARTITIONS} are allowed, so create "
@@ -74,10 +80,10 @@ def check_new_partitions(count: int) -> None:
 
 
 def check_assignment(assignment: Assignment, live_brokers: Iterable[int]) -> None:
-    """Check a client's replica assignment. Raises InvalidReplicaAssignment."""
+    """Check the replicas that a client has assigned. Raises InvalidReplicaAssignment."""
     live = set(live_brokers)
     check_new_partitions(len(assignment))
-    # TP-3: partitions are numbered from 0.
+    # TP-3: partition numbers start at 0 and have no gaps.
     if sorted(assignment) != list(range(len(assignment))) or not assignment:
         raise InvalidReplicaAssignment("partitions must be numbered from 0 without gaps")
     factors = {len(replicas) for replicas in assignment.values()}
@@ -94,8 +100,8 @@ def check_assignment(assignment: Assignment, live_brokers: Iterable[int]) -> Non
 
 
 def check_growth(topic: str, existing: int, total: int) -> None:
-    """Check growth to `total` partitions. Raises InvalidPartitions (TP-5)."""
-    # TP-5: a decrease would lose records, so it is rejected.
+    """Check whether a topic can grow to `total` partitions. Raises InvalidPartitions (TP-5)."""
+    # TP-5: the number of partitions cannot be reduced, because records would be lost.
     if total < existing:
         raise InvalidPartitions(
             f"topic {topic} has {counted(existing, 'partition')}, more than {total}: "
@@ -112,7 +118,9 @@ def check_added_replicas(
     total: int,
     live_brokers: Iterable[int],
 ) -> Assignment:
-    """Check a client's replicas for new partitions. Raises InvalidReplicaAssignment."""
+    """Check the replicas that a client has assigned to new partitions. Raises
+    InvalidReplicaAssignment.
+    """
     missing = sorted({broker for replicas in added for broker in replicas}.difference(live_brokers))
     if missing:
         raise InvalidReplicaAssignment(f"brokers {missing} are not live")
@@ -134,7 +142,9 @@ def check_added_replicas(
 
 
 def check_config(configs: Mapping[str, str]) -> None:
-    """Check a new topic's configs. Raises InvalidConfig with the key and the allowed values."""
+    """Check the configs of a new topic. Raises InvalidConfig, which names the key and the allowed
+    values.
+    """
     try:
         LogConfig().with_overrides(configs)
     except ConfigError as error:

@@ -1,9 +1,11 @@
-"""Decides the next step in moving a replica to another log directory (KIP-113). Pure.
+"""Decides on the next step while a replica is moved to another log directory (KIP-113). This is
+pure.
 
-The future replica copies batches from the current one, which continues to serve clients. It is
-flushed periodically, so the end of the move never waits long for the disk. Once only the last few
-batches are missing, it is prepared: flushed, and entered in its directory's checkpoints. It then
-receives the rest within one turn of the event loop and replaces the current replica.
+The future replica copies batches from the current replica, which continues to serve clients. It is
+flushed at regular intervals, so the move never has to wait long for the disk at its end. When only
+the last few batches are missing, the future replica is prepared: it is flushed and entered in the
+checkpoints of its directory. It then receives the remaining batches within a single turn of the
+event loop, and replaces the current replica.
 
     StartAt*    the current replica begins after the end of the future one
     RaiseStart  records were deleted
@@ -18,57 +20,60 @@ from __future__ import annotations
 from typing import NamedTuple
 
 TURN_BYTES = 64 * 1024
-"""The maximum number of bytes copied in one step, unless the first batch is larger."""
+"""The maximum number of bytes that a step copies. A larger batch is copied on its own."""
 
 _FLUSHED_BYTES = 4 * 1024 * 1024
 
 
 class Bounds(NamedTuple):
-    """The start and end offsets of a log."""
+    """The start offset and the end offset of a log."""
 
     log_start_offset: int
     log_end_offset: int
 
 
 class Copy(NamedTuple):
-    """A step: append the batches from this offset on, and call `on_copied`."""
+    """This step appends the batches that start at this offset, and then calls `on_copied`."""
 
     offset: int
 
 
 class StartAt(NamedTuple):
-    """A step: empty the future replica and start it at this offset."""
+    """This step empties the future replica and makes it start at this offset."""
 
     offset: int
 
 
 class RaiseStart(NamedTuple):
-    """A step: raise the log start offset of the future replica."""
+    """This step raises the log start offset of the future replica."""
 
     offset: int
 
 
 class Flush(NamedTuple):
-    """A step: flush the future replica, and call `on_flushed`."""
+    """This step flushes the future replica, and then calls `on_flushed`."""
 
 
 class Prepare(NamedTuple):
-    """A step: flush the future replica, write its directory's checkpoints, call `on_prepared`.
+    """This step flushes the future replica, writes the checkpoints of its directory, and calls
+    `on_prepared`.
 
-    Calling only `on_flushed` instead repeats this step.
+    If only `on_flushed` is called instead, the step is repeated.
     """
 
 
 class Switch(NamedTuple):
-    """A step: copy the rest and switch, or call `on_copied` if the rest exceeds a turn."""
+    """This step copies the rest and switches. If the rest is too large for one turn, it calls
+    `on_copied` instead.
+    """
 
 
 Step = Copy | StartAt | RaiseStart | Flush | Prepare | Switch
-"""The steps, distinguished only by type."""
+"""All types of steps. They are told apart only by their type."""
 
 
 class DirectoryMove:
-    """A move, tracked from its start or the broker's."""
+    """Tracks a move. Tracking begins when the move or the broker starts."""
 
     __slots__ = ("_is_close", "_is_prepared", "_unflushed_bytes")
 
@@ -78,34 +83,37 @@ class DirectoryMove:
         self._is_prepared = False
 
     def next_step(self, current: Bounds, future: Bounds) -> Step:
-        """Return the next step, given the present state of the replicas."""
-        # Retention or DeleteRecords has overtaken the copy: none of its records are served any
+        """Return the next step for replicas that have these offsets."""
+        # Retention or DeleteRecords has overtaken the copy, so none of its records are served any
         # more.
         if future.log_end_offset < current.log_start_offset:
             self._is_close = False
             return StartAt(current.log_start_offset)
         if future.log_start_offset < current.log_start_offset:
             return RaiseStart(current.log_start_offset)
-        # Flush in small steps, so that the flush before the switch is short.
+        # Flush often and in small steps, so that the last flush before the switch does not take
+        # long.
         if self._unflushed_bytes >= _FLUSHED_BYTES:
             return Flush()
         if future.log_end_offset < current.log_end_offset and not self._is_close:
             return Copy(future.log_end_offset)
-        # The directory's checkpoints must list the replica before the switch: a start after a crash
-        # reads its recovery point and high watermark from them.
+        # The replica must be in the checkpoints of the directory before the switch, because after a
+        # crash, its recovery point and high watermark are read from there.
         return Switch() if self._is_prepared else Prepare()
 
     def on_copied(self, size_bytes: int, *, reached_end: bool) -> None:
-        """Note the appended bytes, and whether they reached the end of the current replica."""
+        """Record how many bytes were appended, and whether the copy has reached the end of the
+        current replica.
+        """
         self._unflushed_bytes += size_bytes
         self._is_close = reached_end
 
     def on_flushed(self) -> None:
-        """Note that all bytes copied so far are on disk."""
+        """Record that all bytes copied so far are on disk."""
         self._unflushed_bytes = 0
         self._is_close = False
 
     def on_prepared(self) -> None:
-        """Note that the future replica was flushed and is in the checkpoints."""
+        """Record that the future replica has been flushed and is in the checkpoints."""
         self.on_flushed()
         self._is_prepared = True

@@ -1,12 +1,13 @@
-"""Implements the follower's side of fetch sessions (KIP-227), which builds its Fetch requests.
+"""Implements the follower's side of fetch sessions (KIP-227): it builds the follower's Fetch
+requests.
 
     full           id of the last session or 0, epoch 0     every partition
     incremental    id n, epoch 1, 2, ...                    the partitions moved, added or removed
 
-Invariant: for a partition that is neither `changed` nor `gone`, the leader's session has the state
-that this follower wants. Therefore, a request lists only the partitions that changed since the
-previous one, however many are idle. After any session error, the next request is a full one. The
-leader's side is `fetch_session`.
+Invariant: if a partition is neither in `changed` nor in `gone`, the leader's session contains the
+state that this follower wants. A request therefore lists only the partitions that have changed
+since the previous request, no matter how many others there are. After any session error, the next
+request is a full one. The leader's side is in `fetch_session`.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from barnabas.types import TopicPartition
 if TYPE_CHECKING:
     from barnabas.replication.follower import FetchFrom
 
-_FULL = 0  # the epoch that starts a session
-_TOPIC_IDS = 13  # the first version that identifies topics by their ids (KIP-516)
-_REPLICA_STATE = 15  # the first version with the follower's broker epoch (KIP-903)
+_FULL = 0  # the epoch in a request that starts a session
+_TOPIC_IDS = 13  # the first version with topic ids instead of names (KIP-516)
+_REPLICA_STATE = 15  # the first version with the broker epoch of the follower (KIP-903)
 NO_TOPIC_ID = bytes(16)
 
 
 class Limits(NamedTuple):
-    """The limits in a fetch request: maximum wait, minimum bytes and maximum bytes."""
+    """The limits in a fetch request: the maximum wait, the minimum bytes and the maximum bytes."""
 
     max_wait_ms: int
     min_bytes: int
@@ -46,7 +47,9 @@ class Limits(NamedTuple):
 
 
 class Requester(NamedTuple):
-    """The fetching broker: its id, its broker epoch and its highest Fetch version."""
+    """The broker that fetches: its id, its broker epoch and the highest Fetch version that it
+    supports.
+    """
 
     broker_id: int
     broker_epoch: int
@@ -54,7 +57,7 @@ class Requester(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A partition in a response, with the fetch that it answers."""
+    """A partition in a response, together with the fetch that was sent for it."""
 
     topic_partition: TopicPartition
     sent: FetchFrom
@@ -62,7 +65,7 @@ class Answered(NamedTuple):
 
 
 class _Entry:
-    """A partition to fetch."""
+    """A partition that is fetched."""
 
     __slots__ = ("name", "sent", "start", "topic_id", "wanted")
 
@@ -71,7 +74,7 @@ class _Entry:
         self.topic_id = topic_id
         self.start: FetchFrom | None = None
         self.sent: FetchFrom | None = None  # the last fetch sent to the leader, if any
-        # Reusing this object is safe: each request is encoded before the next change.
+        # This object can be reused, because each request is encoded before the object changes.
         self.wanted = FetchPartition(partition=name.partition, partition_max_bytes=max_bytes)
 
     def move(self, start: FetchFrom) -> None:
@@ -84,7 +87,9 @@ class _Entry:
 
 
 class FetchRequests:
-    """One fetcher's fetches from one leader, with one request in flight at a time."""
+    """Builds the requests with which one fetcher fetches from one leader. Only one request is in
+    flight at a time.
+    """
 
     __slots__ = (
         "_by_topic",
@@ -103,18 +108,18 @@ class FetchRequests:
         self._entries: dict[TopicPartition, _Entry] = {}
         self._by_topic: dict[str | bytes, dict[int, _Entry]] = {}  # by name or id, as in requests
         self._changed: dict[_Entry, None] = {}
-        # partitions to remove from the session, with their topic ids
+        # partitions to be removed from the session, with their topic ids
         self._gone: dict[TopicPartition, bytes] = {}
         self._session_id = NO_SESSION
         self._epoch = _FULL  # the epoch of the next request
-        self._sent_epoch = _FULL  # the epoch of the request in flight
+        self._sent_epoch = _FULL  # the epoch of the last request that was sent
         self._uses_topic_ids = True
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def limit(self, limits: Limits) -> None:
-        """Apply these limits from the next request on."""
+        """Use these limits from the next request on."""
         if limits.partition_max_bytes != self._limits.partition_max_bytes:
             for entry in self._entries.values():
                 entry.wanted.partition_max_bytes = limits.partition_max_bytes
@@ -124,28 +129,28 @@ class FetchRequests:
     # --- what is wanted --------------------------------------------------------------------------
 
     def want(self, name: TopicPartition, topic_id: bytes, start: FetchFrom) -> None:
-        """Fetch the partition from `start`, beginning with the next request."""
+        """Fetch the partition, starting at `start`. This takes effect with the next request."""
         entry = self._entries.get(name)
-        # The topic was deleted and recreated under the same name (KIP-516).
+        # The topic was deleted, and a new topic was created with the same name (KIP-516).
         if entry is not None and entry.topic_id != topic_id:
             self.forget(name)
             entry = None
         if entry is None:
             if name in self._gone:
-                # The leader's session would mistake it for its existing entry and not resend
-                # bounds, which this follower may have forgotten.
+                # The leader's session would treat it as the partition that it already knows, and
+                # would not send the bounds again, which this follower may have forgotten.
                 self.reset_session()
             entry = _Entry(name, topic_id, self._limits.partition_max_bytes)
             self._entries[name] = entry
             self._file(entry)
-        # The leader's session matches this state, or the next request will report it.
+        # Either the leader's session already has this state, or the next request will contain it.
         elif entry.start == start:
             return
         entry.move(start)
         self._changed[entry] = None
 
     def forget(self, name: TopicPartition) -> None:
-        """Stop fetching the partition; later responses about it are ignored."""
+        """Stop fetching the partition. Later responses for it are ignored."""
         entry = self._entries.pop(name, None)
         if entry is None:
             return
@@ -155,12 +160,13 @@ class FetchRequests:
         del partitions[name.partition]
         if not partitions:
             del self._by_topic[key]
-        # Only a partition that was sent to the leader has to be listed as forgotten.
+        # The request has to list a forgotten partition only if the partition was sent to the
+        # leader.
         if entry.sent is not None:
             self._gone[name] = entry.topic_id
 
     def reset_session(self) -> None:
-        """Abandon the session: the next request is a full one."""
+        """Abandon the session, so that the next request is a full one."""
         self._epoch = _FULL
 
     def _key(self, entry: _Entry) -> str | bytes:
@@ -172,9 +178,10 @@ class FetchRequests:
     # --- requests --------------------------------------------------------------------------------
 
     def next(self, requester: Requester) -> tuple[FetchRequest, int]:
-        """Build the next request, and return it with its version.
+        """Build the next request. Return it together with its version.
 
-        Encode it before the next change: it shares the live entries.
+        The request must be encoded before anything changes, because it shares its partitions with
+        this object.
         """
         version = self._version(requester.version)
         limits = self._limits
@@ -185,7 +192,7 @@ class FetchRequests:
             session_id=self._session_id,
             session_epoch=self._epoch,
         )
-        # KIP-903 moved the replica id into a tagged field next to its broker's epoch.
+        # KIP-903 moved the replica id into a tagged field that also contains the broker epoch.
         if version >= _REPLICA_STATE:
             request.replica_state = ReplicaState(
                 replica_id=requester.broker_id, replica_epoch=requester.broker_epoch
@@ -199,7 +206,8 @@ class FetchRequests:
                 request.topics = _topics(self._changed)
             if self._gone:
                 request.forgotten_topics_data = self._forgotten()
-        # Both are in this request; if it fails, the session is reset and the next request is full.
+        # This request contains both. If it fails, the session is reset, and the next request is a
+        # full one.
         self._changed.clear()
         self._gone.clear()
         self._sent_epoch = self._epoch
@@ -207,14 +215,16 @@ class FetchRequests:
         return request, version
 
     def _version(self, highest: int) -> int:
-        """Return the highest usable version: one without topic ids if any partition lacks an id."""
+        """Return the highest version that can be used. If a partition has no topic id, the version
+        must not need one.
+        """
         uses_topic_ids = highest >= _TOPIC_IDS
         if uses_topic_ids and NO_TOPIC_ID in self._by_topic:
             uses_topic_ids = False
         elif uses_topic_ids and not self._uses_topic_ids:
             uses_topic_ids = all(each.topic_id != NO_TOPIC_ID for each in self._entries.values())
-        # A session uses either ids or names throughout; the leader rejects a switch
-        # (FETCH_SESSION_TOPIC_ID_ERROR), so start a new session.
+        # A session uses either ids or names for all of its requests. The leader rejects a change
+        # (FETCH_SESSION_TOPIC_ID_ERROR), so begin a new session.
         if uses_topic_ids != self._uses_topic_ids:
             self._uses_topic_ids = uses_topic_ids
             self._by_topic = {}
@@ -237,22 +247,23 @@ class FetchRequests:
     # ------------------------------------------------------------------------------
 
     def on_answer(self, response: FetchResponse) -> Iterator[Answered]:
-        """Yield the partitions of the response that are still being fetched.
+        """Yield the partitions in the response, except those that are no longer fetched.
 
-        Raises the top-level KafkaError; the next request is then a full one.
+        If the response has a top-level error, raises the KafkaError. The next request is then a
+        full one.
         """
         if response.error_code != NONE:
             error = error_for_code(response.error_code)
             session_id = self._session_id
-            # The leader has evicted the session, so no request is needed to close it.
+            # The leader has already evicted the session, so there is nothing to close.
             if error is FetchSessionIdNotFound:
                 self._session_id = NO_SESSION
             self.reset_session()
             raise error(f"fetch session {session_id} was rejected: {error.meaning}")
-        # Only a full request can start a session; an incremental response repeats the session id.
+        # Only a full request starts a session. Incremental responses repeat the id of the session.
         if self._sent_epoch == _FULL:
             self._session_id = response.session_id
-        if response.session_id == NO_SESSION:  # the leader has no room for a session
+        if response.session_id == NO_SESSION:  # the leader has no free slot
             self._session_id = NO_SESSION
             self.reset_session()
         return self._rows(response)
@@ -264,13 +275,14 @@ class FetchRequests:
             )
             for data in topic.partitions:
                 entry = partitions.get(data.partition_index)
-                # Skip partitions that were forgotten or added while the request was in flight.
+                # Skip partitions that were removed, or removed and added again, while the request
+                # was in flight.
                 if entry is not None and entry.sent is not None:
                     yield Answered(entry.name, entry.sent, data)
 
 
 def _topics(wanted: Iterable[_Entry]) -> list[FetchTopic]:
-    """Group the partitions by topic and mark each as sent."""
+    """Group the partitions by topic, and note what is sent for each of them."""
     topics: dict[tuple[str, bytes], FetchTopic] = {}
     for entry in wanted:
         entry.sent = entry.start

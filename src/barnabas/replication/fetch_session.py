@@ -1,4 +1,5 @@
-"""Implements the leader's side of fetch sessions, which remember a reader's partitions (KIP-227).
+"""Implements the leader's side of fetch sessions (KIP-227), which store the partitions that a
+reader fetches.
 
     reader                                     broker
     id 0, epoch 0: these partitions     ->     all of them, and a session id if there is room
@@ -6,12 +7,13 @@
     id n, epoch 2: nothing changed      ->     ...
     id n, epoch -1                      ->     the session ends (epoch 0 ends it, too)
 
-Invariant: a partition that is not in `changed` has nothing new for the reader: no bytes from its
-fetch offset on, no error and no new bounds. Therefore, a response only has to check the partitions
-in `changed`. To keep it current, each session partition subscribes to its log (`Place`).
+Invariant: if a partition is not in `changed`, there is nothing new for the reader: no bytes at or
+after its fetch offset, no error and no new bounds. To build a response, only the partitions in
+`changed` have to be checked. Each partition of a session subscribes to its log (`Place`), which
+keeps `changed` up to date.
 
-Partitions are read in the order of `changed`. A partition that returned data moves to the end,
-rather than keep the others waiting.
+Partitions are read in the order of `changed`. A partition that has returned data moves to the end,
+so that the other partitions do not have to wait.
 """
 
 from __future__ import annotations
@@ -37,17 +39,18 @@ NO_SESSION = 0
 _FIRST_EPOCH, _LAST_EPOCH = 0, 0x7FFFFFFF
 _UNKNOWN_OFFSET = -1
 _NO_REPLICA = -1
-# a session used within this time is not stale; a younger one is not evicted for a larger one
+# a session used within this time is not stale, and a session younger than this is not evicted for a
+# larger one
 _SAFE_MS = 120_000
-# on average; a reader that would exceed this is served without a session
+# on average; a reader that would exceed it gets no session
 _PARTITIONS_PER_SLOT = 250
 
 Key = tuple[str | bytes, int]
-"""A topic (by name or by id, as in the request) and a partition."""
+"""A topic and a partition. The topic is identified by its name or its id, as in the request."""
 
 
 class Waiter(Protocol):
-    """A fetch that is waiting for more data."""
+    """A fetch request that is waiting until there is more data."""
 
     def notify(self, appended_bytes: int) -> None: ...
 
@@ -55,7 +58,7 @@ class Waiter(Protocol):
 
 
 class Place(Protocol):
-    """The source of change notifications for a partition."""
+    """What a session partition subscribes to in order to be notified of changes."""
 
     def park(self, watcher: SessionPartition, /) -> None: ...
 
@@ -63,7 +66,7 @@ class Place(Protocol):
 
 
 class SessionPartition:
-    """A partition of a session, with its fetch offset and limits and the bounds last sent."""
+    """A partition in a session: its fetch offset, its limits and the bounds that were last sent."""
 
     __slots__ = (
         "_place",
@@ -80,15 +83,15 @@ class SessionPartition:
         self._place: Place | None = None
         self.topic = topic.topic
         self.topic_id = topic.topic_id
-        """The topic's id. Requests contain either the id or the name."""
+        """The id of the topic. Requests contain either the id or the name."""
         self.wanted = wanted
         self.high_watermark = _UNKNOWN_OFFSET
         self.log_start_offset = _UNKNOWN_OFFSET
 
     def watch(self, place: Place) -> None:
-        """Subscribe to the changes of a place.
+        """Subscribe to changes of this place.
 
-        Do nothing if the session has ended, possibly while one of its requests was in progress.
+        If the session has ended, do nothing. It may have ended during one of its own requests.
         """
         if place is not self._place and not self._session.is_closed:
             self.unwatch()
@@ -101,19 +104,19 @@ class SessionPartition:
             self._place = None
 
     def requested_at_ms(self, replica_id: int) -> int | None:
-        """Return the time of the session's last request if the session belongs to that replica."""
+        """If the session is the one of this replica, return the time of its last request."""
         session = self._session
         return session.used_ms if session.replica_id == replica_id else None
 
     def notify(self, appended_bytes: int) -> None:
-        """Note that bytes became visible."""
+        """Note that more bytes have become visible."""
         session = self._session
         session.changed[self] = None
         if session.waiter is not None:
             session.waiter.notify(appended_bytes)
 
     def wake(self) -> None:
-        """Note a change that the reader must see immediately."""
+        """Note a change that has to be sent to the reader immediately."""
         session = self._session
         session.changed[self] = None
         if session.waiter is not None:
@@ -121,7 +124,7 @@ class SessionPartition:
 
 
 class FetchSession:
-    """A session: the partitions that a reader fetches, and those that have changed."""
+    """A session: the partitions that a reader fetches, and which of them have changed."""
 
     __slots__ = (
         "_grants",
@@ -146,10 +149,10 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.is_privileged = is_privileged
         self.replica_id = _NO_REPLICA
-        """The id of the follower that owns the session; -1 for a consumer."""
+        """The id of the follower that uses the session, or -1 if a consumer uses it."""
         self.created_ms = self.used_ms = now_ms
         self.epoch = _FIRST_EPOCH + 1
-        """The epoch that the next request must contain."""
+        """The epoch that is expected in the next request."""
         self.partitions: dict[Key, SessionPartition] = {}
         self.changed: dict[SessionPartition, None] = {}
         self.waiter: Waiter | None = None
@@ -158,7 +161,9 @@ class FetchSession:
         self._grants: object | None = None
 
     def update(self, topics: Sequence[FetchTopic], forgotten: Sequence[ForgottenTopic]) -> None:
-        """Add or update a request's partitions, then drop the ones it forgets."""
+        """Add or update the partitions in a request, and then remove the partitions that the
+        request forgets.
+        """
         for topic in topics:
             name = topic.topic_id if self.uses_topic_ids else topic.topic
             for wanted in topic.partitions:
@@ -179,9 +184,11 @@ class FetchSession:
                     dropped.unwatch()
 
     def read_at(self, isolation_level: int, grants: object | None) -> None:
-        """Set the isolation level and the grants of the reader (None if they cannot be cached).
+        """Set the isolation level and the grants of the reader. The grants are None if they cannot
+        be cached.
 
-        If either differs or the grants cannot be cached, mark all partitions as changed.
+        If one of the two has changed, or if the grants cannot be cached, all partitions are marked
+        as changed.
         """
         if isolation_level != self._isolation_level or grants is not self._grants or grants is None:
             self._isolation_level = isolation_level
@@ -192,12 +199,14 @@ class FetchSession:
     def on_answered(
         self, partition: SessionPartition, high_watermark: int, log_start_offset: int
     ) -> None:
-        """Note the bounds sent to the reader: -1 with an error, so that its end is a change."""
+        """Store the bounds that were sent to the reader. After an error, they are -1, so that the
+        end of the error is a change.
+        """
         partition.high_watermark = high_watermark
         partition.log_start_offset = log_start_offset
 
     def on_served(self, partition: SessionPartition) -> None:
-        """Note that the partition returned bytes; the next request reads it last."""
+        """Note that the partition has returned bytes, so the next request reads it last."""
         del self.changed[partition]
         self.changed[partition] = None
 
@@ -210,17 +219,18 @@ class FetchSession:
 
 
 class FetchSessions:
-    """All sessions of a broker: at most `slots`, the most useful ones.
+    """The sessions of a broker. Of all sessions, it keeps the `slots` most useful ones.
 
-    A new session takes a free slot, that of a session unused for two minutes, or that of a less
-    valuable session more than two minutes old (a consumer's is less valuable than a follower's, and
-    a small one than a large one). A follower takes a consumer's slot at any age.
+    A new session can use a free slot, the slot of a session that has not been used for two minutes,
+    or the slot of a less valuable session that is older than two minutes. A follower's session is
+    more valuable than a consumer's, and a large session is more valuable than a small one. A
+    follower can use the slot of a consumer's session of any age.
     """
 
     __slots__ = ("_new_id", "_partition_count", "_sessions", "slots")
 
     def __init__(self, slots: int, new_id: Callable[[], int]) -> None:
-        """Create an empty set of sessions; `new_id` returns random positive numbers."""
+        """Create an empty set of sessions. `new_id` must return random positive numbers."""
         self.slots = slots
         self._new_id = new_id
         self._sessions: dict[int, FetchSession] = {}  # in order of last use, the oldest first
@@ -240,16 +250,17 @@ class FetchSessions:
     def open(
         self, topics: Sequence[FetchTopic], uses_topic_ids: bool, is_privileged: bool, now_ms: int
     ) -> FetchSession | None:
-        """Open a session for a full request; None if there is no room."""
+        """Open a session for a full request, or return None if there is no room for it."""
         count = sum(len(topic.partitions) for topic in topics)
-        # Kafka's cache does not limit partitions: slots bound the number of sessions, not their
-        # size.
+        # Kafka's cache does not limit the number of partitions: slots limit only the number of
+        # sessions.
         if self._partition_count + count > self.slots * _PARTITIONS_PER_SLOT:
             return None
         if len(self._sessions) >= self.slots and not self._evict(is_privileged, count, now_ms):
             return None
         session_id = self._new_id()
-        # As in Kafka, ids are random, so one from before a restart is hardly ever reused.
+        # As in Kafka, ids are random, so an id from before a restart is very unlikely to exist
+        # again.
         while session_id in self._sessions or session_id == NO_SESSION:
             session_id = self._new_id()
         session = FetchSession(session_id, uses_topic_ids, is_privileged, now_ms)
@@ -261,15 +272,16 @@ class FetchSessions:
     def resume(
         self, request: FetchRequest, uses_topic_ids: bool, now_ms: int
     ) -> FetchSession | None:
-        """Update an incremental request's session and return it; None if no partitions are left.
+        """Update the session of an incremental request, and return it, or None if it has no
+        partitions left.
 
-        Raises FetchSessionIdNotFound, InvalidFetchSessionEpoch or FetchSessionTopicIdError: the
-        reader then opens a new session.
+        Raises FetchSessionIdNotFound, InvalidFetchSessionEpoch or FetchSessionTopicIdError, after
+        which the reader opens a new session.
         """
         session = self._sessions.get(request.session_id)
         if session is None:
             raise FetchSessionIdNotFound(f"fetch session {request.session_id} not found")
-        # A request was repeated or lost: there is no telling what the reader has received.
+        # A request was repeated or lost, so it is unknown which responses the reader has received.
         if session.epoch != request.session_epoch:
             raise InvalidFetchSessionEpoch(
                 f"fetch session {session.session_id} is at epoch {session.epoch}, "
@@ -283,7 +295,7 @@ class FetchSessions:
         if self._partition_count > self.slots * _PARTITIONS_PER_SLOT:
             self.close(session.session_id)
             raise FetchSessionIdNotFound("the session has become too large to keep")
-        # As in Kafka, the response ends the session, because there is nothing left to read.
+        # As in Kafka, this response ends the session, because there is nothing left to fetch.
         if not session.partitions:
             self.close(session.session_id)
             return None
@@ -292,25 +304,28 @@ class FetchSessions:
             session.waiter.wake()
         session.epoch = next_epoch(session.epoch)
         session.used_ms = now_ms
-        # Make the session the most recently used one, for `_evict`.
+        # Move the session to the end, because `_evict` expects the most recently used session
+        # there.
         del self._sessions[session.session_id]
         self._sessions[session.session_id] = session
         return session
 
     def close(self, session_id: int) -> None:
-        """Close the session with that id, if any."""
+        """Close the session that has this id, if there is one."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._partition_count -= len(session.partitions)
             session.close()
 
     def _evict(self, is_privileged: bool, count: int, now_ms: int) -> bool:
-        """Close a less valuable session, if any, for a new one; return whether there is room."""
+        """Make room for a new session, if necessary by closing a less valuable one. Return whether
+        there is room.
+        """
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False
-        # KIP-227: a session unused for two minutes (min.incremental.fetch.session.eviction.ms)
-        # is evicted first, regardless of its size.
+        # KIP-227: a session that has not been used for two minutes
+        # (min.incremental.fetch.session.eviction.ms) is evicted first, whatever its size is.
         if now_ms - oldest.used_ms > _SAFE_MS:
             self.close(oldest.session_id)
             return True
@@ -322,7 +337,7 @@ class FetchSessions:
         ]
         if not candidates:
             return False
-        # KIP-227: prefer followers to consumers, then larger sessions to smaller ones.
+        # KIP-227: followers are preferred to consumers, and larger sessions to smaller ones.
         least = min(candidates, key=_worth)
         if _worth(least) >= (is_privileged, count):
             return False
@@ -331,7 +346,7 @@ class FetchSessions:
 
 
 def next_epoch(epoch: int) -> int:
-    """Return the epoch that follows this one in a session's requests."""
+    """Return the epoch that a session expects after this one."""
     return epoch + 1 if epoch < _LAST_EPOCH else _FIRST_EPOCH + 1
 
 

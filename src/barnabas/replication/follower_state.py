@@ -1,8 +1,8 @@
-"""Tracks a follower's state on its leader, using only its fetches in this leader epoch.
+"""Tracks the state of a follower on its leader, based only on its fetches in this leader epoch.
 
-Whether a follower is in sync depends on time, never on records. With steady appends, no fetch is
-ever exactly at the log end; a follower keeps up if it reaches the log end at the time of its
-previous fetch (RE-8).
+Whether a follower is in sync depends on time, not on a number of records. If records are appended
+continually, no fetch ever starts exactly at the log end; the follower is keeping up if it reaches
+the offset that was the log end at the time of its previous fetch (RE-8).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NEVER_MS = -(1 << 62)
 
 
 class FollowerFetch(NamedTuple):
-    """A replica's fetch. `broker_epoch` distinguishes its broker's registrations (KIP-903)."""
+    """A fetch by a replica. `broker_epoch` identifies the registration of its broker (KIP-903)."""
 
     replica: int
     offset: int
@@ -26,19 +26,24 @@ class FollowerFetch(NamedTuple):
 
 
 class Lag(NamedTuple):
-    """How far behind a replica was when its leader decided whether it belongs in the ISR."""
+    """How far behind the leader a replica was when the leader decided whether it should be in the
+    ISR.
+    """
 
     replica: int
     records: int
-    """The distance to the leader's log end; -1 if it has not fetched in this leader epoch."""
+    """How many records it lacked up to the leader's log end; -1 if it has not fetched in this
+    leader epoch.
+    """
     behind_ms: int
-    """The time since it last had all of the leader's records; -1 if it never did in this epoch."""
+    """How long ago it last had all of the leader's records; -1 if it never had them in this epoch.
+    """
     allowed_ms: int
     """The leader's `replica.lag.time.max.ms`."""
 
 
 class FollowerState:
-    """The leader's state of one follower."""
+    """What the leader knows about one of its followers."""
 
     __slots__ = (
         "broker_epoch",
@@ -53,29 +58,30 @@ class FollowerState:
     def __init__(self, caught_up_at_ms: int = NEVER_MS) -> None:
         """Create the state.
 
-        A follower in sync at the start of the epoch may lag for the usual time.
+        If the follower was in sync when the epoch started, it is given the usual time to catch up.
         """
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
         self.broker_epoch = UNKNOWN_EPOCH
         self.caught_up_at_ms = caught_up_at_ms
-        """The last time at which the follower had all of the leader's records."""
+        """When the follower last had all of the leader's records."""
         self.fetched_at_ms = NEVER_MS
         self.leader_end_at_fetch = UNKNOWN_OFFSET
         self.last_fetch: FollowerFetch | None = None
-        """The last fetch, or None before the first one in this leader epoch."""
+        """The follower's last fetch, or None if it has not fetched in this leader epoch."""
 
     def on_fetch(self, fetch: FollowerFetch, leader_end: int, now_ms: int) -> None:
-        """Process a fetch, which shows that the follower has everything below the fetch offset."""
+        """Handle a fetch. It shows that the follower has all records below the fetch offset."""
         offset = fetch.offset
         self.last_fetch = fetch
         self.log_start_offset = fetch.log_start_offset
         self.broker_epoch = fetch.broker_epoch
-        # It has every record that exists.
+        # The follower has all records that the leader has now.
         if offset >= leader_end:
             self.caught_up_at_ms = max(self.caught_up_at_ms, now_ms)
-        # The follower has every record that existed at its previous fetch: it was caught up at that
-        # time (RE-8). With steady appends, it never reaches the log end.
+        # The follower has all records that the leader had at the previous fetch, so it was caught
+        # up at that time (RE-8). If records are appended continually, it never reaches the current
+        # log end.
         elif offset >= self.leader_end_at_fetch:
             self.caught_up_at_ms = max(self.caught_up_at_ms, self.fetched_at_ms)
         self.log_end_offset = offset
@@ -93,5 +99,5 @@ class FollowerState:
         )
 
     def is_caught_up(self, leader_end: int, now_ms: int, lag_time_max_ms: int) -> bool:
-        """Return whether the follower has every record, or had every record recently enough."""
+        """Return whether the follower has all records, or had all of them recently enough."""
         return self.log_end_offset >= leader_end or now_ms - self.caught_up_at_ms <= lag_time_max_ms

@@ -1,4 +1,5 @@
-"""Implements a partition's state machine on a broker: role, in-sync replicas, high watermark.
+"""Implements the state machine of a partition on a broker: its role, in-sync replicas and high
+watermark.
 
     log end offset (LEO)    the next offset to be written
     high watermark (HW)     the smallest LEO of the in-sync replicas: the first offset that
@@ -6,13 +7,13 @@
     committed ISR           as stored by the controller: the replicas that it may elect
     maximal ISR             the committed and the proposed members: the HW waits for them
 
-Invariants for a leader: HW <= LEO; the HW never decreases; every record below the HW is on each
-replica that the controller may elect, whatever the outcome of a proposal (so the maximal ISR and
-replicas about to join it count); the HW does not advance while the committed ISR has fewer replicas
-than min(min.insync.replicas, replication factor), so nothing becomes visible that acks=all would
-have rejected (KIP-966); only one proposal is pending at a time. For a follower: HW <= LEO, and the
-HW decreases only by truncation. The machine is pure: it processes appends, fetches and responses,
-and returns effects.
+Invariants for a leader: HW <= LEO; the HW never decreases; every record below the HW is on every
+replica that the controller may elect, whether or not it accepts a pending proposal (so the maximal
+ISR counts, and so do replicas that are about to join it); the HW does not advance while the
+committed ISR has fewer replicas than min(min.insync.replicas, replication factor), so no record
+becomes visible that acks=all would have rejected (KIP-966); there is at most one pending proposal.
+For a follower: HW <= LEO, and the HW decreases only when the log is truncated. The machine is pure:
+it handles appends, fetches and responses, and returns effects.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ from barnabas.types import TopicPartition
 
 NO_EPOCH = -1
 
-# The controller has permanently rejected the proposal: keep the ISR. A later fetch or check can
-# propose again.
+# The controller has rejected the proposal for good, so the ISR stays the same. A later fetch or
+# check can lead to a new proposal.
 _DROPPED = frozenset({IneligibleReplica.code, OperationNotAttempted.code})
 
-# The partition's state is unknown until the next LeaderAndIsr. Until then, the proposal stays
-# pending and the maximal ISR applies to the HW, because the proposal may have been accepted.
+# The state of the partition is unknown until the next LeaderAndIsr. Because the proposal may have
+# been accepted, it stays pending until then, and the maximal ISR limits the HW.
 _OVERTAKEN = frozenset(
     {
         UnknownTopicOrPartition.code,
@@ -69,20 +70,22 @@ _OVERTAKEN = frozenset(
 )
 
 _NO_TOPIC_ID = bytes(16)
-# The precision of the time at which a follower was last caught up: within this time, an append does
-# not check its session again.
+# The precision with which the time of the last catch-up is known: within this time, an append does
+# not check the same session again.
 _LEVEL_FOR_MS = 1000
 _NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
 class Advance(NamedTuple):
-    """The high watermark has advanced to this offset; requests waiting for it can proceed."""
+    """The high watermark has advanced to this offset, so requests that are waiting for it can
+    continue.
+    """
 
     high_watermark: int
 
 
 class ProposeIsr(NamedTuple):
-    """Send this proposal to the controller until it responds; pass the response to
+    """Send this proposal to the controller until it responds, and pass its response to
     `on_isr_answer`.
     """
 
@@ -93,7 +96,9 @@ Effect = Advance | ProposeIsr
 
 
 class Partition:
-    """A replica's view of its partition. It is a follower until it becomes the leader."""
+    """The state of a partition as one of its replicas sees it. The replica is a follower until it
+    becomes the leader.
+    """
 
     __slots__ = (
         "_broker_epoch",
@@ -131,7 +136,9 @@ class Partition:
         lag_time_max_ms: int = 30_000,
         topic_id: bytes = _NO_TOPIC_ID,
     ) -> None:
-        """Create a follower; `high_watermark` is the checkpointed one, limited to the log."""
+        """Create a follower. `high_watermark` was read from the checkpoint and is limited to the
+        log end.
+        """
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.broker_id = broker_id
@@ -144,9 +151,11 @@ class Partition:
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
         self.controller_epoch = 0
-        """The epoch of the controller that made this replica lead or follow."""
+        """The epoch of the controller that made this replica the leader or a follower."""
         self.epoch_start_offset = UNKNOWN_OFFSET
-        """The log end when this broker became leader in this epoch; -1 for a follower."""
+        """The log end at the time when this broker became the leader in this epoch; -1 for a
+        follower.
+        """
         self.isr: tuple[int, ...] = ()
         self.maximal_isr: tuple[int, ...] = ()
         self.replicas: tuple[int, ...] = ()
@@ -156,7 +165,9 @@ class Partition:
         self._followers: dict[int, FollowerState] = {}
         self._proposed: IsrProposal | None = None
         self.lags: tuple[Lag, ...] = ()
-        """The replicas that the last proposal adds or removes, as they were when it was made."""
+        """How far behind the replicas were that the last proposal adds or removes, at the time of
+        the proposal.
+        """
         self._now_ms = NEVER_MS
 
     @property
@@ -166,43 +177,44 @@ class Partition:
 
     @property
     def broker_epoch(self) -> int:
-        """The epoch of this broker's own registration."""
+        """The epoch with which this broker is registered."""
         return self._broker_epoch
 
     @property
     def live(self) -> Mapping[int, int]:
-        """The live brokers and their epochs; no other broker can join the ISR."""
+        """The live brokers with their epochs. A broker that is not live cannot join the ISR."""
         return self._live
 
     @property
     def log_start_offset(self) -> int:
-        """The offset at which this replica's log starts."""
+        """The first offset in this replica's log."""
         return self._log_start_offset
 
     @property
     def is_changing_isr(self) -> bool:
-        """True while a proposal is pending at the controller."""
+        """True while the controller has not responded to a proposal."""
         return self._proposed is not None
 
     # --- what changes around it ------------------------------------------------------------------
 
     def configure(self, min_insync_replicas: int) -> None:
-        """Apply the topic's changed settings."""
+        """Apply settings of the topic that have changed."""
         self._min_insync_replicas = min_insync_replicas
 
     def on_registered(self, broker_epoch: int) -> None:
-        """Note the epoch of this broker's new registration (KIP-903)."""
+        """Store the epoch of this broker's new registration (KIP-903)."""
         self._broker_epoch = broker_epoch
 
     def brokers_changed(self, live: Mapping[int, int], now_ms: int = 0) -> list[Effect]:
-        """Apply the live brokers and their epochs; a failure may let the high watermark advance.
+        """Set the live brokers and their epochs. If a broker has failed, the high watermark may
+        advance.
 
         The caller must not change `live` afterwards.
         """
         has_failed = any(live.get(broker) != epoch for broker, epoch in self._live.items())
         self._live = live
-        # RE-5: a failure can advance the HW, because a replica that was about to join no longer
-        # counts.
+        # RE-5: if a replica that was about to join has failed, it no longer counts, so the HW may
+        # advance.
         if not has_failed or not self._followers:
             return []
         self._now_ms = max(self._now_ms, now_ms)
@@ -335,20 +347,23 @@ class Partition:
         return effects
 
     def on_isr_answer(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> list[Effect]:
-        """Process the controller's response to a proposal; an outdated response changes nothing."""
-        # If a LeaderAndIsr has overtaken a proposal, the response does not concern the current one.
+        """Handle the controller's response to a proposal. A response that is out of date changes
+        nothing.
+        """
+        # A LeaderAndIsr arrived before this response, so the response is not about the current
+        # proposal.
         if proposal != self._proposed:
             return []
         self._now_ms = max(self._now_ms, now_ms)
         if answer.error_code in _OVERTAKEN:
             return []
-        # The committed and the maximal ISR are equal again, so the HW may advance (RE-4).
+        # The committed ISR and the maximal ISR are the same again, so the HW may advance (RE-4).
         if answer.error_code in _DROPPED:
             self._commit_isr(self.isr)
             return self._advance()
         if answer.error_code:
-            # Any other error may be temporary: the controller has resigned, or the request was
-            # lost. Resend the proposal; until then, the maximal ISR applies.
+            # All other errors may be temporary, for example if the controller has resigned or the
+            # request was lost. Send the proposal again; in the meantime, the maximal ISR applies.
             return [ProposeIsr(proposal)]
         if (
             answer.leader_epoch != self.leader_epoch
@@ -360,13 +375,13 @@ class Partition:
         return [*self._expand(self._joining(proposal)), *self._advance()]
 
     def expire(self, now_ms: int) -> list[Effect]:
-        """Propose to remove lagging replicas from the ISR (RE-8)."""
+        """Propose an ISR without the replicas that lag too far behind (RE-8)."""
         if not self._followers:
             return []
         self._now_ms = max(self._now_ms, now_ms)
         effects: list[Effect] = []
-        # Only one proposal is sent at a time, like Kafka's isInflight. The next check comes after
-        # half the lag time.
+        # As with Kafka's isInflight, there is only one proposal at a time. The next check is made
+        # after half the maximum lag time.
         if self._proposed is None:
             kept = tuple(one for one in self.isr if self._keeps_up(one))
             if len(kept) < len(self.isr):
@@ -380,10 +395,11 @@ class Partition:
         return follower.is_caught_up(self.log_end_offset, self._now_ms, self._lag_time_max_ms)
 
     def _is_eligible(self, replica: int, follower: FollowerState) -> bool:
-        """Return whether the follower's broker is live in the registration that sent the fetch.
+        """Return whether the follower's broker is still live with the registration that sent the
+        fetch.
 
-        After another registration, it may lack data. If the epoch is unknown, the controller
-        checks.
+        If the broker has registered again, it may have lost data. If its epoch is unknown, the
+        controller makes the check.
         """
         epoch = self._live.get(replica)
         return epoch is not None and (
@@ -393,15 +409,15 @@ class Partition:
     def _may_join(self, replica: int, follower: FollowerState) -> bool:
         return (
             replica not in self.isr
-            # Below the start of the leader epoch, the follower may still have to truncate, so only
-            # later records count.
+            # The follower may still have to truncate its log below the start of the leader epoch,
+            # so only the records after it count.
             and follower.log_end_offset >= max(self.high_watermark, self.epoch_start_offset)
             and self._is_eligible(replica, follower)
         )
 
     def _joining(self, answered: IsrProposal) -> list[int]:
-        """Return replicas that caught up while another proposal was pending and are still caught
-        up.
+        """Return the replicas that caught up while another proposal was pending, if they are still
+        caught up.
         """
         refused = {member.broker_id for member in answered.isr}
         return [
@@ -443,19 +459,20 @@ class Partition:
         self._proposed = None
 
     def _advance(self) -> list[Effect]:
-        """Advance the HW to the smallest LEO that counts, if allowed (RE-4)."""
-        # Use a single pass without a list, because this runs for every append and fetch.
+        """Advance the HW to the smallest LEO of the replicas that count, if this is allowed (RE-4).
+        """
+        # This runs for every append and every fetch, so it makes a single pass and creates no list.
         smallest = self.log_end_offset
         for replica, follower in self._followers.items():
             if follower.log_end_offset < smallest and (
                 replica in self.maximal_isr
-                # This replica is about to join; it could never reach a high watermark that advances
-                # without it.
+                # This replica is about to join. If the high watermark advanced without it, it would
+                # never catch up.
                 or (self._keeps_up(replica) and self._is_eligible(replica, follower))
             ):
                 smallest = follower.log_end_offset
-        # KIP-966: below min.insync.replicas, nothing new becomes visible, because acks=all would
-        # reject it.
+        # KIP-966: below min.insync.replicas, acks=all rejects new records, so they must not become
+        # visible.
         if smallest <= self.high_watermark or not self.has_enough_in_sync():
             return []
         self.high_watermark = smallest
@@ -464,14 +481,14 @@ class Partition:
     # --- as a follower ---------------------------------------------------------------------------
 
     def on_copied(self, log_end_offset: int, leader_high_watermark: int) -> list[Advance]:
-        """Note that the follower's log has grown to this end, and adopt the leader's HW (RE-6).
+        """Note that the follower's log now ends here, and adopt the leader's HW (RE-6).
 
-        A new leader's HW may be lower; keep the higher one, because committed records stay
+        If a new leader has a lower HW, keep the higher one, because committed records stay
         committed.
         """
         assert not self.is_leader, "a leader's watermark is its own"
         self.log_end_offset = log_end_offset
-        # RE-6: the leader's HW may be beyond what this follower has fetched.
+        # RE-6: the leader's HW may be above the last record that this follower has fetched.
         high_watermark = min(log_end_offset, leader_high_watermark)
         if high_watermark <= self.high_watermark:
             return []
@@ -479,28 +496,33 @@ class Partition:
         return [Advance(high_watermark)]
 
     def on_truncated(self, log_end_offset: int) -> None:
-        """Note the log end after a truncation: below the HW only after an unclean election."""
+        """Set the log end after a truncation. It is below the HW only after an unclean election."""
         assert not self.is_leader, "a leader's log never shrinks"
         self.log_end_offset = log_end_offset
         self.high_watermark = min(self.high_watermark, log_end_offset)
 
     def on_started_at(self, offset: int) -> None:
-        """Note that the follower's log was emptied and starts at this offset."""
+        """Note that all records were removed from the follower's log, which now starts at this
+        offset.
+        """
         assert not self.is_leader, "a leader's log never shrinks"
         self._log_start_offset = self.high_watermark = self.log_end_offset = offset
 
     # --- queries ----------------------------------------------------------------
 
     def follower_end_offset(self, replica: int) -> int:
-        """Return a follower's LEO from its last fetch; -1 before its first in this epoch."""
+        """Return the LEO in the follower's last fetch, or -1 if it has not fetched in this epoch.
+        """
         return self._followers[replica].log_end_offset
 
     def caught_up_at_ms(self, replica: int) -> int:
-        """Return when a follower last had all of the leader's records, or a very early time."""
+        """Return when the follower last had all of the leader's records, or a time long ago if it
+        never had.
+        """
         return self._followers[replica].caught_up_at_ms
 
     def in_sync(self) -> list[InSync]:
-        """Return the followers in the ISR that have fetched in this epoch."""
+        """Return the followers that are in the ISR and have fetched in this epoch."""
         return [
             InSync(
                 replica,
@@ -513,7 +535,9 @@ class Partition:
         ]
 
     def low_watermark(self, live: Container[int]) -> int:
-        """Return the smallest log start offset of the live replicas; -1 while any is unknown."""
+        """Return the smallest log start offset of the live replicas, or -1 if any of them is
+        unknown.
+        """
         smallest = self._log_start_offset
         for replica, follower in self._followers.items():
             if follower.log_start_offset < smallest and replica in live:
@@ -521,8 +545,10 @@ class Partition:
         return smallest
 
     def check_leader_epoch(self, leader_epoch: int) -> None:
-        """Reject a client with another leader epoch (KIP-320); -1 means that it sent none."""
-        # Tools, and consumers from before KIP-320, send no epoch.
+        """Reject a client that has another leader epoch (KIP-320). The epoch is -1 if the client
+        sent none.
+        """
+        # Tools send no epoch, and neither do consumers that are older than KIP-320.
         if leader_epoch in (NO_EPOCH, self.leader_epoch):
             return
         if leader_epoch < self.leader_epoch:
@@ -536,13 +562,14 @@ class Partition:
         )
 
     def has_enough_in_sync(self) -> bool:
-        """Return whether the ISR is large enough to accept appends with acks=all."""
+        """Return whether there are enough replicas in the ISR to accept appends with acks=all."""
         count = len(self.isr)
-        # KIP-966: if there are fewer replicas than min.insync.replicas, all of them suffice.
+        # KIP-966: if the partition has fewer replicas than min.insync.replicas, it is enough if all
+        # are in sync.
         return count >= self._min_insync_replicas or count >= len(self.replicas)
 
     def check_acks_all(self) -> None:
-        """Check before an append with acks=all (PR-4). Raises NotEnoughReplicas."""
+        """Check this before an append with acks=all (PR-4). Raises NotEnoughReplicas."""
         if not self.has_enough_in_sync():
             raise NotEnoughReplicas(
                 f"{self.topic_partition} has {counted(len(self.isr), 'replica')} in sync, but "
@@ -550,7 +577,7 @@ class Partition:
             )
 
     def check_written_to_all(self) -> None:
-        """Check after an append with acks=all (PR-4). Raises NotEnoughReplicasAfterAppend."""
+        """Check this after an append with acks=all (PR-4). Raises NotEnoughReplicasAfterAppend."""
         if not self.has_enough_in_sync():
             raise NotEnoughReplicasAfterAppend(
                 f"{self.topic_partition}: written, but the ISR shrank below min.insync.replicas"

@@ -1,10 +1,11 @@
-"""Measures and limits the rate of replication for throttled replicas (KIP-73, RE-13).
+"""Measures and limits the replication rate of throttled replicas (KIP-73, RE-13).
 
-As in Kafka, bytes are counted in up to eleven windows of one second, and divided by the time since
-the oldest window started. Unused capacity can therefore be used within eleven seconds, and
-exceeding the limit causes a wait. The limit is checked before each partition: the last partition of
-a response may exceed it, and the next ones wait. A limit lower than one partition's fetch in eleven
-seconds cannot be enforced.
+As in Kafka, the bytes are counted in up to eleven windows of one second, and the rate is their sum
+divided by the time since the oldest window started. Capacity that was not used can therefore be
+used within eleven seconds, and if the limit is exceeded, replication has to wait. The limit is
+checked before each partition: the last partition in a response may exceed it, and the next
+partitions then wait. If the limit is lower than one partition's fetch in eleven seconds, it cannot
+be enforced.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from __future__ import annotations
 from collections import deque
 
 NO_LIMIT = 2**63 - 1
-_MOST_LISTS = 1_000  # the maximum number of parsed lists; beyond it, the cache is cleared
+_MOST_LISTS = 1_000  # the cache is cleared when it contains this many parsed lists
 
-Window = tuple[int, int]  # (the window's start in ms, its bytes)
+Window = tuple[int, int]  # (when the window started in ms, its number of bytes)
 
 
 class Throttle:
-    """A broker's throttle in one direction, as leader or as follower."""
+    """Throttles a broker in one direction, either as a leader or as a follower."""
 
     __slots__ = ("_broker_id", "_lists", "_windows", "bytes_per_s", "window_count", "window_ms")
 
@@ -31,16 +32,16 @@ class Throttle:
         self._lists: dict[str, frozenset[int]] = {}
 
     def covers(self, listed: str, partition: int) -> bool:
-        """Return whether this broker's replica of the partition is throttled.
+        """Return whether replication is throttled for this broker's replica of the partition.
 
-        `listed` is `partition:broker,partition:broker,...`, or `*` for all replicas.
+        `listed` has the form `partition:broker,partition:broker,...`, or is `*` for all replicas.
         """
-        # KIP-73: the wildcard covers every replica of the topic.
+        # KIP-73: the wildcard matches all replicas of the topic.
         if listed == "*":
             return True
         own = self._lists.get(listed)
         if own is None:
-            # Lists change with each reassignment, so old ones must not accumulate.
+            # The lists change with every reassignment, so remove old lists to save memory.
             if len(self._lists) >= _MOST_LISTS:
                 self._lists.clear()
             own = self._lists[listed] = self._own(listed)
@@ -51,7 +52,7 @@ class Throttle:
         return frozenset(int(index) for index, broker in pairs if int(broker) == self._broker_id)
 
     def record(self, size_bytes: int, now_ms: int) -> None:
-        """Count bytes of throttled replicas."""
+        """Count bytes that were copied for throttled replicas."""
         self._forget(now_ms)
         windows = self._windows
         if windows and now_ms - windows[-1][0] < self.window_ms:
@@ -61,9 +62,10 @@ class Throttle:
             windows.append((now_ms, size_bytes))
 
     def wait_ms(self, now_ms: int, more_bytes: int = 0) -> int:
-        """Return the minimum delay before more may be copied, or 0.
+        """Return how long to wait before more bytes may be copied; 0 means that there is no need to
+        wait.
 
-        `more_bytes` are being copied, but are not yet recorded.
+        `more_bytes` is the number of bytes that are being copied but have not been recorded yet.
         """
         if self.bytes_per_s == NO_LIMIT:
             return 0
@@ -71,12 +73,13 @@ class Throttle:
         began_ms = self._windows[0][0] if self._windows else now_ms
         total_bytes = more_bytes + sum(size_bytes for _, size_bytes in self._windows)
         passed_ms = now_ms - began_ms
-        # Use at least one whole window, because a burst in the first milliseconds is no rate.
+        # Measure over at least one whole window, because the rate of a burst in the first
+        # milliseconds means nothing.
         if total_bytes * 1_000 <= self.bytes_per_s * max(passed_ms, self.window_ms):
             return 0
-        # The oldest window expires, and its bytes with it.
+        # When the oldest window expires, its bytes no longer count.
         left_ms = self.window_count * self.window_ms - passed_ms
-        # At a rate of 0, nothing may be copied before the oldest window has expired.
+        # If the rate is 0, nothing may be copied until the oldest window has expired.
         if not self.bytes_per_s:
             return left_ms
         return min(left_ms, -(-total_bytes * 1_000 // self.bytes_per_s) - passed_ms)

@@ -27,7 +27,8 @@ C = TypeVar("C", bound=IntEnum)
 
 
 class PatternType(IntEnum):
-    """Lists the ways to match a pattern's name. ANY and MATCH are used only in filters."""
+    """Lists the ways in which a pattern's name can match. ANY and MATCH are used only in filters.
+    """
 
     ANY = 1
     MATCH = 2
@@ -55,7 +56,7 @@ class Pattern(NamedTuple):
 
 
 class AclEntry(NamedTuple):
-    """Allows or denies an operation to a principal; `principal` and `host` may be wildcards."""
+    """Allows or denies an operation to a principal. `principal` and `host` may be wildcards."""
 
     principal: str
     host: str
@@ -64,17 +65,17 @@ class AclEntry(NamedTuple):
 
 
 class AclBinding(NamedTuple):
-    """A rule: a pattern and an entry."""
+    """A rule, which consists of a pattern and an entry."""
 
     pattern: Pattern
     entry: AclEntry
 
 
 class AclFilter(NamedTuple):
-    """Selects rules by their parts; None and ANY match everything.
+    """Selects rules by their parts. A part that is None or ANY matches everything.
 
-    The pattern type MATCH selects the patterns that cover the resource `name`: the pattern with
-    that name, the wildcard, and prefixes of the name.
+    The pattern type MATCH selects all patterns that cover the resource called `name`: the pattern
+    with exactly that name, the wildcard, and all prefixes of the name.
     """
 
     resource_type: ResourceType = ResourceType.ANY
@@ -86,10 +87,13 @@ class AclFilter(NamedTuple):
     permission: PermissionType = PermissionType.ANY
 
     def matches_pattern(self, pattern: Pattern) -> bool:
-        """Return whether the filter matches rules with this pattern, ignoring entries."""
+        """Return whether the filter matches rules that have this pattern, whatever their entries
+        are.
+        """
         if self.resource_type not in (ResourceType.ANY, pattern.resource_type):
             return False
-        # KIP-290: MATCH selects the rules for the named resource. Without a name, all rules match.
+        # KIP-290: MATCH selects the rules that cover the named resource. If there is no name, all
+        # rules match.
         if self.pattern_type is PatternType.MATCH:
             return self.name is None or _is_about(pattern, self.name)
         if self.pattern_type not in (PatternType.ANY, pattern.pattern_type):
@@ -97,10 +101,12 @@ class AclFilter(NamedTuple):
         return self.name in (None, pattern.name)
 
     def matches_entry(self, entry: AclEntry) -> bool:
-        """Return whether the filter matches rules with this entry, ignoring patterns."""
+        """Return whether the filter matches rules that have this entry, whatever their patterns
+        are.
+        """
         return (
             self.principal in (None, entry.principal)
-            # An address can be written in several ways.
+            # The same address can be written in several ways.
             and (self.host in (None, entry.host) or java_host(self.host) == java_host(entry.host))
             and self.operation in (Operation.ANY, entry.operation)
             and self.permission in (PermissionType.ANY, entry.permission)
@@ -111,8 +117,8 @@ class AclFilter(NamedTuple):
         return self.matches_pattern(binding.pattern) and self.matches_entry(binding.entry)
 
     def named_patterns(self) -> tuple[Pattern, ...]:
-        """The patterns that this filter specifies exactly, with or without rules; empty if a part
-        is left open.
+        """The patterns that this filter names exactly, whether or not they have rules. It is empty
+        if the filter leaves a part open.
         """
         if (
             self.resource_type is ResourceType.ANY
@@ -135,7 +141,7 @@ def _is_about(pattern: Pattern, name: str) -> bool:
 
 
 def by_pattern(bindings: Iterable[AclBinding]) -> dict[Pattern, list[AclEntry]]:
-    """Return the entries of each pattern. Preserves the order of both."""
+    """Group the entries by pattern, without changing the order of the patterns or entries."""
     grouped: dict[Pattern, list[AclEntry]] = {}
     for pattern, entry in bindings:
         grouped.setdefault(pattern, []).append(entry)
@@ -143,14 +149,17 @@ def by_pattern(bindings: Iterable[AclBinding]) -> dict[Pattern, list[AclEntry]]:
 
 
 def pascal_name(code: IntEnum) -> str:
-    """Return the name as Kafka writes it to its tree and log, such as `ClusterAction`."""
+    """Return the name in the form in which Kafka writes it to its tree and its log, such as
+    `ClusterAction`.
+    """
     return code.name.title().replace("_", "")
 
 
 def parse_code(kind: type[C], text: str) -> C:
-    """Return the member for a text such as `ClusterAction`, `CLUSTERACTION` or `CLUSTER_ACTION`.
+    """Return the member named by a text such as `ClusterAction`, `CLUSTERACTION` or
+    `CLUSTER_ACTION`.
 
-    Raises ValueError for any other text.
+    Raises ValueError if there is no such member.
     """
     wanted = text.replace("_", "").upper()
     for code in kind:
@@ -161,7 +170,9 @@ def parse_code(kind: type[C], text: str) -> C:
 
 
 def parse_principal(text: str) -> Principal:
-    """Return `User:alice` as a principal. Raises ValueError if the text has no type."""
+    """Parse a principal such as `User:alice`. Raises ValueError if the text does not contain a
+    type.
+    """
     kind, colon, name = text.partition(":")
     if not colon:
         raise ValueError(f"{text!r} is not a principal: write it as User:name")

@@ -1,6 +1,6 @@
-"""Explains why a cluster's rules allow or deny a request. Pure.
+"""Explains why a request is allowed or denied by the rules of a cluster. This is pure.
 
-`AclRules` makes the decision; members of `super.users` are not in the rules.
+The decision itself is made by `AclRules`. The users in `super.users` are not part of the rules.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class Access(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """A decision and the reason for it."""
+    """A decision, with the reason for it."""
 
     is_allowed: bool | None
-    """None if no rule covers the resource; `allow.everyone.if.no.acl.found` then decides."""
+    """None if no rule covers the resource, so that `allow.everyone.if.no.acl.found` decides."""
     rule: AclBinding | None
-    """The deciding rule, or None if no rule matches."""
+    """The rule that decided, or None if no rule matches."""
     about: tuple[AclBinding, ...]
     """All rules that cover the resource."""
 
 
 def explain(access: Access, rules: Iterable[AclBinding]) -> Explanation:
-    """Apply the rules, and return the first deciding one; a DENY takes precedence over any
+    """Apply the rules, and return the first rule that decides. A DENY takes precedence over any
     ALLOW."""
     resource, host = access.resource, java_host(access.host)
     wanted = AclFilter(resource.resource_type, resource.name, PatternType.MATCH)

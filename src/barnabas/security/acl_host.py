@@ -1,4 +1,4 @@
-"""Converts a client's address to the form that Kafka compares with the host of a rule.
+"""Converts the address of a client to the form that Kafka compares with the host in a rule.
 
 Kafka compares hosts as text, and Java writes an IPv6 address in only one form: all eight groups,
 without leading zeros. In Kafka, a rule for `::1` therefore matches no client. Barnabas treats all
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 
 def java_host(host: str) -> str:
-    """Return an address in Java's form: IPv6 in full, and IPv4 as IPv4 even if an IPv6 socket
-    reported it. A text that is not an address, such as the wildcard, is returned unchanged.
+    """Return an address in the form in which Java writes it: IPv6 with all groups, and IPv4 as IPv4
+    even if an IPv6 socket reported it. Any other text, such as the wildcard, is returned unchanged.
     """
     if ":" not in host:
         return host
@@ -25,14 +25,14 @@ def java_host(host: str) -> str:
     # A socket for both families reports ::ffff:10.0.0.1, but rules contain 10.0.0.1.
     if ip.ipv4_mapped is not None:
         return str(ip.ipv4_mapped)
-    # Like Java's Inet6Address.getHostAddress(), this writes all groups, without leading zeros.
+    # As in Java's Inet6Address.getHostAddress(), all groups are written, without leading zeros.
     groups = ":".join(f"{int(group, 16):x}" for group in ip.exploded.split(":"))
     return f"{groups}{percent}{scope}"
 
 
 def matches_no_client(host: str) -> bool:
-    """Return whether no client can have this host. Names and ranges never match, because they are
-    compared with addresses as text.
+    """Return whether no client can ever have this host. Names and ranges never match, because they
+    are compared with addresses as text.
     """
     if host == "*":
         return False

@@ -1,5 +1,5 @@
-"""Reads and writes the nodes of ACLs in the metadata tree in the form that Kafka's AclAuthorizer
-uses.
+"""Reads and writes the nodes that store ACLs in the metadata tree, in the format of Kafka's
+AclAuthorizer.
 
     /kafka-acl/<Type>/<name>                          rules of a literal pattern
     /kafka-acl-extended/prefixed/<Type>/<name>        rules of a prefixed pattern
@@ -9,7 +9,7 @@ uses.
     /kafka-acl-extended-changes/acl_changes_<n>
         {"version":1,"resourceType":"TOPIC","name":"orders-","patternType":"PREFIXED"}
 
-A change node only causes brokers to reread the node of its pattern.
+A change node only tells the brokers to read the node of its pattern again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RESOURCE_TYPES = tuple(each for each in ResourceType if each is not ResourceType
 
 
 def type_path(pattern_type: PatternType, resource_type: ResourceType) -> str:
-    """Return the parent node of the patterns of a type."""
+    """Return the node under which all patterns of a type are stored."""
     return f"{ROOTS[pattern_type]}/{pascal_name(resource_type)}"
 
 
@@ -51,7 +51,8 @@ def pattern_path(pattern: Pattern) -> str:
 
 
 def change_path(pattern_type: PatternType) -> str:
-    """Return the path of a sequential change node, without its number."""
+    """Return the path at which a sequential change node is created; the number is appended later.
+    """
     return f"{CHANGES[pattern_type]}/acl_changes_"
 
 
@@ -69,7 +70,7 @@ first."""
 
 
 def encode_entries(entries: Iterable[AclEntry]) -> bytes:
-    """Return the content of a pattern's node, with its entries sorted."""
+    """Return the data for the node of a pattern. The entries are sorted."""
     acls = [
         {
             "principal": entry.principal,
@@ -83,15 +84,16 @@ def encode_entries(entries: Iterable[AclEntry]) -> bytes:
 
 
 def decode_entries(path: str, data: bytes | None) -> frozenset[AclEntry]:
-    """Return the entries in a pattern's node; a node without data has none.
+    """Return the entries in the node of a pattern. A node without data has no entries.
 
-    Raises CorruptData if any part is unreadable, because that part may be a deny rule.
+    If any part cannot be read, raises CorruptData, because that part may be a deny rule.
     """
     if not data:
         return frozenset()
     try:
         node = json.loads(data)
-        # A later version may add fields that restrict a rule; ignoring them would grant too much.
+        # In a later version, there may be fields that restrict a rule. If they were ignored, too
+        # much would be allowed.
         if node["version"] != 1:
             raise ValueError(f"version {node['version']}")
         return frozenset(map(_entry, node["acls"]))
@@ -110,7 +112,7 @@ def _entry(node: Any) -> AclEntry:
 
 
 def encode_change(pattern: Pattern) -> bytes:
-    # Brokers older than KIP-290 (Kafka 2.0) watch these nodes, and recognise only this form.
+    # Brokers older than KIP-290 (Kafka 2.0) watch these nodes and understand only this form.
     if pattern.pattern_type is PatternType.LITERAL:
         return f"{pattern.resource_type.name}:{pattern.name}".encode()
     return _encode(
@@ -124,7 +126,9 @@ def encode_change(pattern: Pattern) -> bytes:
 
 
 def decode_change(path: str, data: bytes | None) -> Pattern:
-    """Return the pattern whose rules have changed. Raises CorruptData with the path."""
+    """Return the pattern whose rules have changed. If the node is malformed, raises CorruptData
+    with the path.
+    """
     try:
         text = (data or b"").decode()
         if path.startswith(f"{CHANGES[PatternType.LITERAL]}/"):

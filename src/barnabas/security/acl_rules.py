@@ -1,4 +1,5 @@
-"""Defines AclRules, which holds all of a cluster's rules and decides like Kafka's AclAuthorizer.
+"""Defines AclRules, which holds all rules of a cluster and makes the same decisions as Kafka's
+AclAuthorizer.
 
     super user                      allowed
     no rule covers the resource     allow.everyone.if.no.acl.found decides
@@ -7,8 +8,8 @@
                                     DESCRIBE_CONFIGS by ALTER_CONFIGS
     else                            denied
 
-A resource's rules are stored as bit masks of operations, by principal and host, so a decision takes
-the same time for any number of rules.
+For each resource, the operations are stored as bit masks by principal and host, so the time for a
+decision does not depend on the number of rules.
 """
 
 from __future__ import annotations
@@ -41,33 +42,36 @@ IMPLIED_BY = {
 
 
 def allowing(operation: Operation) -> tuple[Operation, ...]:
-    """Return the operations whose ALLOW also allows this one."""
+    """Return the operations that imply this one: whoever is allowed any of them is also allowed
+    this operation.
+    """
     return (operation, Operation.ALL, *IMPLIED_BY.get(operation, ()))
 
 
-# A set, because ALL is allowed by ALL, and its bit added twice would be READ's bit.
+# A set is used because ALL is allowed by ALL: if its bit were added twice, the sum would be READ's
+# bit.
 _ALLOWING = {each: sum(1 << other for other in {*allowing(each)}) for each in Operation}
 
 _Masks = dict[tuple[str, str], tuple[int, int]]
 """Maps a principal and a host (`java_host`) to the operations that are allowed and denied."""
 
 _Kind = tuple[ResourceType, PatternType, PermissionType, str, str, Operation]
-"""The parts of a rule other than its resource name."""
+"""The parts of a rule, except for the name of the resource."""
 
 
 V = TypeVar("V")
 
 
 class _Prefixes(Generic[V]):
-    """Maps strings to values, and finds all keys that are prefixes of a given string.
+    """Maps strings to values, and finds all keys that are a prefix of a given string.
 
         "a" <- "ab" <- "abc"      a key's parent is the longest other key that is a prefix of it
              \\ "ad"
 
-    The longest key that is a prefix of a name is either the name's predecessor in sorted order or
-    an ancestor of that predecessor. The other keys are ancestors of the longest one. A search
-    therefore takes a bisection and one step per ancestor. The first search after a change re-sorts
-    the keys.
+    The longest key that is a prefix of a name is either the predecessor of the name in sorted order
+    or an ancestor of that predecessor. All other keys that are prefixes are ancestors of the
+    longest one. A search therefore takes one bisection and one step per ancestor. After a change,
+    the next search sorts the keys again.
     """
 
     __slots__ = ("_keys", "_parents", "_values")
@@ -78,7 +82,7 @@ class _Prefixes(Generic[V]):
         self._parents: list[int] = []
 
     def get(self, prefix: str) -> V:
-        """Return the value of a prefix. Raises KeyError if there is none."""
+        """Return the value of a prefix. Raises KeyError if the prefix is not there."""
         return self._values[prefix]
 
     def put(self, prefix: str, value: V) -> None:
@@ -92,7 +96,7 @@ class _Prefixes(Generic[V]):
             self._keys = None
 
     def of(self, name: str) -> list[V]:
-        """Return the values of all prefixes of `name`, the longest first."""
+        """Return the values of all keys that are prefixes of `name`, the longest key first."""
         values = self._values
         return [values[key] for key in self.keys_of(name)] if values else []
 
@@ -122,22 +126,22 @@ class _Prefixes(Generic[V]):
 
 
 class Denial(NamedTuple):
-    """The reason for a denial."""
+    """Describes why an operation is denied."""
 
     rule: AclBinding | None
-    """The deciding DENY rule, or None if no rule allows the operation."""
+    """The DENY rule that decided, or None if the operation was denied because no rule allows it."""
     about: int = 0
-    """The number of rules that cover the resource."""
+    """The number of rules that cover this resource."""
 
 
 class AclRules:
-    """Holds all of a cluster's rules, and decides by them."""
+    """Holds all rules of a cluster, and makes decisions based on them."""
 
     __slots__ = ("_entries", "_literal", "_names", "_prefixed", "allows_unruled", "super_users")
 
     def __init__(self, super_users: Iterable[str] = (), *, allows_unruled: bool = False) -> None:
-        """`super_users` are principals, such as `User:alice`, who may do everything.
-        `allows_unruled` opens resources without rules to all clients.
+        """`super_users` are principals, such as `User:alice`, who are allowed to do everything. If
+        `allows_unruled` is set, all clients can access resources that have no rules.
         """
         self.super_users = frozenset(super_users)
         self.allows_unruled = allows_unruled
@@ -150,7 +154,7 @@ class AclRules:
 
     @classmethod
     def of(cls, bindings: Iterable[AclBinding], super_users: Iterable[str] = ()) -> AclRules:
-        """Create an instance with exactly these rules."""
+        """Create an instance that contains exactly these rules."""
         rules = cls(super_users)
         for pattern, entry in bindings:
             rules.replace(pattern, rules.entries_of(pattern) | {entry})
@@ -162,14 +166,14 @@ class AclRules:
         return sum(map(len, self._entries.values()))
 
     def patterns(self) -> Iterable[Pattern]:
-        """Return all patterns with rules."""
+        """Return all patterns that have rules."""
         return self._entries.keys()
 
     def entries_of(self, pattern: Pattern) -> frozenset[AclEntry]:
         return self._entries.get(pattern, _NO_ENTRIES)
 
     def bindings(self, wanted: AclFilter) -> Iterator[AclBinding]:
-        """Yield the rules that a filter matches."""
+        """Yield the rules that match a filter."""
         for pattern, entries in self._entries.items():
             if wanted.matches_pattern(pattern):
                 for entry in entries:
@@ -177,20 +181,21 @@ class AclRules:
                         yield AclBinding(pattern, entry)
 
     def about(self, resource_type: ResourceType, name: str) -> list[Pattern]:
-        """Return the patterns with rules that cover this resource: prefixes, the wildcard and its
-        own name.
+        """Return the patterns that have rules and cover this resource: prefixes, the wildcard and
+        its own name.
         """
         wanted = AclFilter(resource_type, name, PatternType.MATCH)
         found = [pattern for pattern in self._entries if wanted.matches_pattern(pattern)]
         return sorted(found, key=lambda each: (-each.pattern_type, each.name == name, each.name))
 
     def replace(self, pattern: Pattern, entries: Iterable[AclEntry]) -> None:
-        """Replace all of the pattern's rules; an empty list removes the pattern."""
+        """Replace all rules of the pattern. An empty list removes the pattern."""
         after = frozenset(entries)
-        # Compare kinds, not entries: two entries may differ only in how they write a host.
+        # Compare kinds instead of entries, because two entries may differ only in how the host is
+        # written.
         before_kinds = {_kind(pattern, entry) for entry in self.entries_of(pattern)}
         after_kinds = {_kind(pattern, entry) for entry in after}
-        # `_names` saves `allows_somewhere` from examining all patterns.
+        # With `_names`, `allows_somewhere` does not have to examine all patterns.
         for kind in before_kinds - after_kinds:
             names = self._names[kind]
             names.discard(pattern.name)
@@ -223,8 +228,8 @@ class AclRules:
         resource_type: ResourceType,
         name: str,
     ) -> bool:
-        """Return whether this principal, on this host, may perform the operation on the named
-        resource.
+        """Return whether this principal may perform the operation on the named resource from this
+        host.
         """
         if principal in self.super_users:
             return True
@@ -235,8 +240,8 @@ class AclRules:
         wildcard = self._literal.get((resource_type, WILDCARD))
         if wildcard is not None:
             found.append(wildcard)
-        # As in Kafka, any rule that covers the resource counts, even one for another client. For
-        # example, a topic with a rule only for bob is closed to alice.
+        # As in Kafka, every rule that covers the resource counts, even if it is for another client.
+        # For example, if a topic only has a rule for bob, alice cannot access it.
         if not found:
             return self.allows_unruled
         clients = _clients(principal, host)
@@ -247,7 +252,7 @@ class AclRules:
                 if both is not None:
                     allowed |= both[0]
                     denied |= both[1]
-        # A DENY of READ does not deny DESCRIBE, because only an ALLOW implies other operations.
+        # A DENY of READ does not deny DESCRIBE: only an ALLOW implies other operations.
         return not denied & (1 << operation | _ALL_BIT) and allowed & _ALLOWING[operation] != 0
 
     def denial(
@@ -258,8 +263,8 @@ class AclRules:
         resource_type: ResourceType,
         name: str,
     ) -> Denial:
-        """Return why `allows` denies an operation. More rules for other clients do not slow this
-        down.
+        """Return why `allows` denies an operation. The time does not depend on how many rules other
+        clients have.
         """
         patterns = [Pattern(resource_type, name), Pattern(resource_type, WILDCARD)]
         patterns += [
@@ -277,7 +282,7 @@ class AclRules:
     def _denying(
         self, pattern: Pattern, client: tuple[str, str], operation: Operation
     ) -> AclBinding | None:
-        """Return this pattern's rule that denies the operation to a principal on a host."""
+        """Return the rule of this pattern that denies the operation to a principal on a host."""
         resource_type, name, pattern_type = pattern
         if pattern_type is PatternType.LITERAL:
             masks = self._literal.get((resource_type, name), {})
@@ -299,10 +304,10 @@ class AclRules:
     def allows_somewhere(
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        """Return whether the principal may perform the operation on any resource of this type
-        (KIP-679).
+        """Return whether the principal may perform the operation on at least one resource of this
+        type (KIP-679).
 
-        As in Kafka, only rules for exactly this operation or for ALL count.
+        As in Kafka, a rule counts only if it is for exactly this operation or for ALL.
         """
         if principal in self.super_users:
             return True
@@ -315,10 +320,10 @@ class AclRules:
             return [self._names[kind] for kind in kinds if kind in self._names]
 
         denied = names(PermissionType.DENY, PatternType.LITERAL)
-        # A DENY on the wildcard overrides every ALLOW.
+        # A DENY on the wildcard takes precedence over every ALLOW.
         if _has(denied, WILDCARD):
             return False
-        # There are always resources without rules.
+        # There are always some resources that have no rules.
         if self.allows_unruled:
             return True
         denied_prefixes = names(PermissionType.DENY, PatternType.PREFIXED)
@@ -328,8 +333,8 @@ class AclRules:
                 _has(denied_prefixes, name[:length]) for length in range(1, len(name) + 1)
             )
 
-        # An ALLOW takes effect unless a DENY on the same name, or on a prefix of it, covers
-        # everything it allows.
+        # An ALLOW has an effect unless everything that it covers is denied by a DENY on the same
+        # name or on a prefix of the name.
         prefixes = chain.from_iterable(names(PermissionType.ALLOW, PatternType.PREFIXED))
         literals = chain.from_iterable(names(PermissionType.ALLOW, PatternType.LITERAL))
         return any(map(is_open, prefixes)) or any(

@@ -1,7 +1,8 @@
-"""Implements a private certificate authority, for a cluster that has none (SE-2).
+"""Implements a private certificate authority for clusters that do not have one (SE-2).
 
-Its certificates are only for TLS, with keys on the curve P-256. They are valid from an hour before
-issue, so that clients with a slow clock accept a new certificate.
+The certificates are meant only for TLS, and their keys are on the curve P-256. A certificate is
+valid from an hour before it is issued, so that a client accepts it even if the client's clock is
+slow.
 """
 
 from __future__ import annotations
@@ -32,28 +33,28 @@ _USAGES = (
 
 
 class Issued(NamedTuple):
-    """An unencrypted private key and its certificate, in PEM."""
+    """A private key, which is not encrypted, and its certificate, both in PEM."""
 
     key: bytes
     certificate: bytes
 
 
 class Authority:
-    """Issues certificates, and keeps its key only in memory."""
+    """Issues certificates. Its key is kept only in memory."""
 
     def __init__(self, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
-        """Use `new` or `load` instead."""
+        """Call `new` or `load` instead."""
         self._key = key
         self._certificate = certificate
 
     @classmethod
     def new(cls, common_name: str, life: timedelta) -> Authority:
-        """Create an authority with a self-signed certificate."""
+        """Create an authority that has a self-signed certificate."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name(common_name)
         builder = (
             _builder(name, name, key, life)
-            # The authority signs certificates for hosts and users, but not for other authorities.
+            # The authority may sign certificates of hosts and users, but not of other authorities.
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_key_usage("key_cert_sign", "crl_sign"), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
@@ -62,8 +63,8 @@ class Authority:
 
     @classmethod
     def load(cls, issued: Issued) -> Authority:
-        """Return the authority with this key and certificate. Raises ValueError if they do not
-        belong to an authority.
+        """Return the authority that has this key and certificate. Raises ValueError if they are not
+        a CA's.
         """
         try:
             key = serialization.load_pem_private_key(issued.key, password=None)
@@ -83,12 +84,12 @@ class Authority:
 
     @property
     def certificate(self) -> bytes:
-        """The CA certificate in PEM. Clients need it to trust this CA."""
+        """The CA certificate in PEM. A client that trusts this authority needs it."""
         return self._certificate.public_bytes(serialization.Encoding.PEM)
 
     @property
     def key(self) -> bytes:
-        """The CA key in PEM. Its holder can issue any certificate."""
+        """The CA key in PEM. Anyone who has it can issue certificates."""
         return _key_pem(self._key)
 
     def issue(self, common_name: str, life: timedelta, names: Sequence[str] = ()) -> Issued:
@@ -96,7 +97,7 @@ class Authority:
         a user.
         """
         key = ec.generate_private_key(ec.SECP256R1())
-        # Brokers connect to each other, so a host's certificate is also valid for clients.
+        # Brokers connect to each other, so the certificate of a host can also be used as a client.
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
         if names:
             usages.append(ExtendedKeyUsageOID.SERVER_AUTH)
@@ -118,7 +119,7 @@ class Authority:
 
 
 class Described(NamedTuple):
-    """The parts of a certificate that determine whether it is still usable."""
+    """What determines whether a certificate can still be used."""
 
     ends_at: datetime
     names: frozenset[str]
@@ -126,8 +127,8 @@ class Described(NamedTuple):
 
 
 def describe(certificate: bytes) -> Described:
-    """Return the expiry and the names in a PEM certificate. Raises ValueError for any other
-    text."""
+    """Return when a PEM certificate expires, and the names in it. Raises ValueError if the text is
+    not a certificate."""
     parsed = x509.load_pem_x509_certificate(certificate)
     try:
         extension = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName)

@@ -1,4 +1,6 @@
-"""Converts Java's keystores, PKCS12 and JKS, to PEM. PKCS12 needs the extra `security`."""
+"""Converts Java's binary key stores, PKCS12 and JKS, to PEM. For PKCS12, the extra `security` must
+be installed.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,10 @@ _KEYTOOL = "keytool -importkeystore -srckeystore OLD -destkeystore NEW -deststor
 
 
 def pkcs12_key(content: bytes, password: str, key_password: str) -> tuple[str, str]:
-    """Return the private key and the chain of a PKCS12 store as PEM. Raises ValueError or
+    """Return the private key and the chain in a PKCS12 store as PEM. Raises ValueError or
     ConfigError.
     """
-    # As in Java, because keytool does not set a separate password for the key.
+    # Java requires this too, because keytool does not give the key a password of its own.
     if key_password and key_password != password:
         raise ValueError("the key in a PKCS12 store must have the store's password")
     store = _pkcs12(content, password)
@@ -66,15 +68,15 @@ def jks_certificates(content: bytes, password: str) -> str:
 
 
 def _in_order(own: Any, others: list[Any]) -> list[Any]:
-    """Return the chain from the issuer of `own` on. A store may contain its certificates in any
-    order.
+    """Return the chain, starting with the issuer of `own`. The certificates in a store may be in
+    any order.
     """
     chain: list[Any] = []
     left = list(others)
     last = own.certificate
     while last.issuer != last.subject:
         issuer = next((each for each in left if each.certificate.subject == last.issuer), None)
-        # The root need not be included; the peer has its own copy.
+        # The root does not have to be included, because the peer has its own copy.
         if issuer is None:
             break
         left.remove(issuer)

@@ -1,4 +1,4 @@
-"""Parses the parts of a DER certificate that contain its names and its expiry (RFC 5280)."""
+"""Parses those parts of a DER certificate that contain its names and its expiry (RFC 5280)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SUBJECT = 4  # after serial number, algorithm, issuer and validity
 
 
 class Element(NamedTuple):
-    """One element and its content."""
+    """An element, with its content."""
 
     tag: int
     content: bytes
@@ -23,7 +23,7 @@ class Element(NamedTuple):
 
 
 def subject_element(certificate: bytes) -> Element:
-    """Return the subject of a certificate. Raises ValueError for other bytes."""
+    """Return the subject of a certificate. Raises ValueError if the bytes are not a certificate."""
     fields = _fields(certificate)
     if len(fields) <= _SUBJECT or fields[_SUBJECT].tag != SEQUENCE:
         raise ValueError("the certificate has no subject")
@@ -31,7 +31,7 @@ def subject_element(certificate: bytes) -> Element:
 
 
 class End(NamedTuple):
-    """The expiry of a certificate."""
+    """When a certificate expires."""
 
     at_s: int  # seconds since 1970
     text: str  # 2027-11-26 14:50 UTC
@@ -43,7 +43,7 @@ def end_of(certificate: bytes) -> End:
     if len(fields) <= _VALIDITY or fields[_VALIDITY].tag != SEQUENCE:
         raise ValueError("the certificate has no validity period")
     *_, end = elements(fields[_VALIDITY].content)
-    # RFC 5280 reads two-digit years as 1950 to 2049; strptime, as 1969 to 2068.
+    # In RFC 5280, two-digit years are from 1950 to 2049; strptime reads them as 1969 to 2068.
     text = end.content.decode("ascii", "replace")
     if end.tag == _UTC_TIME:
         text = f"{'19' if text[:2] >= '50' else '20'}{text}"
@@ -52,7 +52,9 @@ def end_of(certificate: bytes) -> End:
 
 
 def alternative_names(certificate: bytes) -> frozenset[bytes]:
-    """Return the subject's alternative names, still encoded, for comparison only."""
+    """Return the alternative names of the subject. They are not decoded, because they are only
+    compared.
+    """
     for field in _fields(certificate):
         if field.tag != _EXPLICIT_EXTENSIONS:
             continue
@@ -64,7 +66,7 @@ def alternative_names(certificate: bytes) -> frozenset[bytes]:
 
 
 def elements(content: bytes) -> Iterator[Element]:
-    """Yield consecutive elements. Raises ValueError if the last one is incomplete."""
+    """Yield the elements one after another. Raises ValueError if the last one is incomplete."""
     position = 0
     while position < len(content):
         start = position
@@ -72,7 +74,7 @@ def elements(content: bytes) -> Iterator[Element]:
             raise ValueError("the certificate ends in the middle of an element")
         tag, size = content[position], content[position + 1]
         position += 2
-        # In the long form, the low bits give the number of bytes in the length.
+        # In the long form, the low bits contain the number of bytes that encode the length.
         if size & 0x80:
             count = size & 0x7F
             size = int.from_bytes(content[position : position + count], "big")
@@ -95,16 +97,16 @@ def oid_text(oid: bytes) -> str:
         if not byte & 0x80:
             arcs.append(value)
             value = 0
-    # X.690: the first two numbers are encoded as one, 40 * first + second. The first is at most 2;
-    # if it is less than 2, the second is at most 39.
+    # X.690: the first two numbers are encoded together as 40 * first + second. The first is at most
+    # 2. If it is 0 or 1, the second is at most 39.
     first = min(arcs[0] // 40, 2)
     return ".".join(map(str, (first, arcs[0] - 40 * first, *arcs[1:])))
 
 
 def _fields(certificate: bytes) -> list[Element]:
-    """Return the fields of a certificate, without its version."""
+    """Return the fields of a certificate, except for its version."""
     fields = list(elements(_only(_only(certificate).content).content))
-    # Version 1 is the default and has no such field.
+    # The version field is missing if the version is 1, the default.
     return fields[1:] if fields and fields[0].tag == _EXPLICIT_VERSION else fields
 
 

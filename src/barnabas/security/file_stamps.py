@@ -1,5 +1,5 @@
-"""Computes file stamps, which change when a file is written or replaced. A directory's stamp
-changes with any file in it.
+"""Computes stamps of files. A stamp changes when the file is written or replaced. The stamp of a
+directory changes when any file in it changes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ Stamps = tuple[Stamp | None, ...]
 
 
 def stamps_of(paths: Iterable[str]) -> Stamps:
-    """Return a stamp for each file, or None if the file cannot be read."""
+    """Return a stamp for each file. The stamp is None if the file cannot be read."""
     stamps: list[Stamp | None] = []
     for path in map(Path, paths):
         stamps.append(_stamp(path))
@@ -22,8 +22,8 @@ def stamps_of(paths: Iterable[str]) -> Stamps:
 
 
 def files_in(directory: Path) -> list[Path]:
-    """Return a directory's files, except hidden ones (temporary or editor files). Raises
-    OSError."""
+    """Return the files in a directory, except hidden files (temporary files and those of editors).
+    Raises OSError."""
     return sorted(
         path for path in directory.iterdir() if path.is_file() and not path.name.startswith(".")
     )

@@ -1,10 +1,11 @@
-"""Parses credentials in Java's JAAS form, as they appear in Kafka's properties.
+"""Parses credentials in Java's JAAS format, which Kafka uses in its properties.
 
     org.apache.kafka.common.security.plain.PlainLoginModule required
         username="broker" password="b-secret"
         user_alice="a-secret";
 
-Each setting contains one module. Errors name the setting and the fault, but never show a value.
+A setting contains exactly one module. Errors name the setting and describe the fault, but never
+contain a value.
 """
 
 from __future__ import annotations
@@ -38,19 +39,19 @@ _ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "f": "\f", 
 
 
 class LoginModule(NamedTuple):
-    """A module's name and options, which may contain secrets."""
+    """The name and the options of a module. The options may contain secrets."""
 
     name: str
     options: Mapping[str, str]
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """The SASL mechanisms that use the module."""
+        """The SASL mechanisms for which the module can be used."""
         return _MODULES[self.name]
 
     @property
     def users(self) -> dict[str, str]:
-        """Return the passwords from `user_<name>` options by user."""
+        """Return the passwords in the `user_<name>` options, by user name."""
         prefix = "user_"
         return {
             name.removeprefix(prefix): value
@@ -73,9 +74,11 @@ class LoginModule(NamedTuple):
 
 
 def parse_jaas(setting: str, text: str) -> LoginModule:
-    """Parse the module in a `sasl.jaas.config`; errors name `setting`, the setting's full name.
+    """Parse the module in a `sasl.jaas.config`. `setting` is the full name of the setting, for
+    errors.
 
-    Raises ConfigError for invalid syntax, an unknown module, or several modules.
+    Raises ConfigError if the syntax is invalid, the module is unknown, or there are several
+    modules.
     """
     if len(text) > _MOST_CHARACTERS:
         raise ConfigError(f"{setting}: longer than {_MOST_CHARACTERS} characters")
@@ -83,7 +86,7 @@ def parse_jaas(setting: str, text: str) -> LoginModule:
     if len(tokens) < 2:
         raise _malformed(setting, "it has no login module")
     name, flag = tokens[0][1], tokens[1][1]
-    # Java would load any class with this name; Barnabas loads none.
+    # Java would load any class that has this name. Barnabas does not load any classes.
     if name not in _MODULES:
         raise ConfigError(
             f"{setting}: login module {_named(name)} is not supported; use one of "
@@ -92,7 +95,8 @@ def parse_jaas(setting: str, text: str) -> LoginModule:
     if flag.lower() not in _FLAGS:
         raise _malformed(setting, f"the word after {name} must be one of {', '.join(_FLAGS)}")
     options, at = _options(setting, tokens, 2)
-    # As in Kafka, there is only one module; several would need a rule for choosing one.
+    # As in Kafka, only one module is allowed; with several modules, there would have to be a rule
+    # for choosing one.
     if at != len(tokens):
         raise _malformed(
             setting, "there is text after the first semicolon; only one module is allowed"
@@ -101,7 +105,7 @@ def parse_jaas(setting: str, text: str) -> LoginModule:
 
 
 def check_mechanism(setting: str, module: LoginModule, mechanism: str) -> None:
-    """Raise ConfigError if the module is for another mechanism."""
+    """Raise ConfigError if the module is meant for another mechanism."""
     if mechanism not in module.mechanisms:
         raise ConfigError(
             f"{setting}: {module.name} is for {' and '.join(module.mechanisms)}, but the "
@@ -110,7 +114,7 @@ def check_mechanism(setting: str, module: LoginModule, mechanism: str) -> None:
 
 
 def _options(setting: str, tokens: list[tuple[str, str]], at: int) -> tuple[dict[str, str], int]:
-    """Return the options from this token up to the semicolon, and the position after the
+    """Return the options between this token and the semicolon, and the position after the
     semicolon."""
     options: dict[str, str] = {}
     while at < len(tokens):
@@ -148,7 +152,9 @@ def _unquote(text: str) -> str:
 
 
 def _named(name: str) -> str:
-    """Return a module's name for an error message. Any other text may be a secret."""
+    """Return the name of a module for an error message. Any other text is not returned, because it
+    may be a secret.
+    """
     return name if re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name) else "of that name"
 
 

@@ -1,14 +1,15 @@
-"""Reads Java key stores of type JKS, with only Python's standard library.
+"""Reads Java key stores in the format JKS, using only Python's standard library.
 
     magic FEEDFEED | version 1 or 2 | count | entry ... | SHA-1 of password, phrase and the rest
     entry: 1 | alias | time | length, protected key | count, certificate ...
            2 | alias | time | certificate
     certificate: its type (version 2 only) | length, DER
 
-Numbers take four bytes, times take eight, and strings start with a two-byte length. A key is
-protected by Sun's own algorithm: a salt, the key XORed with a chain of SHA-1 digests that starts
-with the salt, and a digest of the plain key. The algorithm is weak against password guessing, so
-Java writes PKCS12 by default since Java 9. This module only reads JKS.
+Numbers have four bytes, times have eight bytes, and a string starts with its length in two bytes.
+Keys are protected by Sun's own algorithm: the result is a salt, the key XORed with a chain of SHA-1
+digests that starts with the salt, and a digest of the plain key. The algorithm provides little
+protection against password guessing, and since Java 9, the default format is PKCS12. This module
+can only read JKS.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from barnabas.security.der import OCTETS, OID, SEQUENCE, Element, elements, oid_
 
 MAGIC = b"\xfe\xed\xfe\xed"
 
-_PHRASE = b"Mighty Aphrodite"  # included in every store's digest
+_PHRASE = b"Mighty Aphrodite"  # part of the digest of every store
 _SUN_KEY_PROTECTOR = "1.3.6.1.4.1.42.2.17.1.1"
 _KEY, _TRUSTED = 1, 2
 _DIGEST_BYTES = hashlib.sha1(usedforsecurity=False).digest_size
@@ -29,14 +30,16 @@ _VERSIONS = (1, 2)
 
 
 class JksKey(NamedTuple):
-    """A private key as stored, and its chain in DER, starting with its own certificate."""
+    """A private key in its protected form, and its chain in DER. The chain starts with the key's
+    own certificate.
+    """
 
     protected: bytes
     chain: list[bytes]
 
     def plain(self, password: str) -> bytes:
-        """Return the key as PKCS8 in DER. Raises ValueError if the password is wrong or the key is
-        damaged.
+        """Return the key as PKCS8 in DER. Raises ValueError if the key is damaged or the password
+        is wrong.
         """
         blob = _protected_octets(self.protected)
         salt, hidden, check = (
@@ -46,8 +49,8 @@ class JksKey(NamedTuple):
         )
         secret = password.encode("utf-16-be")
         stream, last = bytearray(), salt
-        # Each digest covers the password and the previous digest; the first covers the password and
-        # the salt.
+        # Each digest is computed from the password and the previous digest, the first one from the
+        # password and the salt.
         while len(stream) < len(hidden):
             last = _digest(secret, last)
             stream += last
@@ -58,22 +61,24 @@ class JksKey(NamedTuple):
 
 
 class JksStore(NamedTuple):
-    """A store's keys and its trusted certificates in DER, in order of appearance."""
+    """The keys in a store and its trusted certificates in DER, in the order in which they are
+    stored.
+    """
 
     keys: list[JksKey]
     trusted: list[bytes]
 
 
 def read_jks(content: bytes, password: str) -> JksStore:
-    """Return a store's entries. As in Java, the digest is not checked without a password. Raises
-    ValueError.
+    """Return the entries of a store. As in Java, the digest is checked only if there is a password.
+    Raises ValueError.
     """
     reader = _Reader(content[:-_DIGEST_BYTES])
     reader.skip(len(MAGIC))
     version = reader.number()
     if version not in _VERSIONS:
         raise ValueError(f"JKS store version {version} is not supported; versions 1 and 2 are")
-    # Java also reads a truststore without its password, because certificates are not secret.
+    # Java, too, reads a truststore without its password, because certificates are not secret.
     if password:
         found = _digest(password.encode("utf-16-be"), _PHRASE + content[:-_DIGEST_BYTES])
         if not hmac.compare_digest(found, content[-_DIGEST_BYTES:]):
@@ -95,7 +100,8 @@ def read_jks(content: bytes, password: str) -> JksStore:
 
 
 class _Reader:
-    """Reads a store sequentially. Each method raises ValueError if the store is truncated."""
+    """Reads a store from beginning to end. Each method raises ValueError if the store is too short.
+    """
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -115,7 +121,7 @@ class _Reader:
 
     def certificate(self, version: int) -> bytes:
         if version > 1:
-            self.text()  # its type, always X.509
+            self.text()  # the type, which is always X.509
         return self.octets()
 
     def _take(self, size: int) -> bytes:
@@ -128,7 +134,7 @@ class _Reader:
 
 
 def _protected_octets(der: bytes) -> bytes:
-    """Return the salt, the protected key and the digest from an EncryptedPrivateKeyInfo (PKCS8)."""
+    """Return the salt, the protected key and the digest in an EncryptedPrivateKeyInfo (PKCS8)."""
     try:
         algorithm, octets = elements(_single(der, SEQUENCE).content)
         oid = next(elements(algorithm.content))

@@ -1,10 +1,11 @@
-"""Reads the keystore and truststore in Kafka's settings, in any form, and returns them as PEM.
+"""Reads the keystore and the truststore that Kafka's settings specify, in any format, and returns
+them as PEM.
 
     PEM      in the settings themselves, or a file
     PKCS12   a file, read by `cryptography`
     JKS      a file; since Java 9, usually PKCS12, and read as such
 
-Faulty settings are reported in Kafka's words. No error contains a secret.
+If a setting is faulty, the error uses the same words as Kafka. Errors never contain secrets.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ _PEM_MARK = b"-----BEGIN "
 
 
 class KeyStore(NamedTuple):
-    """A private key and its chain, starting with its own certificate. `password` is the key's
-    password, or empty.
+    """A private key and its chain, which starts with the key's own certificate. `password` is the
+    password of the key, or empty.
     """
 
     key: str
@@ -35,10 +36,10 @@ class KeyStore(NamedTuple):
 
 
 def load_key_store(settings: TlsSettings) -> KeyStore | None:
-    """Return the key store that `ssl.keystore.*` specifies, or None if it is not set. Raises
+    """Return the key store specified by `ssl.keystore.*`, or None if there is none. Raises
     ConfigError."""
     kind = _kind("ssl.keystore.type", settings.keystore_type)
-    # KIP-651: the settings themselves may contain the key and certificates, as PEM only.
+    # KIP-651: the key and the certificates may be in the settings themselves, but only as PEM.
     if settings.keystore_key:
         _refuse_key_store_mix(settings, kind)
         return _pem_key_store(
@@ -67,12 +68,12 @@ def load_key_store(settings: TlsSettings) -> KeyStore | None:
     if not settings.keystore_password:
         _refuse_pem("keystore", settings.keystore_location, content)
         raise ConfigError("ssl.keystore.location is set, but ssl.keystore.password is not")
-    from barnabas.security import binary_stores  # needs packages that are not needed for PEM
+    from barnabas.security import binary_stores  # PEM does not need these packages
 
     with _Naming("ssl.keystore", settings.keystore_location):
         _refuse_pem("keystore", settings.keystore_location, content)
-        # The first bytes decide: since version 9, Java writes PKCS12 under the type JKS, and reads
-        # both.
+        # Look at the first bytes: since version 9, Java writes PKCS12 even if the type is JKS, and
+        # reads both.
         load = binary_stores.jks_key if _is_jks(content) else binary_stores.pkcs12_key
         key, chain = load(content, settings.keystore_password, settings.key_password)
         # The key was decrypted together with the store.
@@ -80,7 +81,7 @@ def load_key_store(settings: TlsSettings) -> KeyStore | None:
 
 
 def load_trust_store(settings: TlsSettings) -> str | None:
-    """Return the `ssl.truststore.*` certificates as PEM, or None if it is not set. Raises
+    """Return the certificates in `ssl.truststore.*` as PEM, or None if there are none. Raises
     ConfigError."""
     kind = _kind("ssl.truststore.type", settings.truststore_type)
     if settings.truststore_certificates:
@@ -120,7 +121,7 @@ def load_trust_store(settings: TlsSettings) -> str | None:
 
 
 class _Naming:
-    """Converts a reader's errors to a ConfigError that names the setting and the file."""
+    """Converts the errors of a reader to ConfigErrors that name the setting and the file."""
 
     def __init__(self, prefix: str, path: str) -> None:
         self._prefix = prefix
@@ -161,7 +162,8 @@ def _pem_key_store(text: str, password: str, where: str) -> KeyStore:
         )
     if not chain:
         raise ConfigError(f"{where}: there is no PEM certificate")
-    # PKCS8 marks encryption in the label; OpenSSL's older form, in a header line.
+    # In PKCS8, the label says that the key is encrypted. In OpenSSL's older format, a header line
+    # does.
     is_encrypted = keys[0].label.startswith("ENCRYPTED") or "ENCRYPTED" in keys[0].text
     if is_encrypted and not password:
         raise ConfigError(f"{where}: the private key is encrypted; set ssl.key.password")

@@ -5,7 +5,7 @@
     \\x01 (the error was understood)   -->
                                       <--  refused
 
-Extensions (`traceId=...`) are accepted, as in Kafka, but have no effect.
+As in Kafka, extensions (`traceId=...`) are accepted but have no effect.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _NO_EXTENSIONS: Final[Mapping[str, str]] = MappingProxyType({})
 _INVALID: Final = '{"status":"invalid_token"}'
 
 Verify = Callable[[str], Awaitable[Identity]]
-"""Returns the identity proved by a token, or raises InvalidCredentials with a reason for the
-log."""
+"""Returns the identity that a token proves, or raises InvalidCredentials with a reason for the log.
+"""
 
 
 class TokenRefused(SaslAuthenticationFailed, code=58, name="SASL_AUTHENTICATION_FAILED"):
-    """The text is for the client, the reason for the log."""
+    """Raised if a token is refused. The text is for the client, and the reason is for the log."""
 
     def __init__(self, text: str, reason: str) -> None:
         super().__init__(text)
@@ -43,17 +43,17 @@ class TokenRefused(SaslAuthenticationFailed, code=58, name="SASL_AUTHENTICATION_
 
 
 class OAuthBearerServer:
-    """Implements the server's end of one exchange."""
+    """The server's side of one exchange."""
 
     def __init__(self, verify: Verify) -> None:
         self._verify = verify
         self._error = ""  # the text that was sent to the client
-        self._reason = ""  # the reason, only for the log
+        self._reason = ""  # the reason, which is only logged
         self.identity: Identity | None = None
-        self.known_user = ""  # an unverified token identifies nobody
+        self.known_user = ""  # a token that is not verified identifies nobody
 
     def respond(self, message: bytes) -> bytes | Awaitable[bytes]:
-        # RFC 7628: the exchange fails only after the client has acknowledged the error with a
+        # RFC 7628: the exchange does not fail until the client has acknowledged the error with a
         # single byte.
         if self._error:
             if message == _UNDERSTOOD:
@@ -65,7 +65,7 @@ class OAuthBearerServer:
         pairs = [pair.partition("=")[::2] for pair in found["pairs"].split(_SEPARATOR) if pair]
         values = dict(pairs)
         auth = _AUTH.fullmatch(values.get("auth", ""))
-        # A repeated key is ambiguous.
+        # If a key is repeated, the value is ambiguous.
         if auth is None or len(values) < len(pairs):
             raise InvalidCredentials("Invalid OAUTHBEARER client first message: 'auth'")
         return self._judge(auth["token"], found["authzid"] or "")
@@ -76,7 +76,7 @@ class OAuthBearerServer:
         except InvalidCredentials as error:
             self._error, self._reason = _INVALID, str(error)
             return _INVALID.encode()
-        # As in Kafka, a client cannot act for another user.
+        # As in Kafka, a client cannot act on behalf of another user.
         if authorization_id not in ("", identity.principal.name):
             raise SaslAuthenticationFailed(
                 "Authentication failed: Client requested an authorization id that is different "
@@ -87,7 +87,7 @@ class OAuthBearerServer:
 
 
 class OAuthBearerClient:
-    """Implements the client's end of one exchange."""
+    """The client's side of one exchange."""
 
     def __init__(self, token: str, extensions: Mapping[str, str] = _NO_EXTENSIONS) -> None:
         self._token = token
@@ -98,6 +98,6 @@ class OAuthBearerClient:
         return f"n,,\x01auth=Bearer {self._token}\x01{more}\x01".encode()
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """Acknowledge an error from the broker, which then rejects the client with an error
-        text."""
+        """Acknowledge an error from the broker, which then rejects the client with the text of the
+        error."""
         return _UNDERSTOOD if challenge else None

@@ -1,10 +1,10 @@
-"""Creates private directories for secrets, and rejects directories that others may write to.
+"""Creates private directories for secrets, and rejects directories to which other users may write.
 
-The contents of such a directory are trusted at the next start, so any user who may write to it
-could choose the passwords. Therefore, it must belong to root or to the user running this process,
-no other user may write to it, and other users must not be able to replace it with another
-directory. Users with read access see file names but no secrets, because each secret file is
-readable only by its owner.
+What is in such a directory is trusted at the next start, so a user who may write to it could choose
+the passwords. The directory must therefore belong to root or to the user running this process, no
+other user may have write access, and no other user may be able to replace it with another
+directory. A user who has read access can see the names of the files but not the secrets, because
+the files are readable only by their owner.
 """
 
 from __future__ import annotations
@@ -26,18 +26,17 @@ _ROOT: Final = 0
 
 
 def own_directory(path: Path) -> None:
-    """Create the directory, with mode 0700, unless it exists. Raises ConfigError or OSError."""
+    """Create the directory with mode 0700 if it does not exist. Raises ConfigError or OSError."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_directory(path)
 
 
 def check_directory(path: Path) -> None:
-    """Raise ConfigError for a directory in which another user could choose the secrets. Raises
-    OSError.
+    """Raise ConfigError if another user could choose the secrets in the directory. Raises OSError.
     """
-    if not hasattr(os, "geteuid"):  # on Windows, other users have no access
+    if not hasattr(os, "geteuid"):  # on Windows, nobody else has access
         return
-    _check_owner(path, path.lstat())  # the owner of a link, who chose its target
+    _check_owner(path, path.lstat())  # the owner of a link has chosen its target
     whole = path.resolve()
     found = whole.stat()
     _check_owner(path, found)
@@ -46,10 +45,12 @@ def check_directory(path: Path) -> None:
             f"{path}: other users can write to this directory and replace the secrets in it; if "
             f"you trust its contents, run chmod go-w {path}"
         )
-    # A user who may write to a parent can rename this directory and put another in its place.
+    # A user with write access to a parent directory can rename this directory and put another in
+    # its place.
     for parent in whole.parents:
         mode = parent.stat().st_mode
-        # If the sticky bit is set, as on /tmp, only an entry's owner can rename or remove it.
+        # If the sticky bit is set, as on /tmp, an entry can be renamed or removed only by its
+        # owner.
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             raise ConfigError(
                 f"{path}: all users can write to {parent} and replace this directory; run chmod "
@@ -58,7 +59,9 @@ def check_directory(path: Path) -> None:
 
 
 def check_secrets(paths: Iterable[Path]) -> None:
-    """Raise ConfigError for files that others may write to; warn of files that others may read."""
+    """Raise ConfigError for files to which others may write, and warn about files that others may
+    read.
+    """
     if not hasattr(os, "geteuid"):
         return
     for path in paths:
@@ -71,8 +74,8 @@ def check_secrets(paths: Iterable[Path]) -> None:
             raise ConfigError(
                 f"{path}: other users can write to this file; if you trust it, run chmod 600 {path}"
             )
-        # Only a warning: an exposed secret cannot be hidden again, and group access may be
-        # intended.
+        # This is only a warning, because a secret that has been exposed cannot be hidden again, and
+        # the group may be meant to have access.
         if found.st_mode & _OTHERS_READ:
             _log.warning("%s is readable by other users; run chmod 600 %s", path, path)
 
